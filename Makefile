@@ -1,0 +1,51 @@
+# `make` lists the targets. Each one sets up what it needs.
+VENV   := .venv
+BIN    := $(VENV)/bin
+# The oldest supported Python is 3.11; the first of these that is new enough is used.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types contracts unit format docs lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## create the virtual environment from the lock file
+
+$(VENV)/.ready: requirements/dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found: install it, or run make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: lint types contracts unit ## everything a change must pass
+
+lint: setup ## style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## static types, strict
+	$(BIN)/mypy
+
+contracts: setup ## which room may import which
+	$(BIN)/lint-imports
+
+unit: setup ## the tests alone
+	$(BIN)/pytest
+
+format: setup ## rewrite the code in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup ## rewrite the generated reference pages and schemas
+	$(BIN)/python docs/generate.py
+
+lock: setup ## resolve the newest allowed dependencies into requirements/
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header --annotation-style=line \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+		--extra dev --extra postgres --output-file requirements/dev.txt pyproject.toml
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

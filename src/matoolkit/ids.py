@@ -1,0 +1,73 @@
+"""Message and job ids, derived from facts (rule M2).
+
+The same fact gives the same id after a crash, so a message sent twice is recognised;
+a new attempt is a new fact and gives a new id, so a retry is never taken for a duplicate.
+"""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The three tables that hold executed work."""
+
+    STEP = "step"
+    INIT = "init"
+    ROLLBACK = "rollback"
+
+
+class Reason(StrEnum):
+    """Why a job is sent."""
+
+    ATTEMPT = "attempt"
+    RETRY = "retry"
+    POLL = "poll"
+
+
+def job_id(kind: Kind, execution_id: int, reason: Reason, attempt: int) -> str:
+    """Id of a job, and of the message that carries it."""
+    return f"{kind}-{execution_id}-{reason}-{attempt}"
+
+
+def result_id(job: str) -> str:
+    """Id of the message that carries a job's result."""
+    return f"result-{job}"
+
+
+def batch_init_id(batch_id: int, version: int, occurrence: int) -> str:
+    """Id of the request to run a batch's init under a version, for the n-th time."""
+    return f"batch-init-{batch_id}-v{version}-{occurrence}"
+
+
+def phase_due_id(phase_execution_id: int, occurrence: int) -> str:
+    """Id of the news that a phase is due, for the n-th time."""
+    return f"phase-due-{phase_execution_id}-{occurrence}"
+
+
+def member_added_id(member_id: int, epoch: int) -> str:
+    """Id of the news that a member joined, once per epoch."""
+    return f"member-added-{member_id}-{epoch}"
+
+
+def member_removed_id(member_id: int, epoch: int) -> str:
+    """Id of the news that a member left, once per epoch."""
+    return f"member-removed-{member_id}-{epoch}"
+
+
+def poll_check_id(kind: Kind, execution_id: int, attempt: int) -> str:
+    """Id of the request to poll again after an attempt."""
+    return f"poll-check-{kind}-{execution_id}-{attempt}"
+
+
+def retry_check_id(kind: Kind, execution_id: int, attempt: int) -> str:
+    """Id of the request to retry after an attempt."""
+    return f"retry-check-{kind}-{execution_id}-{attempt}"
+
+
+def reissued(message_id: str, times: int) -> str:
+    """Id of a message that the system issues again because the first may have been lost."""
+    return f"{message_id}-r{times}"
+
+
+def resent(message_id: str, times: int) -> str:
+    """Id of a dead letter that a person sends again (rule M7)."""
+    return f"{message_id}-s{times}"

@@ -1,0 +1,183 @@
+"""All settings, read from the environment in one place (reference: docs/reference/settings.md).
+
+A name that begins with `MATOOLKIT_` and is not a setting is refused, so that a misspelt one is never ignored.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+
+from matoolkit.duration import parse_duration
+from matoolkit.errors import InvalidSettings, did_you_mean
+
+PREFIX = "MATOOLKIT_"
+
+# Read by the command itself or by the tests rather than by a settings class.
+_ALSO_KNOWN = ("MATOOLKIT_DEBUG", "MATOOLKIT_TEST_POSTGRES_URL")
+
+
+def _duration(value: Any) -> Any:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta())]
+
+
+class _FromEnvironment(BaseModel):
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    prefix: ClassVar[str] = ""
+
+
+class Settings(_FromEnvironment):
+    """Settings of scheduler, orchestrator and admin API."""
+
+    prefix = PREFIX
+
+    database_url: SecretStr = Field(
+        SecretStr("sqlite:///.matoolkit/matoolkit.db"),
+        description="SQLAlchemy URL of the state database: SQLite, PostgreSQL or Azure SQL.",
+    )
+    bus: Literal["sql", "servicebus"] = Field(
+        "sql",
+        description="Which bus carries the messages: tables in the state database, or Azure Service Bus.",
+    )
+    service_bus_namespace: str | None = Field(
+        None, description="Fully qualified Service Bus namespace; signs in with the process's Entra identity."
+    )
+    service_bus_connection_string: SecretStr | None = Field(
+        None, description="Service Bus connection string, instead of a namespace."
+    )
+    tick_seconds: int = Field(300, ge=1, le=86400, description="Seconds between two ticks of the scheduler.")
+    sweep_seconds: int = Field(
+        30, ge=1, le=86400, description="Seconds between two sweeps for polls, retries and lost jobs."
+    )
+    step_timeout: Duration = Field(
+        timedelta(hours=24),
+        description="A job without result for this long counts as lost, unless its step says.",
+    )
+    throttle_limit: Duration = Field(
+        timedelta(hours=24),
+        description="For how long a throttled job is tried again without using up a retry.",
+    )
+    entra_tenant_id: str | None = Field(None, description="Entra tenant whose tokens the admin API accepts.")
+    entra_client_id: str | None = Field(None, description="Application id of the admin API in that tenant.")
+    entra_audience: str | None = Field(
+        None, description="Audience a token must have; `api://` and the client id when not given."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least level that is logged."
+    )
+    log_format: Literal["auto", "text", "json"] = Field(
+        "auto",
+        description="`text` for people, `json` for one JSON object a line; `auto` is text on a terminal.",
+    )
+
+    @model_validator(mode="after")
+    def _bus_is_reachable(self) -> Self:
+        addresses = [self.service_bus_namespace, self.service_bus_connection_string]
+        if self.bus == "servicebus" and addresses.count(None) != 1:
+            raise ValueError(
+                "MATOOLKIT_BUS is servicebus, which needs either MATOOLKIT_SERVICE_BUS_NAMESPACE"
+                " or MATOOLKIT_SERVICE_BUS_CONNECTION_STRING, and not both"
+            )
+        return self
+
+
+class ClientSettings(_FromEnvironment):
+    """Settings of the command line when it talks to an admin API."""
+
+    prefix = PREFIX
+
+    api_url: str = Field("http://127.0.0.1:8080", description="Address of the admin API.")
+    tenant_id: str | None = Field(None, description="Entra tenant in which people sign in.")
+    client_id: str | None = Field(None, description="Application id of the command line in that tenant.")
+    api_scope: str | None = Field(None, description="Scope to ask a token for, such as `api://…/.default`.")
+    access_token: SecretStr | None = Field(None, description="A token to use as it is, for pipelines.")
+
+
+class WorkerSettings(_FromEnvironment):
+    """Settings of a worker; these names have no prefix."""
+
+    worker_id: str | None = Field(None, description="Which jobs this worker takes; `--id` overrides it.")
+    max_parallelism: int = Field(4, ge=1, le=256, description="Jobs that run at the same time.")
+    service_bus_namespace: str | None = Field(None, description="Fully qualified Service Bus namespace.")
+    jobs_topic_name: str = Field("worker-jobs", description="Topic from which jobs come.")
+    results_topic_name: str = Field("worker-results", description="Topic to which results go.")
+    key_vault_name: str | None = Field(None, description="Key Vault with the certificate and the secrets.")
+    target_tenant_id: str | None = Field(None, description="Tenant in which the functions work.")
+    target_organization: str | None = Field(None, description="Its initial domain, for Exchange.")
+    app_id: str | None = Field(None, description="Application with which the worker signs in there.")
+    cert_name: str | None = Field(
+        None, description="Name of that application's certificate in the Key Vault."
+    )
+    custom_modules_path: Path | None = Field(None, description="Folder with functions of your own.")
+    max_retry_count: int = Field(
+        5, ge=0, le=100, description="Tries after the first when a call is throttled."
+    )
+    base_retry_delay_seconds: float = Field(2, gt=0, description="Wait before the first of them.")
+    max_retry_delay_seconds: float = Field(120, gt=0, description="Longest wait between two of them.")
+    idle_timeout_seconds: int = Field(
+        300, ge=0, description="Exit after this long without a job; 0 is never."
+    )
+    shutdown_grace_seconds: int = Field(
+        30, ge=0, description="How long running jobs may take to end on SIGTERM."
+    )
+    worker_announce: bool = Field(True, description="Whether the worker announces its functions at start.")
+
+
+SETTINGS_CLASSES: tuple[type[_FromEnvironment], ...] = (Settings, ClientSettings, WorkerSettings)
+
+SettingsT = TypeVar("SettingsT", bound=_FromEnvironment)
+
+
+def variable_names(settings: type[_FromEnvironment]) -> dict[str, str]:
+    """Environment variable of each field."""
+    return {field: f"{settings.prefix}{field}".upper() for field in settings.model_fields}
+
+
+def is_own_variable(name: str) -> bool:
+    """Tell whether an environment variable configures the system itself (rule R4 refuses it as a source)."""
+    return name.upper().startswith(PREFIX) or name.upper() in variable_names(WorkerSettings).values()
+
+
+def load_settings(settings: type[SettingsT], environ: Mapping[str, str] = os.environ) -> SettingsT:
+    """Read settings from the environment; an empty variable counts as not set.
+
+    Everything that is wrong is said in one error, which never repeats a value: it may be a secret.
+    """
+    problems, hint = _unknown_names(environ)
+    variables = variable_names(settings)
+    given = {field: environ[name] for field, name in variables.items() if environ.get(name)}
+    try:
+        loaded = settings.model_validate(given)
+    except ValidationError as invalid:
+        problems += [_problem(error, variables) for error in invalid.errors(include_url=False)]
+        raise InvalidSettings(problems, hint=hint) from None
+    if problems:
+        raise InvalidSettings(problems, hint=hint)
+    return loaded
+
+
+def _unknown_names(environ: Mapping[str, str]) -> tuple[list[str], str | None]:
+    known = {name for cls in SETTINGS_CLASSES for name in variable_names(cls).values()} | set(_ALSO_KNOWN)
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    problems = [f"{name} is not a setting" for name in unknown]
+    return problems, next((did_you_mean(name, known) for name in unknown), None)
+
+
+def _problem(error: Mapping[str, Any], variables: Mapping[str, str]) -> str:
+    message = str(error["msg"]).removeprefix("Value error, ").replace("Input should", "should")
+    return f"{variables[error['loc'][0]]} {message}" if error["loc"] else message

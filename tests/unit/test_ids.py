@@ -1,0 +1,26 @@
+"""Rule M2: ids come from facts and never repeat."""
+
+import itertools
+
+from matoolkit import ids
+from matoolkit.ids import Kind, Reason
+
+
+def test_m2_ids_read_as_the_rule_writes_them() -> None:
+    assert ids.job_id(Kind.STEP, 123, Reason.ATTEMPT, 1) == "step-123-attempt-1"
+    assert ids.job_id(Kind.INIT, 4, Reason.RETRY, 2) == "init-4-retry-2"
+    assert ids.job_id(Kind.ROLLBACK, 5, Reason.POLL, 9) == "rollback-5-poll-9"
+    assert ids.result_id("step-123-attempt-1") == "result-step-123-attempt-1"
+    assert ids.batch_init_id(42, 3, 1) == "batch-init-42-v3-1"
+    assert ids.phase_due_id(108, 1) == "phase-due-108-1"
+    assert ids.member_added_id(505, 0) == "member-added-505-0"
+    assert ids.member_removed_id(505, 0) == "member-removed-505-0"
+    assert ids.poll_check_id(Kind.STEP, 7, 3) == "poll-check-step-7-3"
+    assert ids.retry_check_id(Kind.ROLLBACK, 7, 3) == "retry-check-rollback-7-3"
+    assert ids.reissued("phase-due-108-1", 2) == "phase-due-108-1-r2"
+    assert ids.resent("phase-due-108-1", 1) == "phase-due-108-1-s1"
+
+
+def test_m2_different_facts_never_share_an_id() -> None:
+    facts = list(itertools.product(Kind, (1, 11, 111), Reason, (1, 11, 111)))
+    assert len({ids.job_id(*fact) for fact in facts}) == len(facts)
