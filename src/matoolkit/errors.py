@@ -14,7 +14,7 @@
         └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
 
 Each class has a stable code, the HTTP status and the exit code with which people meet it; each instance
-says what is wrong and, where there is something to do about it, a hint. API, CLI and web render the same object.
+says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
 """
 
 from collections.abc import Iterable, Sequence
