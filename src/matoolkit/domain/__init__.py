@@ -1,0 +1,1 @@
+"""The rules: state and event in, decision out. Pure Python, no input or output."""

@@ -1,0 +1,133 @@
+"""SQL Server and Azure SQL, through Microsoft's own driver."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Insert,
+    Integer,
+    Select,
+    Table,
+    bindparam,
+    column,
+    exists,
+    func,
+    text,
+)
+from sqlalchemy.engine import URL
+from sqlalchemy.types import TypeEngine
+
+from matoolkit.clock import as_utc
+from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, insert_from, is_text
+from matoolkit.store.dialect.types import FoldedKey, Instant
+
+_LOCK = "WITH (UPDLOCK, HOLDLOCK, ROWLOCK)"
+_LOCK_WHAT_IS_FREE = "WITH (UPDLOCK, READPAST, ROWLOCK)"
+
+# By the server's error number.
+_NUMBERS: dict[type[StoreError], tuple[int, ...]] = {
+    StoreBusy: (1205, 1222, 3960, 49918, 49919, 49920, 10928, 10929, 40501),
+    StoreFull: (1101, 1105, 9002, 40544, 40551, 40552, 40553),
+    RowConflict: (515, 547, 2601, 2627, 2628, 8152),
+    StoreReadOnly: (229, 3906, 3908),
+    StoreUnavailable: (-2, 233, 4060, 10053, 10054, 10060, 18456, 40197, 40613, 42108, 42109, 64),
+}
+_ERRORS = {number: error for error, numbers in _NUMBERS.items() for number in numbers}
+_UNREACHABLE = re.compile(r"08S?0[01]\d?|HYT0[01]|communication link|login timeout", re.IGNORECASE)
+
+
+class SqlServer(Dialect):
+    """SQL Server's answers."""
+
+    name = "mssql"
+    title = "SQL Server"
+    driver = "mssql+mssqlpython"
+    extra = "mssql"
+
+    def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
+        """Find out before use whether a pooled connection still lives."""
+        return {"pool_pre_ping": True}
+
+    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+        """Wait for a lock only so long, and undo a transaction whole when a statement of it fails."""
+        cursor = connection.cursor()
+        cursor.execute(f"SET LOCK_TIMEOUT {int(patience_seconds * 1000)}; SET XACT_ABORT ON")
+        cursor.close()
+        connection.commit()
+
+    def begin(self, connection: Connection, *, reading: bool) -> None:
+        """Do nothing: the driver begins by itself, and readers of Azure SQL see the last committed rows."""
+
+    def now(self) -> ColumnElement[datetime]:
+        """Ask for the time of this moment, in UTC."""
+        return func.sysutcdatetime(type_=Instant)
+
+    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+        """Hand the rows over as JSON."""
+        listed = ", ".join(_selected(name, kind) for name, kind in columns.items())
+        typed = ", ".join(
+            f"[{name}] {_json_type(kind)} '$[{position}]'"
+            for position, (name, kind) in enumerate(columns.items())
+        )
+        given = orjson.dumps([[_stored(value) for value in row] for row in rows]).decode()
+        query = text(f"SELECT {listed} FROM OPENJSON(:rows) WITH ({typed})")  # noqa: S608 - names are ours
+        return (
+            query.bindparams(bindparam("rows", given, unique=True))
+            .columns(*(column(name, kind) for name, kind in columns.items()))
+            .subquery()
+        )
+
+    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
+        """Lock the rows until the transaction ends; without the hints the query would lock nothing."""
+        return statement.with_hint(table, _LOCK_WHAT_IS_FREE if skip_locked else _LOCK, "mssql")
+
+    def insert_missing(
+        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+    ) -> Insert:
+        """Look first, and keep the gap locked until the row is there."""
+        there = table.alias("there")
+        same_key = [there.c[name] == values[name] for name in key]
+        missing = ~exists().where(*same_key).select_from(there).with_hint(there, _LOCK, "mssql")
+        return insert_from(table, values, source, missing)
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Take a lock that is let go when the transaction ends."""
+        connection.exec_driver_sql(
+            "EXEC sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = 60000"
+        )
+
+    def error_for(self, fault: BaseException) -> type[StoreError]:
+        """Go by the numbers in the driver's message; it has no field for them."""
+        message = str(fault)
+        for number in re.findall(r"\((-?\d+)\)|[Ee]rror[: ]+(\d+)|[Mm]sg (\d+)", message):
+            if (found := _ERRORS.get(int(next(filter(None, number))))) is not None:
+                return found
+        return StoreUnavailable if _UNREACHABLE.search(message) else StoreError
+
+
+def _selected(name: str, kind: TypeEngine[Any]) -> str:
+    # The values arrive in the collation of the database, which must not meet that of a folded key.
+    if kind is FoldedKey:
+        return f"[{name}] COLLATE Latin1_General_100_BIN2 AS [{name}]"
+    return f"[{name}]"
+
+
+def _json_type(kind: TypeEngine[Any]) -> str:
+    if is_text(kind):
+        length = getattr(kind, "length", None) or getattr(getattr(kind, "impl", None), "length", None)
+        return f"NVARCHAR({length or 'MAX'})"
+    if isinstance(kind, Instant):
+        return "DATETIME2(6)"
+    return "BIT" if isinstance(kind, Boolean) else "BIGINT" if isinstance(kind, Integer) else "NVARCHAR(MAX)"
+
+
+def _stored(value: Any) -> Any:
+    return as_utc(value).replace(tzinfo=None).isoformat() if isinstance(value, datetime) else value

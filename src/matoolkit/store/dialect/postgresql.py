@@ -1,0 +1,127 @@
+"""PostgreSQL, through psycopg 3."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Connection,
+    DateTime,
+    FromClause,
+    Insert,
+    Integer,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    column,
+    func,
+    select,
+    type_coerce,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.engine import URL
+from sqlalchemy.types import TypeEngine
+
+from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists
+from matoolkit.store.dialect.types import Instant
+
+# By SQLSTATE; an entry of two characters stands for its whole class.
+_ERRORS: dict[str, type[StoreError]] = {
+    "08": StoreUnavailable,
+    "57P": StoreUnavailable,
+    "53300": StoreUnavailable,
+    "28": StoreUnavailable,
+    "3D000": StoreUnavailable,
+    "53100": StoreFull,
+    "54": StoreFull,
+    "55P03": StoreBusy,
+    "40": StoreBusy,
+    "57014": StoreBusy,
+    "25006": StoreReadOnly,
+    "42501": StoreReadOnly,
+    "23": RowConflict,
+}
+_UPGRADING = 7_203_118  # the number under which processes meet that want to change the tables
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL's answers."""
+
+    name = "postgresql"
+    title = "PostgreSQL"
+    driver = "postgresql+psycopg"
+    extra = "postgres"
+
+    def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
+        """Find out before use whether a pooled connection still lives."""
+        return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
+
+    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+        """Wait for a lock only so long."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = {int(patience_seconds * 1000)}")
+        connection.commit()
+
+    def begin(self, connection: Connection, *, reading: bool) -> None:
+        """Give a transaction that only reads one picture of the data from its first query to its last."""
+        if reading:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+    def now(self) -> ColumnElement[datetime]:
+        """Ask for the time of this moment, not of the transaction's beginning."""
+        return func.clock_timestamp(type_=Instant)
+
+    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+        """Hand the rows over as one array for each column."""
+        lists = column_lists(columns, rows)
+        arrays = [
+            bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True)
+            for name, kind in columns.items()
+        ]
+        given = func.unnest(*arrays).table_valued(*(column(name) for name in columns)).render_derived()
+        # A query of its own, because UPDATE cannot tell the types of a function's columns apart otherwise.
+        return select(
+            *(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())
+        ).subquery()
+
+    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
+        """Lock the rows until the transaction ends."""
+        return statement.with_for_update(of=table, skip_locked=skip_locked)
+
+    def insert_missing(
+        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+    ) -> Insert:
+        """Pass by what is there, and what another transaction puts there meanwhile."""
+        query = select(*(value.label(name) for name, value in values.items())).select_from(source)
+        return (
+            insert(table)
+            .from_select(list(values), query, include_defaults=False)
+            .on_conflict_do_nothing(index_elements=list(key))
+        )
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Take a lock that is let go when the transaction ends."""
+        connection.execute(select(func.pg_advisory_xact_lock(_UPGRADING)))
+
+    def error_for(self, fault: BaseException) -> type[StoreError]:
+        """Go by the SQLSTATE; an error of the connection itself has none."""
+        state = getattr(fault, "sqlstate", None)
+        if state is None:
+            lost = type(fault).__name__ in {"OperationalError", "ConnectionTimeout"}
+            return StoreUnavailable if lost else StoreError
+        found = (_ERRORS[state[:length]] for length in (5, 3, 2) if state[:length] in _ERRORS)
+        return next(found, StoreError)
+
+
+def _element_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:
+    # A cast to VARCHAR(n) would cut what is too long without a word; TEXT lets the column refuse it.
+    if isinstance(kind, Integer):
+        return BigInteger()
+    if isinstance(kind, Boolean):
+        return Boolean()
+    return DateTime(timezone=True) if isinstance(kind, Instant) else Text()

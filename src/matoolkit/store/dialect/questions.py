@@ -1,0 +1,97 @@
+"""The questions that the store asks of a database."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Insert,
+    Integer,
+    Select,
+    Table,
+    select,
+)
+from sqlalchemy.engine import URL
+from sqlalchemy.types import TypeEngine
+
+from matoolkit.errors import StoreError
+from matoolkit.store.dialect.types import Instant
+
+# Names and types of the columns of rows that are handed to the database as one parameter.
+Columns = Mapping[str, TypeEngine[Any]]
+Rows = Sequence[Sequence[Any]]
+
+
+class Dialect(ABC):
+    """One database's answers."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    driver: ClassVar[str]
+    extra: ClassVar[str]
+    is_file: ClassVar[bool] = False
+
+    @abstractmethod
+    def engine_options(self, url: URL) -> dict[str, Any]:
+        """Return what the engine needs to know when it is made."""
+
+    @abstractmethod
+    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+        """Set up a fresh connection of the driver, which waits that long for a lock."""
+
+    @abstractmethod
+    def begin(self, connection: Connection, *, reading: bool) -> None:
+        """Begin a transaction, if the driver does not do it as we need it."""
+
+    @abstractmethod
+    def now(self) -> ColumnElement[datetime]:
+        """Return the expression that asks the database for the time."""
+
+    @abstractmethod
+    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+        """Make rows of values a table of a statement, handed over in a fixed number of parameters."""
+
+    @abstractmethod
+    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
+        """Let a query lock the rows of a table that it returns, or pass by those that are locked."""
+
+    @abstractmethod
+    def insert_missing(
+        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+    ) -> Insert:
+        """Insert a row for each one of the source whose key the table does not have yet."""
+
+    @abstractmethod
+    def lock_schema(self, connection: Connection) -> None:
+        """Let only one process at a time change the tables, until its transaction ends."""
+
+    @abstractmethod
+    def error_for(self, fault: BaseException) -> type[StoreError]:
+        """Tell which of our errors an error of the driver is."""
+
+
+def insert_from(
+    table: Table,
+    values: Mapping[str, ColumnElement[Any]],
+    source: FromClause,
+    *conditions: ColumnElement[bool],
+) -> Insert:
+    """Insert a row for each row of a source."""
+    query = select(*(value.label(name) for name, value in values.items())).select_from(source)
+    return table.insert().from_select(list(values), query.where(*conditions), include_defaults=False)
+
+
+def is_text(column: TypeEngine[Any]) -> bool:
+    """Tell whether values of a type are handed over as text."""
+    return not isinstance(column, Integer | Boolean | Instant)
+
+
+def column_lists(columns: Columns, rows: Rows) -> dict[str, list[Any]]:
+    """Turn rows into one list for each column."""
+    lists = zip(*rows, strict=True) if rows else iter([()] * len(columns))
+    return {name: list(values) for name, values in zip(columns, lists, strict=True)}

@@ -1,0 +1,125 @@
+"""SQLite: one file, one writer at a time."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Insert,
+    Select,
+    StaticPool,
+    Table,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    true,
+    type_coerce,
+)
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine import URL
+
+from matoolkit.clock import as_utc
+from matoolkit.errors import (
+    RowConflict,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows
+from matoolkit.store.dialect.types import Instant
+
+_ERRORS: dict[int, type[StoreError]] = {
+    sqlite3.SQLITE_BUSY: StoreBusy,
+    sqlite3.SQLITE_LOCKED: StoreBusy,
+    sqlite3.SQLITE_FULL: StoreFull,
+    sqlite3.SQLITE_IOERR: StoreUnavailable,
+    sqlite3.SQLITE_CANTOPEN: StoreUnavailable,
+    sqlite3.SQLITE_CORRUPT: StoreDamaged,
+    sqlite3.SQLITE_NOTADB: StoreDamaged,
+    sqlite3.SQLITE_READONLY: StoreReadOnly,
+    sqlite3.SQLITE_CONSTRAINT: RowConflict,
+}
+
+
+class SQLite(Dialect):
+    """SQLite's answers."""
+
+    name = "sqlite"
+    title = "SQLite"
+    driver = "sqlite+pysqlite"
+    extra = ""
+    is_file = True
+
+    def engine_options(self, url: URL) -> dict[str, Any]:
+        """Keep a database in memory on its only connection; a file needs nothing special."""
+        return {"poolclass": StaticPool} if url.database in (None, "", ":memory:") else {}
+
+    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+        """Leave transactions to us, readers beside the writer, every commit on the disk, keys enforced."""
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {int(patience_seconds * 1000)}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    def begin(self, connection: Connection, *, reading: bool) -> None:
+        """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    def now(self) -> ColumnElement[datetime]:
+        """Ask for the time, written as stored times are."""
+        return type_coerce(func.strftime("%Y-%m-%d %H:%M:%f000", "now"), Instant)
+
+    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+        """Hand the rows over as JSON; a single column as a plain array, which is quicker to read."""
+        only_one = len(columns) == 1
+        values = (
+            [_stored(row[0]) for row in rows] if only_one else [[_stored(v) for v in row] for row in rows]
+        )
+        given = func.json_each(bindparam("rows", orjson.dumps(values).decode(), unique=True))
+        value = given.table_valued("value", joins_implicitly=True).c.value
+        cells = [
+            value if only_one else func.json_extract(value, literal_column(f"'$[{position}]'"))
+            for position in range(len(columns))
+        ]
+        typed = zip(cells, columns.items(), strict=True)
+        return select(*(type_coerce(cell, kind).label(name) for cell, (name, kind) in typed)).subquery()
+
+    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:  # noqa: ARG002
+        """Change nothing: the transaction holds the only write lock there is."""
+        return statement
+
+    def insert_missing(
+        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+    ) -> Insert:
+        """Pass by what is there; the condition keeps the parser from taking ON for the ON of a join."""
+        query = (
+            select(*(value.label(name) for name, value in values.items())).select_from(source).where(true())
+        )
+        return (
+            insert(table)
+            .from_select(list(values), query, include_defaults=False)
+            .on_conflict_do_nothing(index_elements=list(key))
+        )
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Do nothing: the transaction already holds the write lock."""
+
+    def error_for(self, fault: BaseException) -> type[StoreError]:
+        """Go by the primary result code, which is the low byte of the extended one."""
+        return _ERRORS.get(getattr(fault, "sqlite_errorcode", 0) & 0xFF, StoreError)
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return as_utc(value).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    return value

@@ -1,0 +1,102 @@
+"""Column types that mean the same on every database."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    DateTime,
+    Dialect,
+    Index,
+    Integer,
+    TextClause,
+    Unicode,
+)
+from sqlalchemy.dialects.mssql import DATETIME2
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from matoolkit.clock import as_utc
+from matoolkit.domain.keys import MAX_KEY_LENGTH
+
+# SQLite makes only a column of type INTEGER an alias of its row number.
+BigId = BigInteger().with_variant(Integer(), "sqlite")
+
+# Compared byte by byte: the folding is done before, and must not be done again by a collation of the server.
+FoldedKey = Unicode(MAX_KEY_LENGTH).with_variant(
+    Unicode(MAX_KEY_LENGTH, collation="Latin1_General_100_BIN2"), "mssql"
+)
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC time, with microseconds; a time without zone is refused.
+
+    PostgreSQL keeps the zone. SQLite and SQL Server keep none: there a stored time is UTC by agreement.
+    """
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Choose the database's own type with microseconds."""
+        if dialect.name == "mssql":
+            return dialect.type_descriptor(DATETIME2(6))  # type: ignore[no-untyped-call]
+        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Turn an aware time into what the database stores."""
+        if value is None:
+            return None
+        instant = as_utc(value)
+        return instant if dialect.name == "postgresql" else instant.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Turn what the database stores into an aware UTC time."""
+        if value is None:
+            return None
+        return value.astimezone(UTC) if dialect.name == "postgresql" else value.replace(tzinfo=UTC)
+
+
+class OneOf(TypeDecorator[StrEnum]):
+    """A word from an enum, stored as text."""
+
+    impl = Unicode
+    cache_ok = True
+
+    def __init__(self, choices: type[StrEnum]) -> None:
+        super().__init__(20)
+        self.choices = choices
+
+    def process_bind_param(self, value: StrEnum | str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Store the word; one that is not in the enum is refused before the database sees it."""
+        return None if value is None else str(self.choices(value))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
+        """Return the member of the enum."""
+        return None if value is None else self.choices(value)
+
+
+def id_column(doc: str) -> Column[int]:
+    """Make the numbered key of a table."""
+    return Column("id", BigId, primary_key=True, autoincrement=True, doc=doc)
+
+
+def one_of(column: str, choices: type[StrEnum], name: str) -> CheckConstraint:
+    """Make the constraint that allows only the words of an enum."""
+    words = ", ".join(f"'{choice}'" for choice in choices)
+    return CheckConstraint(f"{column} IN ({words})", name=name)
+
+
+def partial_index(
+    name: str, *columns: str | Column[Any], where: ColumnElement[bool], unique: bool = False
+) -> Index:
+    """Make an index over the rows that satisfy a condition."""
+    return Index(name, *columns, unique=unique, **only_where(where))
+
+
+def only_where(condition: ColumnElement[bool] | TextClause) -> dict[str, Any]:
+    """Return the options that limit an index to some rows, on every database."""
+    return {"sqlite_where": condition, "postgresql_where": condition, "mssql_where": condition}

@@ -1,0 +1,51 @@
+"""Opening a database."""
+
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from matoolkit.clock import Clock
+from matoolkit.errors import InvalidDatabaseUrl
+from matoolkit.store.dialect import Dialect, dialect_for
+from matoolkit.store.faults import told_apart
+from matoolkit.store.transaction import Store
+
+PATIENCE_SECONDS = 30.0
+
+
+def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS) -> Store:
+    """Open the database that a URL names; nothing is read or written yet.
+
+    A clock stands in for the database's own, in simulation. `patience_seconds` is how long a statement waits
+    for a lock before it gives up.
+    """
+    parsed = _parsed(url)
+    dialect = dialect_for(parsed)
+    address = parsed.set(drivername=dialect.driver)
+    with told_apart(dialect, address):
+        engine = create_engine(address, hide_parameters=True, **dialect.engine_options(address))
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: Any) -> None:
+        dialect.prepare(connection, patience_seconds=patience_seconds)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        _begin_in(connection, dialect)
+
+    return Store(engine, dialect, clock)
+
+
+def _begin_in(connection: Connection, dialect: Dialect) -> None:
+    reading = bool(connection.get_execution_options().get("matoolkit_reading"))
+    dialect.begin(connection, reading=reading)
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        # The original message repeats the URL, and with it a password.
+        raise InvalidDatabaseUrl("it does not have the form of a database URL") from None

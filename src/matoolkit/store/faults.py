@@ -1,0 +1,36 @@
+"""Errors of drivers, told apart and put into words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+from sqlalchemy.engine import URL
+
+from matoolkit.errors import DriverMissing, StoreBusy, StoreError, StoreUnavailable
+from matoolkit.store.dialect import Dialect
+
+
+@contextmanager
+def told_apart(dialect: Dialect, url: URL) -> Iterator[None]:
+    """Turn an error of the driver into one of ours; its text never holds a password or a value."""
+    try:
+        yield
+    except exc.DBAPIError as fault:
+        raise _error(dialect, url, fault) from fault
+    except exc.TimeoutError as fault:
+        raise StoreBusy("all connections to the database are in use") from fault
+    except (exc.PendingRollbackError, exc.ResourceClosedError) as fault:
+        raise StoreUnavailable("the connection to the database broke during the transaction") from fault
+    except (ImportError, exc.NoSuchModuleError) as fault:
+        raise DriverMissing(dialect.title, dialect.extra) from fault
+
+
+def _error(dialect: Dialect, url: URL, fault: exc.DBAPIError) -> StoreError:
+    cause = fault.orig or fault
+    kind = StoreUnavailable if fault.connection_invalidated else dialect.error_for(cause)
+    lines = str(cause).strip().splitlines() or [type(cause).__name__]
+    message = lines[0]
+    for secret in (url.password, *url.query.values()):
+        if isinstance(secret, str) and len(secret) > 3:
+            message = message.replace(secret, "***")
+    return kind(f"{dialect.title}: {message}")

@@ -1,0 +1,43 @@
+"""All tables (rules D1 and D2); docs/reference/tables.md is made from what each column says of itself."""
+
+from matoolkit.store.schema.administration import audit_log, idempotency_keys, leases
+from matoolkit.store.schema.batches import batch_members, batches, phase_executions
+from matoolkit.store.schema.executions import init_executions, rollback_executions, step_executions
+from matoolkit.store.schema.messages import (
+    bus_messages,
+    bus_recent_ids,
+    bus_subscriptions,
+    dead_letters,
+    outbox,
+)
+from matoolkit.store.schema.metadata import metadata
+from matoolkit.store.schema.runbooks import (
+    data_table_columns,
+    runbook_automation_settings,
+    runbook_ticks,
+    runbooks,
+    worker_functions,
+)
+
+__all__ = [
+    "audit_log",
+    "batch_members",
+    "batches",
+    "bus_messages",
+    "bus_recent_ids",
+    "bus_subscriptions",
+    "data_table_columns",
+    "dead_letters",
+    "idempotency_keys",
+    "init_executions",
+    "leases",
+    "metadata",
+    "outbox",
+    "phase_executions",
+    "rollback_executions",
+    "runbook_automation_settings",
+    "runbook_ticks",
+    "runbooks",
+    "step_executions",
+    "worker_functions",
+]

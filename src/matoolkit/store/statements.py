@@ -1,0 +1,101 @@
+"""The few forms that most statements of this room have."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, literal, or_, select, update
+
+from matoolkit.store.dialect.questions import insert_from
+from matoolkit.store.dialect.types import BigId
+from matoolkit.store.transaction import Transaction
+
+RowT = TypeVar("RowT")
+
+
+def columns_of(record: type[Any], table: Table) -> list[Column[Any]]:
+    """Return the columns of a table that a record is made of, in the record's order."""
+    return [table.c[field.name] for field in fields(record)]
+
+
+def select_records(record: type[Any], table: Table) -> Select[Any]:
+    """Begin a query for records of a table."""
+    return select(*columns_of(record, table))
+
+
+def is_any(column: Column[Any], words: Collection[str]) -> ColumnElement[bool]:
+    """Compare a status with words that stand in the statement itself, so that partial indexes apply."""
+    fixed = [bindparam(None, word, column.type, literal_execute=True) for word in sorted(words)]
+    return column == fixed[0] if len(fixed) == 1 else or_(*(column == word for word in fixed))
+
+
+def among(tx: Transaction, column: Column[Any], values: Collection[Any]) -> ColumnElement[bool]:
+    """Compare a column with any number of values in one parameter."""
+    kind = BigId if column.type is BigId else column.type
+    given = tx.table_of({"value": kind}, [(value,) for value in values])
+    return column.in_(select(given.c.value))
+
+
+def records_among(
+    tx: Transaction, record: type[RowT], table: Table, column: Column[Any], values: Collection[Any]
+) -> list[RowT]:
+    """Return the records whose column has one of the values, by id."""
+    if not values:
+        return []
+    query = select_records(record, table).where(among(tx, column, values)).order_by(table.c.id)
+    return tx.rows(record, query)
+
+
+def move(
+    tx: Transaction,
+    table: Table,
+    ids: Collection[int],
+    values: Mapping[str, Any],
+    *guards: ColumnElement[bool],
+) -> list[int]:
+    """Change rows alike where the guards hold, and return the ids of those that changed (rule M3)."""
+    if not ids:
+        return []
+    chosen = update(table).where(among(tx, table.c.id, ids), *guards)
+    return sorted(tx.values(chosen.values(dict(values)).returning(table.c.id)))
+
+
+def move_each(
+    tx: Transaction,
+    table: Table,
+    moves: Sequence[Any],
+    values: Mapping[str, Any],
+    *guards: ColumnElement[bool],
+    matching: Iterable[str] = (),
+) -> list[int]:
+    """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
+
+    A move is a record with an `id`; its other fields are written to the columns of their names, except
+    those in `matching`, which the row must already have.
+    """
+    if not moves:
+        return []
+    names = [field.name for field in fields(moves[0])]
+    given = tx.table_of({name: table.c[name].type for name in names}, [astuple_of(entry) for entry in moves])
+    same = [table.c[name] == given.c[name] for name in ("id", *matching)]
+    written = {name: given.c[name] for name in names if name not in ("id", *matching)}
+    statement = update(table).where(*same, *guards).values(written | dict(values)).returning(table.c.id)
+    return sorted(tx.values(statement))
+
+
+def insert_each(
+    tx: Transaction, table: Table, rows: Sequence[Any], values: Mapping[str, Any], key: Iterable[str] = ()
+) -> Any:
+    """Prepare the insertion of records, all with some values in common; with a key, of those not there yet."""
+    names = [field.name for field in fields(rows[0])]
+    given = tx.table_of({name: table.c[name].type for name in names}, [astuple_of(row) for row in rows])
+    alike = {name: literal(value, table.c[name].type) for name, value in values.items()}
+    written: dict[str, ColumnElement[Any]] = {**{name: given.c[name] for name in names}, **alike}
+    if not key:
+        return insert_from(table, written, given)
+    return tx.insert_missing(table, written, given, key)
+
+
+def astuple_of(record: Any) -> tuple[Any, ...]:
+    """Return the values of a record as they are; the standard function would copy each of them."""
+    return tuple(getattr(record, field.name) for field in fields(record))

@@ -1,0 +1,106 @@
+"""The store and its transactions: all or nothing, and errors in our own words."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    FromClause,
+    Insert,
+    Select,
+    Table,
+    literal,
+)
+
+from matoolkit.clock import Clock
+from matoolkit.crashpoints import crash_point
+from matoolkit.store.dialect import Dialect
+from matoolkit.store.dialect.questions import Columns, Rows
+from matoolkit.store.dialect.types import Instant
+from matoolkit.store.faults import told_apart
+
+BEFORE_COMMIT = crash_point("store.before_commit")
+AFTER_COMMIT = crash_point("store.after_commit")
+
+RowT = TypeVar("RowT")
+
+
+class Transaction:
+    """What the functions of this room work with; services only pass it on."""
+
+    def __init__(self, connection: Connection, dialect: Dialect, clock: Clock | None = None) -> None:
+        self._connection = connection
+        self._clock = clock
+        self.dialect = dialect
+
+    def execute(self, statement: Executable) -> CursorResult[Any]:
+        """Run a statement."""
+        with told_apart(self.dialect, self._connection.engine.url):
+            return self._connection.execute(statement)
+
+    def rows(self, make: Callable[..., RowT], statement: Executable) -> list[RowT]:
+        """Run a statement and make a record of each row it returns."""
+        with told_apart(self.dialect, self._connection.engine.url):
+            return [make(*row) for row in self._connection.execute(statement)]
+
+    def values(self, statement: Executable) -> list[Any]:
+        """Run a statement and return the first column of what it returns."""
+        with told_apart(self.dialect, self._connection.engine.url):
+            return list(self._connection.execute(statement).scalars())
+
+    def changed(self, statement: Executable) -> int:
+        """Run a statement and say how many rows it changed."""
+        return self.execute(statement).rowcount
+
+    def now(self) -> ColumnElement[datetime]:
+        """Return the database's clock as an expression, or the virtual clock that stands in for it."""
+        return self.dialect.now() if self._clock is None else literal(self._clock.now(), Instant)
+
+    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+        """Make rows of values a table of a statement."""
+        return self.dialect.table_of(columns, rows)
+
+    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
+        """Let a query lock the rows of a table that it returns."""
+        return self.dialect.locking(statement, table, skip_locked=skip_locked)
+
+    def insert_missing(
+        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+    ) -> Insert:
+        """Insert a row for each one of the source whose key the table does not have yet."""
+        return self.dialect.insert_missing(table, values, source, key)
+
+
+class Store:
+    """A database with the state in it."""
+
+    def __init__(self, engine: Engine, dialect: Dialect, clock: Clock | None = None) -> None:
+        self.engine = engine
+        self.dialect = dialect
+        self._clock = clock
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Do a block's work all or not at all."""
+        with told_apart(self.dialect, self.engine.url), self.engine.connect() as connection:
+            with connection.begin():
+                yield Transaction(connection, self.dialect, self._clock)
+                BEFORE_COMMIT.reached()
+            AFTER_COMMIT.reached()
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Let a block read without waiting for writers, from one picture of the data."""
+        reader = self.engine.execution_options(matoolkit_reading=True)
+        with told_apart(self.dialect, self.engine.url), reader.begin() as connection:
+            yield Transaction(connection, self.dialect, self._clock)
+
+    def close(self) -> None:
+        """Let all connections go."""
+        self.engine.dispose()

@@ -1,0 +1,149 @@
+"""Bringing the tables to what this version of the program needs, and telling whether they are.
+
+An upgrade is one transaction on every database: it happens whole or not at all, and two at once wait for
+each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, inspect
+
+from matoolkit.crashpoints import crash_point
+from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
+from matoolkit.store.faults import told_apart
+from matoolkit.store.schema import metadata
+from matoolkit.store.transaction import Store
+
+REVISION_APPLIED = crash_point("store.revision_applied")
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class SchemaState(StrEnum):
+    """How the tables stand to this version of the program."""
+
+    CURRENT = "current"
+    MISSING = "missing"
+    OLD = "old"
+    NEW = "new"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """The schema version that was found, the one that is needed, and what lies between."""
+
+    state: SchemaState
+    found: str | None
+    wanted: str
+    pending: tuple[str, ...]
+
+
+def schema_status(store: Store) -> SchemaStatus:
+    """Look which schema the database has."""
+    with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
+        return _status(connection)
+
+
+def require_current_schema(store: Store) -> None:
+    """Refuse to work on tables that do not fit; every service calls this before anything else."""
+    status = schema_status(store)
+    match status.state:
+        case SchemaState.MISSING:
+            raise SchemaMissing
+        case SchemaState.OLD:
+            raise SchemaTooOld(str(status.found), status.wanted)
+        case SchemaState.NEW:
+            raise SchemaTooNew(str(status.found), status.wanted)
+        case SchemaState.UNKNOWN:
+            raise SchemaDamaged(["there are tables, but no record of their version"])
+        case SchemaState.CURRENT:
+            return
+
+
+def upgrade(store: Store) -> tuple[str, ...]:
+    """Apply what is missing and return the revisions that were applied."""
+    if store.dialect.is_file and store.engine.url.database:
+        Path(store.engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+    with told_apart(store.dialect, store.engine.url), store.engine.begin() as connection:
+        store.dialect.lock_schema(connection)
+        status = _status(connection)
+        if status.state is SchemaState.NEW:
+            raise SchemaTooNew(str(status.found), status.wanted)
+        if status.state is SchemaState.UNKNOWN:
+            raise SchemaDamaged(["there are tables, but no record of their version"])
+        command.upgrade(_config(connection=connection, on_version_apply=_revision_applied), "head")
+        return status.pending
+
+
+def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = None) -> str:
+    """Return the statements of the whole history, for a person to run."""
+    script = StringIO()
+    config = _config(dialect_name=dialect_name, dialect_opts=dialect_options or {}, script=script)
+    command.upgrade(config, "head", sql=True)
+    return script.getvalue()
+
+
+def schema_differences(store: Store) -> list[str]:
+    """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
+    with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
+        return sorted(_described(difference) for difference in compare_metadata(context, metadata))
+
+
+def _reader(store: Store) -> Engine:
+    return store.engine.execution_options(matoolkit_reading=True)
+
+
+def _status(connection: Connection) -> SchemaStatus:
+    history = _revisions()
+    wanted = history[-1]
+    found = MigrationContext.configure(connection).get_current_heads()
+    if not found:
+        there = set(inspect(connection).get_table_names()) & set(metadata.tables)
+        state = SchemaState.UNKNOWN if there else SchemaState.MISSING
+        return SchemaStatus(state, None, wanted, () if there else history)
+    at = found[0]
+    if at not in history:
+        return SchemaStatus(SchemaState.NEW, at, wanted, ())
+    state = SchemaState.CURRENT if at == wanted else SchemaState.OLD
+    return SchemaStatus(state, at, wanted, history[history.index(at) + 1 :])
+
+
+def _revisions() -> tuple[str, ...]:
+    script = ScriptDirectory(str(_MIGRATIONS))
+    return tuple(revision.revision for revision in reversed(list(script.walk_revisions())))
+
+
+def _config(**attributes: Any) -> Config:
+    config = Config(attributes=attributes)
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+def _revision_applied(**_: Any) -> None:
+    REVISION_APPLIED.reached()
+
+
+def _is_ours(_thing: Any, name: str | None, kind: str, reflected: bool, compared_to: Any) -> bool:  # noqa: FBT001
+    return not (kind == "table" and reflected and compared_to is None and name not in metadata.tables)
+
+
+def _described(difference: Sequence[Any]) -> str:
+    if isinstance(difference[0], tuple):
+        difference = difference[0]
+    kind, *rest = difference
+    names = [getattr(part, "name", part) for part in rest if isinstance(getattr(part, "name", part), str)]
+    table = getattr(getattr(rest[-1], "table", None), "name", None)
+    about = " ".join(dict.fromkeys([name for name in (table, *names) if name]))
+    verb = "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
+    return f"{kind.partition('_')[2] or kind} {about}: {verb}"
