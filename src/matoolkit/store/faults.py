@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import exc
 from sqlalchemy.engine import URL
 
-from matoolkit.errors import DriverMissing, StoreBusy, StoreError, StoreUnavailable
+from matoolkit.errors import DriverMissing, MatoolkitError, StoreBusy, StoreError, StoreUnavailable
 from matoolkit.store.dialect import Dialect
 
 
@@ -17,6 +17,10 @@ def told_apart(dialect: Dialect, url: URL) -> Iterator[None]:
         yield
     except exc.DBAPIError as fault:
         raise _error(dialect, url, fault) from fault
+    except exc.StatementError as fault:
+        if isinstance(fault.orig, MatoolkitError):
+            raise fault.orig from None
+        raise StoreError(f"a value cannot be stored: {fault.orig}") from None
     except exc.TimeoutError as fault:
         raise StoreBusy("all connections to the database are in use") from fault
     except (exc.PendingRollbackError, exc.ResourceClosedError) as fault:

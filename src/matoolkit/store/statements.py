@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, literal, or_, select, update
+from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, bindparam, literal, select, update
 
 from matoolkit.store.dialect.questions import insert_from
-from matoolkit.store.dialect.types import BigId
 from matoolkit.store.transaction import Transaction
 
 RowT = TypeVar("RowT")
@@ -25,14 +25,15 @@ def select_records(record: type[Any], table: Table) -> Select[Any]:
 
 def is_any(column: Column[Any], words: Collection[str]) -> ColumnElement[bool]:
     """Compare a status with words that stand in the statement itself, so that partial indexes apply."""
-    fixed = [bindparam(None, word, column.type, literal_execute=True) for word in sorted(words)]
-    return column == fixed[0] if len(fixed) == 1 else or_(*(column == word for word in fixed))
+    if len(words) == 1:
+        return column == bindparam("word", next(iter(words)), column.type, unique=True, literal_execute=True)
+    fixed = bindparam("words", sorted(words), column.type, unique=True, expanding=True, literal_execute=True)
+    return column.in_(fixed)
 
 
 def among(tx: Transaction, column: Column[Any], values: Collection[Any]) -> ColumnElement[bool]:
     """Compare a column with any number of values in one parameter."""
-    kind = BigId if column.type is BigId else column.type
-    given = tx.table_of({"value": kind}, [(value,) for value in values])
+    given = tx.table_of({"value": column.type}, [(value,) for value in values])
     return column.in_(select(given.c.value))
 
 
@@ -67,17 +68,18 @@ def move_each(
     values: Mapping[str, Any],
     *guards: ColumnElement[bool],
     matching: Iterable[str] = (),
+    following: Iterable[str] = (),
 ) -> list[int]:
     """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
 
-    A move is a record with an `id`; its other fields are written to the columns of their names, except
-    those in `matching`, which the row must already have.
+    A move is a record with an `id`; its other fields are written to the columns of their names. Those in
+    `matching` the row must already have; those in `following` must be one more than what it has.
     """
     if not moves:
         return []
-    names = [field.name for field in fields(moves[0])]
-    given = tx.table_of({name: table.c[name].type for name in names}, [astuple_of(entry) for entry in moves])
+    names, given = _table_of_records(tx, table, moves)
     same = [table.c[name] == given.c[name] for name in ("id", *matching)]
+    same += [table.c[name] == given.c[name] - 1 for name in following]
     written = {name: given.c[name] for name in names if name not in ("id", *matching)}
     statement = update(table).where(*same, *guards).values(written | dict(values)).returning(table.c.id)
     return sorted(tx.values(statement))
@@ -86,9 +88,8 @@ def move_each(
 def insert_each(
     tx: Transaction, table: Table, rows: Sequence[Any], values: Mapping[str, Any], key: Iterable[str] = ()
 ) -> Any:
-    """Prepare the insertion of records, all with some values in common; with a key, of those not there yet."""
-    names = [field.name for field in fields(rows[0])]
-    given = tx.table_of({name: table.c[name].type for name in names}, [astuple_of(row) for row in rows])
+    """Prepare the insertion of records with some values in common; with a key, of those not there yet."""
+    names, given = _table_of_records(tx, table, rows)
     alike = {name: literal(value, table.c[name].type) for name, value in values.items()}
     written: dict[str, ColumnElement[Any]] = {**{name: given.c[name] for name in names}, **alike}
     if not key:
@@ -96,6 +97,7 @@ def insert_each(
     return tx.insert_missing(table, written, given, key)
 
 
-def astuple_of(record: Any) -> tuple[Any, ...]:
-    """Return the values of a record as they are; the standard function would copy each of them."""
-    return tuple(getattr(record, field.name) for field in fields(record))
+def _table_of_records(tx: Transaction, table: Table, records: Sequence[Any]) -> tuple[list[str], FromClause]:
+    names = [field.name for field in fields(records[0])]
+    values = attrgetter(*names)
+    return names, tx.table_of({name: table.c[name].type for name in names}, [values(row) for row in records])

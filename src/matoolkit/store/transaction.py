@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -15,7 +17,9 @@ from sqlalchemy import (
     Insert,
     Select,
     Table,
+    inspect,
     literal,
+    select,
 )
 
 from matoolkit.clock import Clock
@@ -58,9 +62,24 @@ class Transaction:
         """Run a statement and say how many rows it changed."""
         return self.execute(statement).rowcount
 
+    def operations(self) -> Operations:
+        """Return what changes tables, in the transaction like everything else."""
+        return Operations(MigrationContext.configure(self._connection))
+
+    def has_table(self, name: str) -> bool:
+        """Tell whether the database has a table."""
+        with told_apart(self.dialect, self._connection.engine.url):
+            return inspect(self._connection).has_table(name)
+
     def now(self) -> ColumnElement[datetime]:
         """Return the database's clock as an expression, or the virtual clock that stands in for it."""
         return self.dialect.now() if self._clock is None else literal(self._clock.now(), Instant)
+
+    def time(self) -> datetime:
+        """Ask the database what time it is, or the virtual clock that stands in for it."""
+        if self._clock is not None:
+            return self._clock.now()
+        return cast("datetime", self.values(select(self.dialect.now()))[0])
 
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Make rows of values a table of a statement."""
@@ -71,10 +90,15 @@ class Transaction:
         return self.dialect.locking(statement, table, skip_locked=skip_locked)
 
     def insert_missing(
-        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        key: Iterable[str],
+        order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Insert a row for each one of the source whose key the table does not have yet."""
-        return self.dialect.insert_missing(table, values, source, key)
+        return self.dialect.insert_missing(table, values, source, key, order_by)
 
 
 class Store:

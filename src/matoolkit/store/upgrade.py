@@ -134,7 +134,7 @@ def _revision_applied(**_: Any) -> None:
     REVISION_APPLIED.reached()
 
 
-def _is_ours(_thing: Any, name: str | None, kind: str, reflected: bool, compared_to: Any) -> bool:  # noqa: FBT001
+def _is_ours(_thing: Any, name: str | None, kind: str, reflected: bool, compared_to: Any) -> bool:
     return not (kind == "table" and reflected and compared_to is None and name not in metadata.tables)
 
 
@@ -145,5 +145,7 @@ def _described(difference: Sequence[Any]) -> str:
     names = [getattr(part, "name", part) for part in rest if isinstance(getattr(part, "name", part), str)]
     table = getattr(getattr(rest[-1], "table", None), "name", None)
     about = " ".join(dict.fromkeys([name for name in (table, *names) if name]))
-    verb = "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
+    verb = (
+        "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
+    )
     return f"{kind.partition('_')[2] or kind} {about}: {verb}"

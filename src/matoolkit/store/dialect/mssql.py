@@ -90,13 +90,18 @@ class SqlServer(Dialect):
         return statement.with_hint(table, _LOCK_WHAT_IS_FREE if skip_locked else _LOCK, "mssql")
 
     def insert_missing(
-        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        key: Iterable[str],
+        order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Look first, and keep the gap locked until the row is there."""
         there = table.alias("there")
         same_key = [there.c[name] == values[name] for name in key]
         missing = ~exists().where(*same_key).select_from(there).with_hint(there, _LOCK, "mssql")
-        return insert_from(table, values, source, missing)
+        return insert_from(table, values, source, missing, order_by=order_by)
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""

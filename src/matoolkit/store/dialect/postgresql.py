@@ -26,6 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
+from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists
 from matoolkit.store.dialect.types import Instant
@@ -79,6 +80,9 @@ class PostgreSQL(Dialect):
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Hand the rows over as one array for each column."""
         lists = column_lists(columns, rows)
+        for name, kind in columns.items():
+            if isinstance(kind, Instant):
+                lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
         arrays = [
             bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True)
             for name, kind in columns.items()
@@ -94,10 +98,16 @@ class PostgreSQL(Dialect):
         return statement.with_for_update(of=table, skip_locked=skip_locked)
 
     def insert_missing(
-        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        key: Iterable[str],
+        order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Pass by what is there, and what another transaction puts there meanwhile."""
-        query = select(*(value.label(name) for name, value in values.items())).select_from(source)
+        cells = (value.label(name) for name, value in values.items())
+        query = select(*cells).select_from(source).order_by(order_by)
         return (
             insert(table)
             .from_select(list(values), query, include_defaults=False)

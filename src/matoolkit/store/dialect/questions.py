@@ -62,7 +62,12 @@ class Dialect(ABC):
 
     @abstractmethod
     def insert_missing(
-        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        key: Iterable[str],
+        order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Insert a row for each one of the source whose key the table does not have yet."""
 
@@ -80,10 +85,12 @@ def insert_from(
     values: Mapping[str, ColumnElement[Any]],
     source: FromClause,
     *conditions: ColumnElement[bool],
+    order_by: ColumnElement[Any] | None = None,
 ) -> Insert:
     """Insert a row for each row of a source."""
     query = select(*(value.label(name) for name, value in values.items())).select_from(source)
-    return table.insert().from_select(list(values), query.where(*conditions), include_defaults=False)
+    chosen = query.where(*conditions).order_by(order_by)
+    return table.insert().from_select(list(values), chosen, include_defaults=False)
 
 
 def is_text(column: TypeEngine[Any]) -> bool:
@@ -93,5 +100,5 @@ def is_text(column: TypeEngine[Any]) -> bool:
 
 def column_lists(columns: Columns, rows: Rows) -> dict[str, list[Any]]:
     """Turn rows into one list for each column."""
-    lists = zip(*rows, strict=True) if rows else iter([()] * len(columns))
-    return {name: list(values) for name, values in zip(columns, lists, strict=True)}
+    lists = [list(values) for values in zip(*rows, strict=True)] if rows else [[] for _ in columns]
+    return dict(zip(columns, lists, strict=True))

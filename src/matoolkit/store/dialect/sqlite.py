@@ -82,9 +82,9 @@ class SQLite(Dialect):
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Hand the rows over as JSON; a single column as a plain array, which is quicker to read."""
         only_one = len(columns) == 1
-        values = (
-            [_stored(row[0]) for row in rows] if only_one else [[_stored(v) for v in row] for row in rows]
-        )
+        if any(isinstance(kind, Instant) for kind in columns.values()):
+            rows = [[_stored(value) for value in row] for row in rows]
+        values = [row[0] for row in rows] if only_one else rows
         given = func.json_each(bindparam("rows", orjson.dumps(values).decode(), unique=True))
         value = given.table_valued("value", joins_implicitly=True).c.value
         cells = [
@@ -99,12 +99,16 @@ class SQLite(Dialect):
         return statement
 
     def insert_missing(
-        self, table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause, key: Iterable[str]
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        key: Iterable[str],
+        order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Pass by what is there; the condition keeps the parser from taking ON for the ON of a join."""
-        query = (
-            select(*(value.label(name) for name, value in values.items())).select_from(source).where(true())
-        )
+        cells = (value.label(name) for name, value in values.items())
+        query = select(*cells).select_from(source).where(true()).order_by(order_by)
         return (
             insert(table)
             .from_select(list(values), query, include_defaults=False)

@@ -40,16 +40,29 @@ def _create_batches() -> None:
         sa.Column("approved_hold_by", sa.Unicode(200)),
         sa.Column("approved_hold_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batches")),
-        sa.CheckConstraint("status IN ('detected', 'init_dispatched', 'active', 'completed', "
-            "'failed', 'cancelled')", name=op.f("ck_batches_status")),
+        sa.CheckConstraint(
+            "status IN ('detected', 'init_dispatched', 'active', 'completed', 'failed', 'cancelled')",
+            name=op.f("ck_batches_status"),
+        ),
         sa.ForeignKeyConstraint(["runbook_id"], ["runbooks.id"], name=op.f("fk_batches_runbook_id")),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_batches_runbook_id", "batches", ["runbook_id"])
     op.create_index("ix_batches_runbook_name_status", "batches", ["runbook_name", "status"])
     op.create_index("ix_batches_status", "batches", ["status", "id"])
-    op.create_index("ix_batches_unfinished", "batches", ["runbook_name", "id"], **only_where(sa.text("status IN ('active', 'detected', 'init_dispatched')")))
-    op.create_index("uq_batches_start_time", "batches", ["runbook_name", "batch_start_time"], unique=True, **only_where(sa.column("is_manual") == sa.false()))
+    op.create_index(
+        "ix_batches_unfinished",
+        "batches",
+        ["runbook_name", "id"],
+        **only_where(sa.text("status IN ('active', 'detected', 'init_dispatched')")),
+    )
+    op.create_index(
+        "uq_batches_start_time",
+        "batches",
+        ["runbook_name", "batch_start_time"],
+        unique=True,
+        **only_where(sa.column("is_manual") == sa.false()),
+    )
 
 
 def _create_batch_members() -> None:
@@ -76,13 +89,20 @@ def _create_batch_members() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batch_members")),
         sa.CheckConstraint("status IN ('active', 'removed', 'failed')", name=op.f("ck_batch_members_status")),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_batch_members_batch_id")),
-        sa.UniqueConstraint("batch_id", "member_key_fold", name=op.f("uq_batch_members_batch_id_member_key_fold")),
+        sa.UniqueConstraint(
+            "batch_id", "member_key_fold", name=op.f("uq_batch_members_batch_id_member_key_fold")
+        ),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_batch_members_batch_id", "batch_members", ["batch_id", "id"])
     op.create_index("ix_batch_members_member_key_fold", "batch_members", ["member_key_fold"])
     op.create_index("ix_batch_members_status", "batch_members", ["batch_id", "status", "id"])
-    op.create_index("ix_batch_members_waiting", "batch_members", ["batch_id"], **only_where(sa.text("caught_up_at IS NULL")))
+    op.create_index(
+        "ix_batch_members_waiting",
+        "batch_members",
+        ["batch_id"],
+        **only_where(sa.text("caught_up_at IS NULL")),
+    )
 
 
 def _create_phase_executions() -> None:
@@ -101,11 +121,29 @@ def _create_phase_executions() -> None:
         sa.Column("expanded_at", Instant()),
         sa.Column("completed_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_phase_executions")),
-        sa.CheckConstraint("status IN ('pending', 'dispatched', 'completed', 'failed', "
-            "'skipped', 'superseded', 'cancelled')", name=op.f("ck_phase_executions_status")),
+        sa.CheckConstraint(
+            "status IN ('pending', 'dispatched', 'completed', 'failed', "
+            "'skipped', 'superseded', 'cancelled')",
+            name=op.f("ck_phase_executions_status"),
+        ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_phase_executions_batch_id")),
-        sa.UniqueConstraint("batch_id", "runbook_version", "phase_index", name=op.f("uq_phase_executions_batch_id_runbook_version_phase_index")),
+        sa.UniqueConstraint(
+            "batch_id",
+            "runbook_version",
+            "phase_index",
+            name=op.f("uq_phase_executions_batch_id_runbook_version_phase_index"),
+        ),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_phase_executions_due", "phase_executions", ["due_at", "id"], **only_where(sa.text("status = 'pending'")))
-    op.create_index("ix_phase_executions_running", "phase_executions", ["batch_id"], **only_where(sa.text("status = 'dispatched'")))
+    op.create_index(
+        "ix_phase_executions_due",
+        "phase_executions",
+        ["due_at", "id"],
+        **only_where(sa.text("status = 'pending'")),
+    )
+    op.create_index(
+        "ix_phase_executions_running",
+        "phase_executions",
+        ["batch_id"],
+        **only_where(sa.text("status = 'dispatched'")),
+    )

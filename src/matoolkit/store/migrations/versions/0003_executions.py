@@ -64,20 +64,50 @@ def _create_step_executions() -> None:
         sa.Column("epoch", sa.Integer(), nullable=False),
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_step_executions")),
-        sa.CheckConstraint("status IN ('pending', 'dispatched', 'succeeded', 'failed', "
-            "'polling', 'poll_timeout', 'cancelled')", name=op.f("ck_step_executions_status")),
+        sa.CheckConstraint(
+            "status IN ('pending', 'dispatched', 'succeeded', 'failed', "
+            "'polling', 'poll_timeout', 'cancelled')",
+            name=op.f("ck_step_executions_status"),
+        ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_step_executions_batch_id")),
-        sa.ForeignKeyConstraint(["batch_member_id"], ["batch_members.id"], name=op.f("fk_step_executions_batch_member_id")),
-        sa.ForeignKeyConstraint(["phase_execution_id"], ["phase_executions.id"], name=op.f("fk_step_executions_phase_execution_id")),
-        sa.UniqueConstraint("batch_member_id", "epoch", "phase_execution_id", "step_index", name=op.f("uq_step_executions_member_step")),
+        sa.ForeignKeyConstraint(
+            ["batch_member_id"], ["batch_members.id"], name=op.f("fk_step_executions_batch_member_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["phase_execution_id"],
+            ["phase_executions.id"],
+            name=op.f("fk_step_executions_phase_execution_id"),
+        ),
+        sa.UniqueConstraint(
+            "batch_member_id",
+            "epoch",
+            "phase_execution_id",
+            "step_index",
+            name=op.f("uq_step_executions_member_step"),
+        ),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_step_executions_batch_id", "step_executions", ["batch_id", "id"])
     op.create_index("ix_step_executions_batch_status", "step_executions", ["batch_id", "status", "id"])
-    op.create_index("ix_step_executions_lost", "step_executions", ["lost_at", "id"], **only_where(sa.text("lost_at IS NOT NULL")))
+    op.create_index(
+        "ix_step_executions_lost",
+        "step_executions",
+        ["lost_at", "id"],
+        **only_where(sa.text("lost_at IS NOT NULL")),
+    )
     op.create_index("ix_step_executions_phase_status", "step_executions", ["phase_execution_id", "status"])
-    op.create_index("ix_step_executions_poll", "step_executions", ["poll_due_at", "id"], **only_where(sa.text("status = 'polling'")))
-    op.create_index("ix_step_executions_retry", "step_executions", ["retry_after", "id"], **only_where(sa.text("retry_after IS NOT NULL")))
+    op.create_index(
+        "ix_step_executions_poll",
+        "step_executions",
+        ["poll_due_at", "id"],
+        **only_where(sa.text("status = 'polling'")),
+    )
+    op.create_index(
+        "ix_step_executions_retry",
+        "step_executions",
+        ["retry_after", "id"],
+        **only_where(sa.text("retry_after IS NOT NULL")),
+    )
 
 
 def _create_init_executions() -> None:
@@ -88,15 +118,38 @@ def _create_init_executions() -> None:
         sa.Column("runbook_version", sa.Integer(), nullable=False),
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_init_executions")),
-        sa.CheckConstraint("status IN ('pending', 'dispatched', 'succeeded', 'failed', "
-            "'polling', 'poll_timeout', 'cancelled')", name=op.f("ck_init_executions_status")),
+        sa.CheckConstraint(
+            "status IN ('pending', 'dispatched', 'succeeded', 'failed', "
+            "'polling', 'poll_timeout', 'cancelled')",
+            name=op.f("ck_init_executions_status"),
+        ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_init_executions_batch_id")),
-        sa.UniqueConstraint("batch_id", "runbook_version", "step_index", name=op.f("uq_init_executions_batch_id_runbook_version_step_index")),
+        sa.UniqueConstraint(
+            "batch_id",
+            "runbook_version",
+            "step_index",
+            name=op.f("uq_init_executions_batch_id_runbook_version_step_index"),
+        ),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_init_executions_lost", "init_executions", ["lost_at", "id"], **only_where(sa.text("lost_at IS NOT NULL")))
-    op.create_index("ix_init_executions_poll", "init_executions", ["poll_due_at", "id"], **only_where(sa.text("status = 'polling'")))
-    op.create_index("ix_init_executions_retry", "init_executions", ["retry_after", "id"], **only_where(sa.text("retry_after IS NOT NULL")))
+    op.create_index(
+        "ix_init_executions_lost",
+        "init_executions",
+        ["lost_at", "id"],
+        **only_where(sa.text("lost_at IS NOT NULL")),
+    )
+    op.create_index(
+        "ix_init_executions_poll",
+        "init_executions",
+        ["poll_due_at", "id"],
+        **only_where(sa.text("status = 'polling'")),
+    )
+    op.create_index(
+        "ix_init_executions_retry",
+        "init_executions",
+        ["retry_after", "id"],
+        **only_where(sa.text("retry_after IS NOT NULL")),
+    )
 
 
 def _create_rollback_executions() -> None:
@@ -114,18 +167,53 @@ def _create_rollback_executions() -> None:
         sa.Column("sequence_key", sa.Unicode(100), nullable=False),
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_rollback_executions")),
-        sa.CheckConstraint("cause IN ('step_failed', 'init_failed', 'member_removed')", name=op.f("ck_rollback_executions_cause")),
-        sa.CheckConstraint("status IN ('pending', 'dispatched', 'succeeded', 'failed', "
-            "'polling', 'poll_timeout', 'cancelled')", name=op.f("ck_rollback_executions_status")),
+        sa.CheckConstraint(
+            "cause IN ('step_failed', 'init_failed', 'member_removed')",
+            name=op.f("ck_rollback_executions_cause"),
+        ),
+        sa.CheckConstraint(
+            "status IN ('pending', 'dispatched', 'succeeded', 'failed', "
+            "'polling', 'poll_timeout', 'cancelled')",
+            name=op.f("ck_rollback_executions_status"),
+        ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_rollback_executions_batch_id")),
-        sa.ForeignKeyConstraint(["batch_member_id"], ["batch_members.id"], name=op.f("fk_rollback_executions_batch_member_id")),
-        sa.ForeignKeyConstraint(["init_execution_id"], ["init_executions.id"], name=op.f("fk_rollback_executions_init_execution_id")),
-        sa.ForeignKeyConstraint(["step_execution_id"], ["step_executions.id"], name=op.f("fk_rollback_executions_step_execution_id")),
-        sa.UniqueConstraint("sequence_key", "step_index", name=op.f("uq_rollback_executions_sequence_key_step_index")),
+        sa.ForeignKeyConstraint(
+            ["batch_member_id"], ["batch_members.id"], name=op.f("fk_rollback_executions_batch_member_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["init_execution_id"],
+            ["init_executions.id"],
+            name=op.f("fk_rollback_executions_init_execution_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["step_execution_id"],
+            ["step_executions.id"],
+            name=op.f("fk_rollback_executions_step_execution_id"),
+        ),
+        sa.UniqueConstraint(
+            "sequence_key", "step_index", name=op.f("uq_rollback_executions_sequence_key_step_index")
+        ),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_rollback_executions_batch_status", "rollback_executions", ["batch_id", "status", "id"])
-    op.create_index("ix_rollback_executions_lost", "rollback_executions", ["lost_at", "id"], **only_where(sa.text("lost_at IS NOT NULL")))
+    op.create_index(
+        "ix_rollback_executions_batch_status", "rollback_executions", ["batch_id", "status", "id"]
+    )
+    op.create_index(
+        "ix_rollback_executions_lost",
+        "rollback_executions",
+        ["lost_at", "id"],
+        **only_where(sa.text("lost_at IS NOT NULL")),
+    )
     op.create_index("ix_rollback_executions_member", "rollback_executions", ["batch_member_id", "status"])
-    op.create_index("ix_rollback_executions_poll", "rollback_executions", ["poll_due_at", "id"], **only_where(sa.text("status = 'polling'")))
-    op.create_index("ix_rollback_executions_retry", "rollback_executions", ["retry_after", "id"], **only_where(sa.text("retry_after IS NOT NULL")))
+    op.create_index(
+        "ix_rollback_executions_poll",
+        "rollback_executions",
+        ["poll_due_at", "id"],
+        **only_where(sa.text("status = 'polling'")),
+    )
+    op.create_index(
+        "ix_rollback_executions_retry",
+        "rollback_executions",
+        ["retry_after", "id"],
+        **only_where(sa.text("retry_after IS NOT NULL")),
+    )

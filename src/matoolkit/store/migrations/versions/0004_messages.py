@@ -67,7 +67,11 @@ def _create_bus_messages() -> None:
         sa.Column("lock_token", sa.Unicode(36)),
         sa.Column("delivery_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_bus_messages")),
-        sa.ForeignKeyConstraint(["topic", "subscription"], ["bus_subscriptions.topic", "bus_subscriptions.subscription"], name=op.f("fk_bus_messages_topic")),
+        sa.ForeignKeyConstraint(
+            ["topic", "subscription"],
+            ["bus_subscriptions.topic", "bus_subscriptions.subscription"],
+            name=op.f("fk_bus_messages_topic"),
+        ),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_bus_messages_expires_at", "bus_messages", ["expires_at"])
@@ -107,7 +111,9 @@ def _create_dead_letters() -> None:
         sa.Column("resent_message_id", sa.Unicode(200)),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dead_letters")),
         sa.CheckConstraint("status IN ('open', 'resent', 'discarded')", name=op.f("ck_dead_letters_status")),
-        sa.UniqueConstraint("topic", "subscription", "message_id", "dead_lettered_at", name=op.f("uq_dead_letters_message")),
+        sa.UniqueConstraint(
+            "topic", "subscription", "message_id", "dead_lettered_at", name=op.f("uq_dead_letters_message")
+        ),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_dead_letters_status", "dead_letters", ["status", "id"])

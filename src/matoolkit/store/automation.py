@@ -1,0 +1,104 @@
+"""Whether the scheduler may query a runbook's source (rule T1), and what its last tick did."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, literal, true, update
+
+from matoolkit.domain.keys import folded
+from matoolkit.store.schema import runbook_automation_settings, runbook_ticks
+from matoolkit.store.statements import select_records
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class AutomationRow:
+    """Whether a runbook is automated, and who decided it."""
+
+    runbook_name: str
+    automation_enabled: bool
+    enabled_at: datetime | None
+    enabled_by: str | None
+    disabled_at: datetime | None
+    disabled_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TickRow:
+    """What the last tick did for a runbook."""
+
+    runbook_name: str
+    runbook_version: int
+    started_at: datetime
+    finished_at: datetime
+    queried: bool
+    rows_read: int = 0
+    rows_set_aside: int = 0
+    rows_ignored: int = 0
+    batches_created: int = 0
+    batches_rescheduled: int = 0
+    batches_held: int = 0
+    members_added: int = 0
+    members_removed: int = 0
+    members_moved: int = 0
+    members_returned: int = 0
+    members_refreshed: int = 0
+    phases_dispatched: int = 0
+    set_aside_json: str = "{}"
+    remarks_json: str = "[]"
+
+
+def enable_automation(tx: Transaction, runbook_name: str, by: str, at: datetime) -> None:
+    """Let the scheduler query the source of a runbook."""
+    _put(tx, runbook_automation_settings, runbook_name, automation_enabled=True, enabled_at=at, enabled_by=by)
+
+
+def disable_automation(tx: Transaction, runbook_name: str, by: str, at: datetime) -> None:
+    """Keep the scheduler from querying the source of a runbook; what is in flight goes on."""
+    values = {"automation_enabled": False, "disabled_at": at, "disabled_by": by}
+    _put(tx, runbook_automation_settings, runbook_name, **values)
+
+
+def automation_of(tx: Transaction, runbook_name: str) -> AutomationRow | None:
+    """Return what was decided for a runbook; nothing means that it was never automated."""
+    query = select_records(AutomationRow, runbook_automation_settings)
+    same = runbook_automation_settings.c.runbook_key == folded(runbook_name)
+    return next(iter(tx.rows(AutomationRow, query.where(same))), None)
+
+
+def automated_runbooks(tx: Transaction) -> list[str]:
+    """Return the folded names of the runbooks that are automated."""
+    table = runbook_automation_settings
+    query = select_records(AutomationRow, table).where(table.c.automation_enabled == true())
+    return sorted(folded(row.runbook_name) for row in tx.rows(AutomationRow, query))
+
+
+def record_tick(tx: Transaction, tick: TickRow) -> None:
+    """Keep what this tick did for a runbook, in place of the one before."""
+    values = {field.name: getattr(tick, field.name) for field in fields(TickRow)}
+    _put(tx, runbook_ticks, values.pop("runbook_name"), **values)
+
+
+def last_ticks(tx: Transaction) -> list[TickRow]:
+    """Return the last tick of every runbook, by name."""
+    return tx.rows(TickRow, select_records(TickRow, runbook_ticks).order_by(runbook_ticks.c.runbook_key))
+
+
+def last_tick(tx: Transaction, runbook_name: str) -> TickRow | None:
+    """Return the last tick of a runbook, if it had one."""
+    query = select_records(TickRow, runbook_ticks)
+    same = runbook_ticks.c.runbook_key == folded(runbook_name)
+    return next(iter(tx.rows(TickRow, query.where(same))), None)
+
+
+def _put(tx: Transaction, table: Table, runbook_name: str, **values: Any) -> None:
+    key = folded(runbook_name)
+    given = tx.table_of({"runbook_key": table.c.runbook_key.type}, [(key,)])
+    row: dict[str, ColumnElement[Any]] = {
+        "runbook_key": given.c.runbook_key,
+        "runbook_name": literal(runbook_name),
+        **{name: literal(value, table.c[name].type) for name, value in values.items()},
+    }
+    tx.execute(tx.insert_missing(table, row, given, ["runbook_key"]))
+    tx.execute(update(table).where(table.c.runbook_key == key).values(values))

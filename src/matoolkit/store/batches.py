@@ -1,0 +1,237 @@
+"""Batches: finding, creating and moving them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import false, func, literal, select, true
+
+from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
+from matoolkit.store.dialect.types import Instant
+from matoolkit.store.schema import batches, runbooks
+from matoolkit.store.statements import (
+    among,
+    insert_each,
+    is_any,
+    move,
+    move_each,
+    records_among,
+    select_records,
+)
+from matoolkit.store.transaction import Transaction
+
+_NOBODYS_TIME = datetime(1, 1, 2, tzinfo=UTC)
+_ACTIVE = is_any(batches.c.status, {BatchStatus.ACTIVE})
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch as it is stored."""
+
+    id: int
+    runbook_id: int
+    runbook_name: str
+    batch_start_time: datetime | None
+    status: BatchStatus
+    is_manual: bool
+    created_by: str | None
+    current_phase: str | None
+    detected_at: datetime
+    init_dispatched_at: datetime | None
+    init_count: int
+    completed_at: datetime | None
+    reopened_at: datetime | None
+    held_at: datetime | None
+    hold_reason: str | None
+    hold_key: str | None
+    hold_json: str | None
+    approved_hold_key: str | None
+    approved_hold_by: str | None
+    approved_hold_at: datetime | None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the batch waits for a person's approval."""
+        return self.held_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """A batch to be created; a manual one has no start time."""
+
+    runbook_id: int
+    runbook_name: str
+    batch_start_time: datetime | None
+    status: BatchStatus
+    is_manual: bool = False
+    created_by: str | None = None
+    init_dispatched_at: datetime | None = None
+    init_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """A new start time for a batch."""
+
+    id: int
+    batch_start_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a batch waits for a person to approve."""
+
+    id: int
+    hold_reason: str
+    hold_key: str
+    hold_json: str
+
+
+def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> list[BatchRow]:
+    """Create batches and return them; a start time that another batch of the runbook has is a conflict."""
+    if not new:
+        return []
+    ids = tx.values(insert_each(tx, batches, new, {"detected_at": at}).returning(batches.c.id))
+    return batches_by_id(tx, ids)
+
+
+def lock_batches(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
+    """Lock batches in the order of their ids and return them as they are now (rule M5)."""
+    if not ids:
+        return []
+    query = select_records(BatchRow, batches).where(among(tx, batches.c.id, ids)).order_by(batches.c.id)
+    return tx.rows(BatchRow, tx.locking(query, batches))
+
+
+def batches_by_id(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
+    """Return batches, by id."""
+    return records_among(tx, BatchRow, batches, batches.c.id, ids)
+
+
+def unfinished_batches(tx: Transaction, runbook_name: str) -> list[BatchRow]:
+    """Return the batches of a runbook that have not ended, by id."""
+    query = select_records(BatchRow, batches).where(
+        batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES)
+    )
+    return tx.rows(BatchRow, query.order_by(batches.c.id))
+
+
+def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) -> list[BatchRow]:
+    """Return the automated batches of a runbook with these start times, ended ones included."""
+    if not times:
+        return []
+    query = select_records(BatchRow, batches).where(
+        batches.c.runbook_name == runbook_name,
+        batches.c.is_manual == false(),
+        among(tx, batches.c.batch_start_time, times),
+    )
+    return tx.rows(BatchRow, query.order_by(batches.c.id))
+
+
+def batches_page(
+    tx: Transaction,
+    *,
+    runbook_name: str | None = None,
+    status: BatchStatus | None = None,
+    is_manual: bool | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[BatchRow]:
+    """Return one page of batches, newest first, from before the last id of the page before."""
+    wanted = {"runbook_name": runbook_name, "status": status, "is_manual": is_manual}
+    query = select_records(BatchRow, batches).where(
+        *(batches.c[name] == value for name, value in wanted.items() if value is not None)
+    )
+    if before is not None:
+        query = query.where(batches.c.id < before)
+    return tx.rows(BatchRow, query.order_by(batches.c.id.desc()).limit(limit))
+
+
+def dispatch_init(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Request the init of batches that have not ended, once more."""
+    values = {
+        "status": BatchStatus.INIT_DISPATCHED,
+        "init_dispatched_at": at,
+        "init_count": batches.c.init_count + 1,
+    }
+    return move(tx, batches, ids, values, is_any(batches.c.status, UNFINISHED_BATCHES))
+
+
+def activate_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
+    """Let the phases of batches begin: their init is done, or they have none."""
+    waiting = is_any(batches.c.status, {BatchStatus.DETECTED, BatchStatus.INIT_DISPATCHED})
+    return move(tx, batches, ids, {"status": BatchStatus.ACTIVE}, waiting)
+
+
+def complete_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """End active batches well."""
+    return move(tx, batches, ids, {"status": BatchStatus.COMPLETED, "completed_at": at}, _ACTIVE)
+
+
+def fail_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """End batches badly: their init failed, or all their phases did."""
+    values = {"status": BatchStatus.FAILED, "completed_at": at}
+    return move(tx, batches, ids, values, is_any(batches.c.status, UNFINISHED_BATCHES))
+
+
+def cancel_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """End batches because a person says so, or because nobody is left in them."""
+    values = {"status": BatchStatus.CANCELLED, "completed_at": at}
+    return move(tx, batches, ids, values, is_any(batches.c.status, UNFINISHED_BATCHES))
+
+
+def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: datetime) -> list[int]:
+    """Take up ended batches again for a person's retry: `active`, or `init_dispatched` if init had failed."""
+    values = {"status": to, "completed_at": None, "reopened_at": at}
+    retryable = is_any(batches.c.status, ENDED_BATCHES - {BatchStatus.CANCELLED})
+    return move(tx, batches, ids, values, retryable)
+
+
+def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> list[int]:
+    """Give unfinished automated batches other start times; they may take one another's."""
+    guards = (is_any(batches.c.status, UNFINISHED_BATCHES), batches.c.is_manual == false())
+    # Unique keys are checked row by row, so all step aside to times that nobody has
+    # before they take their new ones.
+    aside = [Reschedule(entry.id, _NOBODYS_TIME + timedelta(seconds=entry.id)) for entry in reschedules]
+    move_each(tx, batches, aside, {}, *guards)
+    return move_each(tx, batches, reschedules, {}, *guards)
+
+
+def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> list[int]:
+    """Let unfinished batches of the same runbook follow another version of it (rule V2)."""
+    name = select(runbooks.c.name).where(runbooks.c.id == runbook_id).scalar_subquery()
+    guards = (
+        is_any(batches.c.status, UNFINISHED_BATCHES),
+        batches.c.runbook_name == name,
+        batches.c.runbook_id != runbook_id,
+    )
+    return move(tx, batches, ids, {"runbook_id": runbook_id}, *guards)
+
+
+def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[int]:
+    """Note which phase a manual batch was advanced to."""
+    return move(
+        tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, batches.c.is_manual == true()
+    )
+
+
+def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
+    """Hold unfinished batches, or let the hold of one stand for something else than before."""
+    held_since = func.coalesce(batches.c.held_at, literal(at, Instant))
+    return move_each(
+        tx, batches, holds, {"held_at": held_since}, is_any(batches.c.status, UNFINISHED_BATCHES)
+    )
+
+
+def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
+    """End the hold of batches."""
+    values = {"held_at": None, "hold_reason": None, "hold_key": None, "hold_json": None}
+    return move(tx, batches, ids, values, batches.c.held_at.is_not(None))
+
+
+def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
+    """Approve exactly what was shown; if the hold stands for something else by now, nothing is approved."""
+    values = {"approved_hold_key": hold_key, "approved_hold_by": by, "approved_hold_at": at}
+    return move(
+        tx, batches, [batch_id], values, batches.c.hold_key == hold_key, batches.c.held_at.is_not(None)
+    )

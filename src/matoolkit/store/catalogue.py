@@ -1,0 +1,45 @@
+"""The functions that workers have announced (rule W6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete
+
+from matoolkit.store.schema import worker_functions
+from matoolkit.store.statements import insert_each, select_records
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedFunction:
+    """A function that a worker says it has."""
+
+    function_name: str
+    parameters_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """A function of a worker as it is stored."""
+
+    worker_id: str
+    function_name: str
+    parameters_json: str
+    announced_at: datetime
+
+
+def announce_functions(
+    tx: Transaction, worker_id: str, functions: Sequence[AnnouncedFunction], at: datetime
+) -> None:
+    """Replace what is known of a worker by what it says now."""
+    tx.execute(delete(worker_functions).where(worker_functions.c.worker_id == worker_id))
+    if functions:
+        alike = {"worker_id": worker_id, "announced_at": at}
+        tx.execute(insert_each(tx, worker_functions, functions, alike, ("worker_id", "function_name")))
+
+
+def known_functions(tx: Transaction) -> list[FunctionRow]:
+    """Return all functions of all workers, by worker and name."""
+    order = (worker_functions.c.worker_id, worker_functions.c.function_name)
+    return tx.rows(FunctionRow, select_records(FunctionRow, worker_functions).order_by(*order))

@@ -1,0 +1,123 @@
+"""Counts: what people look at first, and what ends phases and batches."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import case, func, select
+
+from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
+from matoolkit.store.statements import among, is_any
+from matoolkit.store.transaction import Transaction
+
+ERROR_GROUP_LENGTH = 200
+_STATUS = step_executions.c.status
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCount:
+    """Batches of a runbook in one state."""
+
+    runbook_name: str
+    status: BatchStatus
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCount:
+    """Members of a batch in one state."""
+
+    batch_id: int
+    status: MemberStatus
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepCount:
+    """Steps of a phase in one state."""
+
+    phase_execution_id: int
+    status: StepStatus
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOutcome:
+    """How many members of a phase there are, and how many went through it."""
+
+    phase_execution_id: int
+    members: int
+    members_through: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Steps of a batch that failed in the same way: the unit in which people act on failures."""
+
+    phase_name: str
+    step_name: str
+    error_type: str | None
+    error: str
+    steps: int
+    members: int
+    example_step_id: int
+
+
+def batch_counts(tx: Transaction) -> list[BatchCount]:
+    """Count batches by runbook and status."""
+    columns = (batches.c.runbook_name, batches.c.status)
+    return tx.rows(BatchCount, select(*columns, func.count()).group_by(*columns).order_by(*columns))
+
+
+def member_counts(tx: Transaction, batch_ids: Collection[int]) -> list[MemberCount]:
+    """Count the members of batches by status."""
+    if not batch_ids:
+        return []
+    columns = (batch_members.c.batch_id, batch_members.c.status)
+    query = select(*columns, func.count()).where(among(tx, batch_members.c.batch_id, batch_ids))
+    return tx.rows(MemberCount, query.group_by(*columns).order_by(*columns))
+
+
+def step_counts(tx: Transaction, phase_ids: Collection[int]) -> list[StepCount]:
+    """Count the steps of phases by status."""
+    if not phase_ids:
+        return []
+    columns = (step_executions.c.phase_execution_id, step_executions.c.status)
+    query = select(*columns, func.count()).where(among(tx, step_executions.c.phase_execution_id, phase_ids))
+    return tx.rows(StepCount, query.group_by(*columns).order_by(*columns))
+
+
+def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOutcome]:
+    """Count for phases how many members have steps in them and how many had all of theirs succeed (O11)."""
+    if not phase_ids:
+        return []
+    phase, succeeded = step_executions.c.phase_execution_id, is_any(_STATUS, {StepStatus.SUCCEEDED})
+    of_member = (
+        select(phase, func.min(case((succeeded, 1), else_=0)).label("through"))
+        .where(among(tx, phase, phase_ids))
+        .group_by(phase, step_executions.c.batch_member_id, step_executions.c.epoch)
+        .subquery()
+    )
+    query = select(of_member.c.phase_execution_id, func.count(), func.sum(of_member.c.through))
+    grouped = query.group_by(of_member.c.phase_execution_id).order_by(of_member.c.phase_execution_id)
+    return tx.rows(PhaseOutcome, grouped)
+
+
+def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:
+    """Group the failed steps of a batch by phase, step and error, the largest group first."""
+    failed = {StepStatus.FAILED, StepStatus.POLL_TIMEOUT}
+    error = func.substring(func.coalesce(step_executions.c.error_message, ""), 1, ERROR_GROUP_LENGTH)
+    groups = (phase_executions.c.phase_name, step_executions.c.step_name, step_executions.c.error_type, error)
+    query = (
+        select(
+            *groups,
+            func.count().label("steps"),
+            func.count(step_executions.c.batch_member_id.distinct()),
+            func.min(step_executions.c.id).label("example"),
+        )
+        .join(phase_executions, phase_executions.c.id == step_executions.c.phase_execution_id)
+        .where(step_executions.c.batch_id == batch_id, is_any(step_executions.c.status, failed))
+        .group_by(*groups)
+        .order_by(func.count().desc(), func.min(step_executions.c.id))
+    )
+    return tx.rows(FailureGroup, query)

@@ -1,0 +1,228 @@
+"""Data tables: the rows of a runbook version's query, kept for people to report from (rules D2 and T4).
+
+A row is written when it is new, when it changed, when it leaves and when it comes back; otherwise nothing is.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    MetaData,
+    Table,
+    Unicode,
+    UnicodeText,
+    literal,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.schema import CreateTable
+
+from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
+from matoolkit.errors import TooManyColumns, UnusableKey
+from matoolkit.store.datanames import column_names
+from matoolkit.store.dialect.questions import insert_from
+from matoolkit.store.dialect.types import BigId, FoldedKey, Instant
+from matoolkit.store.schema import data_table_columns
+from matoolkit.store.statements import insert_each
+from matoolkit.store.transaction import Transaction
+
+MOST_COLUMNS = 1000  # of a query; every database has room for them and our own
+
+
+@dataclass(frozen=True, slots=True)
+class DataTable:
+    """A data table that is ready to take rows with these source columns."""
+
+    name: str
+    columns: Mapping[str, str]
+    table: Table
+
+
+class DataRow(NamedTuple):
+    """A row of the source: a text or nothing for each source column, in the order of `DataTable.columns`."""
+
+    member_key: str
+    batch_time: datetime | None
+    values: Sequence[str | None]
+
+
+class KnownRow(NamedTuple):
+    """What the table knows of a member."""
+
+    row_id: int
+    row_hash: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """How many rows were new, changed (or came back), and as they were."""
+
+    inserted: int
+    changed: int
+    unchanged: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnName:
+    source_name: str
+    column_name: str
+
+
+def open_data_table(tx: Transaction, name: str, sources: Sequence[str]) -> DataTable:
+    """Create a data table, or add the columns that it does not have yet."""
+    known = _known_columns(tx, name)
+    missing = column_names(sources, known, _OWN_COLUMNS)
+    columns = known | missing
+    if len(columns) > MOST_COLUMNS:
+        raise TooManyColumns(name, len(columns), MOST_COLUMNS)
+    table = _table(name, columns.values())
+    if not tx.has_table(name):
+        tx.execute(CreateTable(table))
+    else:
+        for column in missing.values():
+            tx.operations().add_column(name, Column(column, UnicodeText))
+    _remember_columns(tx, name, missing)
+    return DataTable(name, columns, table)
+
+
+def known_rows(tx: Transaction, data: DataTable) -> dict[str, KnownRow]:
+    """Return what the table knows, by folded key: enough to see what changed."""
+    t = data.table.c
+    query = select(t["_member_key_fold"], t["_row_id"], t["_row_hash"], t["_is_current"])
+    return dict(tx.rows(lambda key, *known: (key, KnownRow(*known)), query))
+
+
+def upsert_rows(
+    tx: Transaction, data: DataTable, rows: Sequence[DataRow], known: Mapping[str, KnownRow], at: datetime
+) -> Upserted:
+    """Write the rows that are new or not as they are known; a batch of rows may come in pieces."""
+    new: list[tuple[Any, ...]] = []
+    changed: list[tuple[Any, ...]] = []
+    for row in rows:
+        key, row_hash = folded(row.member_key), hash_of(row)
+        before = known.get(key)
+        if before is None:
+            new.append((_checked(row.member_key), key, row.batch_time, row_hash, *row.values))
+        elif before.row_hash != row_hash or not before.is_current:
+            changed.append((before.row_id, row.batch_time, row_hash, *row.values))
+    _insert(tx, data, new, at)
+    _update(tx, data, changed, at)
+    return Upserted(len(new), len(changed), len(rows) - len(new) - len(changed))
+
+
+def mark_gone(
+    tx: Transaction,
+    data: DataTable,
+    known: Mapping[str, KnownRow],
+    present: Collection[str],
+    at: datetime,
+) -> int:
+    """Mark the rows whose folded keys the source no longer returns; says how many those are."""
+    gone = [row.row_id for key, row in known.items() if row.is_current and key not in present]
+    if not gone:
+        return 0
+    t = data.table
+    given = tx.table_of({"id": BigId}, [(row_id,) for row_id in gone])
+    chosen = update(t).where(t.c["_row_id"].in_(select(given.c.id)), t.c["_is_current"] == true())
+    return tx.changed(chosen.values(_is_current=False, _last_seen_at=at))
+
+
+def data_rows(
+    tx: Transaction, data: DataTable, *, after: int = 0, limit: int | None = None
+) -> list[tuple[Any, ...]]:
+    """Return rows that the source has now: id, key, batch time, then a value for each source column."""
+    t = data.table
+    values = [t.c[name] for name in data.columns.values()]
+    query = select(t.c["_row_id"], t.c["_member_key"], t.c["_batch_time"], *values).where(
+        t.c["_row_id"] > after, t.c["_is_current"] == true()
+    )
+    return [tuple(row) for row in tx.execute(query.order_by(t.c["_row_id"]).limit(limit))]
+
+
+def hash_of(row: DataRow) -> str:
+    """Return the fingerprint by which a change of a row is seen."""
+    written = orjson.dumps((row.member_key, row.batch_time, row.values), option=orjson.OPT_UTC_Z)
+    return blake2b(written, digest_size=16).hexdigest()
+
+
+_OWN_COLUMNS = (
+    "_row_id",
+    "_member_key",
+    "_member_key_fold",
+    "_batch_time",
+    "_first_seen_at",
+    "_last_seen_at",
+    "_is_current",
+    "_row_hash",
+)
+
+
+def _table(name: str, columns: Collection[str]) -> Table:
+    return Table(
+        name,
+        MetaData(),
+        Column("_row_id", BigId, primary_key=True, autoincrement=True),
+        Column("_member_key", Unicode(MAX_KEY_LENGTH), nullable=False),
+        Column("_member_key_fold", FoldedKey, nullable=False, unique=True),
+        Column("_batch_time", Instant),
+        Column("_first_seen_at", Instant, nullable=False),
+        Column("_last_seen_at", Instant, nullable=False),
+        Column("_is_current", Boolean, nullable=False),
+        Column("_row_hash", Unicode(32), nullable=False),
+        *(Column(column, UnicodeText) for column in columns),
+        sqlite_autoincrement=True,
+    )
+
+
+def _known_columns(tx: Transaction, name: str) -> dict[str, str]:
+    query = select(data_table_columns.c.source_name, data_table_columns.c.column_name).where(
+        data_table_columns.c.table_name == name
+    )
+    return dict(tx.rows(lambda *names: names, query.order_by(data_table_columns.c.id)))
+
+
+def _remember_columns(tx: Transaction, name: str, chosen: Mapping[str, str]) -> None:
+    rows = [_ColumnName(source, column) for source, column in chosen.items()]
+    if rows:
+        tx.execute(insert_each(tx, data_table_columns, rows, {"table_name": name}))
+
+
+def _insert(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], at: datetime) -> None:
+    if not rows:
+        return
+    names = ("_member_key", "_member_key_fold", "_batch_time", "_row_hash", *data.columns.values())
+    t = data.table.c
+    given = tx.table_of({name: t[name].type for name in names}, rows)
+    values: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in names}
+    values["_first_seen_at"] = values["_last_seen_at"] = literal(at, Instant)
+    values["_is_current"] = literal(value=True)
+    tx.execute(insert_from(data.table, values, given))
+
+
+def _update(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], at: datetime) -> None:
+    if not rows:
+        return
+    names = ("_row_id", "_batch_time", "_row_hash", *data.columns.values())
+    t = data.table
+    given = tx.table_of({name: t.c[name].type for name in names}, rows)
+    written = {name: given.c[name] for name in names[1:]}
+    tx.execute(
+        update(t)
+        .where(t.c["_row_id"] == given.c["_row_id"])
+        .values(written | {"_is_current": True, "_last_seen_at": at})
+    )
+
+
+def _checked(key: str) -> str:
+    if not is_usable_key(key):
+        raise UnusableKey(key, MAX_KEY_LENGTH)
+    return key.strip()

@@ -1,0 +1,108 @@
+"""Dead letters of both buses: kept until a person resends or discards them (rule M7)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.domain.states import DeadLetterStatus
+from matoolkit.store.schema import dead_letters
+from matoolkit.store.statements import (
+    columns_of,
+    insert_each,
+    is_any,
+    move,
+    move_each,
+    records_among,
+    select_records,
+)
+from matoolkit.store.transaction import Transaction
+
+_OPEN = is_any(dead_letters.c.status, {DeadLetterStatus.OPEN})
+
+
+@dataclass(frozen=True, slots=True)
+class NewDeadLetter:
+    """A message that nobody could handle."""
+
+    topic: str
+    subscription: str
+    message_id: str
+    message_type: str
+    body: str
+    properties_json: str
+    reason: str
+    description: str | None
+    delivery_count: int
+    enqueued_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRow:
+    """A dead letter as it is stored."""
+
+    id: int
+    topic: str
+    subscription: str
+    message_id: str
+    message_type: str
+    body: str
+    properties_json: str
+    reason: str
+    description: str | None
+    delivery_count: int
+    enqueued_at: datetime
+    dead_lettered_at: datetime
+    status: DeadLetterStatus
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resent_message_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resend:
+    """The id under which a dead letter is sent again."""
+
+    id: int
+    resent_message_id: str
+
+
+def keep_dead_letters(tx: Transaction, letters: Sequence[NewDeadLetter], at: datetime) -> list[DeadLetterRow]:
+    """Keep messages that were given up; one that is reported twice at the same moment is kept once."""
+    if not letters:
+        return []
+    key = ("topic", "subscription", "message_id", "dead_lettered_at")
+    alike = {"dead_lettered_at": at, "status": DeadLetterStatus.OPEN}
+    statement = insert_each(tx, dead_letters, letters, alike, key)
+    kept = tx.rows(DeadLetterRow, statement.returning(*columns_of(DeadLetterRow, dead_letters)))
+    return sorted(kept, key=lambda letter: letter.id)
+
+
+def dead_letters_by_id(tx: Transaction, ids: Collection[int]) -> list[DeadLetterRow]:
+    """Return dead letters, by id."""
+    return records_among(tx, DeadLetterRow, dead_letters, dead_letters.c.id, ids)
+
+
+def dead_letters_page(
+    tx: Transaction,
+    *,
+    status: DeadLetterStatus = DeadLetterStatus.OPEN,
+    before: int | None = None,
+    limit: int = 100,
+) -> list[DeadLetterRow]:
+    """Return one page of dead letters, newest first, from before the last id of the page before."""
+    query = select_records(DeadLetterRow, dead_letters).where(is_any(dead_letters.c.status, {status}))
+    if before is not None:
+        query = query.where(dead_letters.c.id < before)
+    return tx.rows(DeadLetterRow, query.order_by(dead_letters.c.id.desc()).limit(limit))
+
+
+def resend_dead_letters(tx: Transaction, resends: Sequence[Resend], by: str, at: datetime) -> list[int]:
+    """Mark open dead letters as sent again."""
+    values = {"status": DeadLetterStatus.RESENT, "resolved_at": at, "resolved_by": by}
+    return move_each(tx, dead_letters, resends, values, _OPEN)
+
+
+def discard_dead_letters(tx: Transaction, ids: Collection[int], by: str, at: datetime) -> list[int]:
+    """Mark open dead letters as of no use."""
+    values = {"status": DeadLetterStatus.DISCARDED, "resolved_at": at, "resolved_by": by}
+    return move(tx, dead_letters, ids, values, _OPEN)

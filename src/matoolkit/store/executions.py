@@ -1,0 +1,170 @@
+"""Executed work of the three kinds: its records, and what the sweeps look for."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, select
+
+from matoolkit.domain.states import RollbackCause, StepStatus
+from matoolkit.ids import Kind
+from matoolkit.store.schema import init_executions, rollback_executions, step_executions
+from matoolkit.store.statements import is_any, records_among
+from matoolkit.store.transaction import Transaction
+
+TABLES: dict[Kind, Table] = {
+    Kind.STEP: step_executions,
+    Kind.INIT: init_executions,
+    Kind.ROLLBACK: rollback_executions,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRow:
+    """What all executed work has."""
+
+    id: int
+    batch_id: int
+    step_name: str
+    step_index: int
+    worker_id: str
+    function_name: str | None
+    params_json: str | None
+    status: StepStatus
+    attempt: int
+    job_id: str | None
+    result_json: str | None
+    error_type: str | None
+    error_message: str | None
+    missing_outputs_json: str | None
+    dispatched_at: datetime | None
+    completed_at: datetime | None
+    timeout_sec: int
+    answered_at: datetime | None
+    lost_at: datetime | None
+    is_poll_step: bool
+    poll_interval_sec: int | None
+    poll_timeout_sec: int | None
+    poll_started_at: datetime | None
+    last_polled_at: datetime | None
+    poll_due_at: datetime | None
+    poll_count: int
+    on_failure: str | None
+    retry_count: int
+    max_retries: int
+    retry_interval_sec: int | None
+    retry_after: datetime | None
+    throttled_since: datetime | None
+    created_at: datetime
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a job is out whose answer may still come, even if the step itself was cancelled."""
+        return self.lost_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow(ExecutionRow):
+    """A step of a member."""
+
+    phase_execution_id: int
+    batch_member_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitRow(ExecutionRow):
+    """A step of a batch's init."""
+
+    runbook_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRow(ExecutionRow):
+    """A step of a rollback, or of what runs when a member is removed."""
+
+    batch_member_id: int | None
+    epoch: int | None
+    runbook_version: int
+    cause: RollbackCause
+    step_execution_id: int | None
+    init_execution_id: int | None
+    sequence_name: str
+    sequence_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """Work of any kind that a sweep has to wake."""
+
+    kind: Kind
+    id: int
+    batch_id: int
+    attempt: int
+    status: StepStatus
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What work of any kind is made from: the step of the runbook, with its settings resolved."""
+
+    step_name: str
+    step_index: int
+    worker_id: str
+    timeout_sec: int
+    is_poll_step: bool = False
+    poll_interval_sec: int | None = None
+    poll_timeout_sec: int | None = None
+    on_failure: str | None = None
+    max_retries: int = 0
+    retry_interval_sec: int | None = None
+
+
+def unstarted(at: datetime) -> dict[str, Any]:
+    """Return what new work of any kind begins with."""
+    return {"status": StepStatus.PENDING, "attempt": 0, "poll_count": 0, "retry_count": 0, "created_at": at}
+
+
+def steps_by_id(tx: Transaction, ids: Collection[int]) -> list[StepRow]:
+    """Return steps of members, by id."""
+    return records_among(tx, StepRow, step_executions, step_executions.c.id, ids)
+
+
+def inits_by_id(tx: Transaction, ids: Collection[int]) -> list[InitRow]:
+    """Return steps of init, by id."""
+    return records_among(tx, InitRow, init_executions, init_executions.c.id, ids)
+
+
+def rollbacks_by_id(tx: Transaction, ids: Collection[int]) -> list[RollbackRow]:
+    """Return steps of rollbacks, by id."""
+    return records_among(tx, RollbackRow, rollback_executions, rollback_executions.c.id, ids)
+
+
+def polls_due(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
+    """Return work that polls and whose interval has passed, longest overdue first (rule T9)."""
+    return _overdue(tx, "poll_due_at", at, limit, lambda table: is_any(table.c.status, {StepStatus.POLLING}))
+
+
+def retries_due(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
+    """Return work whose retry is due, longest overdue first (rule T9)."""
+    return _overdue(tx, "retry_after", at, limit, lambda table: is_any(table.c.status, {StepStatus.PENDING}))
+
+
+def lost_jobs(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
+    """Return work whose job has been out for too long, longest overdue first (rule O16)."""
+    return _overdue(tx, "lost_at", at, limit, lambda table: table.c.lost_at.is_not(None))
+
+
+def _overdue(
+    tx: Transaction, column: str, at: datetime, limit: int, guard: Callable[[Table], ColumnElement[bool]]
+) -> list[Overdue]:
+    found: list[Overdue] = []
+    for kind, table in TABLES.items():
+        due = table.c[column]
+        query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due)
+        earliest = query.where(guard(table), due <= at).order_by(due, table.c.id).limit(limit)
+        found += tx.rows(partial(Overdue, kind), earliest)
+    return sorted(found, key=lambda work: (work.due_at, work.kind, work.id))[:limit]

@@ -1,0 +1,64 @@
+"""Idempotency keys: a request that is sent twice is done once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, and_, delete, update
+
+from matoolkit.store.schema import idempotency_keys
+from matoolkit.store.statements import insert_each, select_records
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A request that came with a key; it is still at work while it has no response."""
+
+    actor: str
+    idempotency_key: str
+    request_hash: str
+    response_status: int | None
+    response_json: str | None
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _NewRequest:
+    actor: str
+    idempotency_key: str
+    request_hash: str
+    created_at: datetime
+    expires_at: datetime
+
+
+def begin_request(
+    tx: Transaction, actor: str, key: str, request_hash: str, at: datetime, expires_at: datetime
+) -> RequestRow | None:
+    """Reserve a key for a request; if it was used before, return that request instead.
+
+    Both run in the transaction that does the work, so a key is never kept for work that was undone.
+    """
+    tx.execute(delete(idempotency_keys).where(_is_key(actor, key), idempotency_keys.c.expires_at <= at))
+    new = _NewRequest(actor, key, request_hash, at, expires_at)
+    statement = insert_each(tx, idempotency_keys, [new], {}, ("actor", "idempotency_key"))
+    if tx.values(statement.returning(idempotency_keys.c.actor)):
+        return None
+    found = tx.rows(RequestRow, select_records(RequestRow, idempotency_keys).where(_is_key(actor, key)))
+    return found[0]
+
+
+def finish_request(tx: Transaction, actor: str, key: str, status: int, response_json: str) -> bool:
+    """Keep the answer, for whoever sends the request again."""
+    unanswered = idempotency_keys.c.response_status.is_(None)
+    statement = update(idempotency_keys).where(_is_key(actor, key), unanswered)
+    return bool(tx.changed(statement.values(response_status=status, response_json=response_json)))
+
+
+def forget_requests(tx: Transaction, at: datetime) -> int:
+    """Forget keys that have run out."""
+    return tx.changed(delete(idempotency_keys).where(idempotency_keys.c.expires_at <= at))
+
+
+def _is_key(actor: str, key: str) -> ColumnElement[bool]:
+    return and_(idempotency_keys.c.actor == actor, idempotency_keys.c.idempotency_key == key)

@@ -1,0 +1,33 @@
+"""Steps of init: they belong to a batch and run one after the other."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.store.executions import InitRow, Work, unstarted
+from matoolkit.store.schema import init_executions
+from matoolkit.store.statements import columns_of, insert_each, records_among
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewInit(Work):
+    """A step of init to be created for a batch."""
+
+    batch_id: int
+    runbook_version: int
+
+
+def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[InitRow]:
+    """Create steps of init that batches do not have yet, and return those that were created (rule O1)."""
+    if not new:
+        return []
+    key = ("batch_id", "runbook_version", "step_index")
+    statement = insert_each(tx, init_executions, new, unstarted(at), key)
+    made = tx.rows(InitRow, statement.returning(*columns_of(InitRow, init_executions)))
+    return sorted(made, key=lambda init: init.id)
+
+
+def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:
+    """Return the steps of init of batches, of all versions, by id."""
+    return records_among(tx, InitRow, init_executions, init_executions.c.batch_id, batch_ids)

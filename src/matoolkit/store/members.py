@@ -1,0 +1,217 @@
+"""Members of batches: reading them and moving them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
+from matoolkit.domain.states import MemberStatus
+from matoolkit.errors import UnusableKey
+from matoolkit.store.schema import batch_members
+from matoolkit.store.statements import insert_each, is_any, move, move_each, records_among
+from matoolkit.store.transaction import Transaction
+
+_ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
+_REMOVED = is_any(batch_members.c.status, {MemberStatus.REMOVED})
+_FAILED = is_any(batch_members.c.status, {MemberStatus.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A member as it is stored."""
+
+    id: int
+    batch_id: int
+    member_key: str
+    member_key_fold: str
+    status: MemberStatus
+    epoch: int
+    data_json: str
+    data_hash: str
+    worker_data_json: str
+    added_at: datetime
+    add_dispatched_at: datetime | None
+    caught_up_at: datetime | None
+    left_source_at: datetime | None
+    removed_at: datetime | None
+    removed_by: str | None
+    remove_reason: str | None
+    remove_dispatched_at: datetime | None
+    failed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMember:
+    """A member to be created; `caught_up_at` is empty for one that joins a batch under way."""
+
+    batch_id: int
+    member_key: str
+    data_json: str
+    data_hash: str
+    worker_data_json: str = "{}"
+    caught_up_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InsertedMember:
+    """What a new member got."""
+
+    id: int
+    batch_id: int
+    member_key_fold: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """New data of a member."""
+
+    id: int
+    data_json: str
+    data_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A removed member that the source returns again, with its data."""
+
+    id: int
+    data_json: str
+    data_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """All that a member's steps have put out so far."""
+
+    id: int
+    worker_data_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberToInsert:
+    batch_id: int
+    member_key: str
+    member_key_fold: str
+    data_json: str
+    data_hash: str
+    worker_data_json: str
+    caught_up_at: datetime | None
+
+
+def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> list[InsertedMember]:
+    """Create active members and return their ids; a key that the batch has in any spelling is a conflict."""
+    if not new:
+        return []
+    rows = [_to_insert(member) for member in new]
+    alike = {"status": MemberStatus.ACTIVE, "epoch": 1, "added_at": at}
+    columns = (batch_members.c.id, batch_members.c.batch_id, batch_members.c.member_key_fold)
+    return tx.rows(InsertedMember, insert_each(tx, batch_members, rows, alike).returning(*columns))
+
+
+def members_by_id(tx: Transaction, ids: Collection[int]) -> list[MemberRow]:
+    """Return members, by id."""
+    return records_among(tx, MemberRow, batch_members, batch_members.c.id, ids)
+
+
+def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:
+    """Give active members the data that the source has now."""
+    return move_each(tx, batch_members, refreshes, {}, _ACTIVE)
+
+
+def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, at: datetime) -> list[int]:
+    """Take active members out of their batches."""
+    values = {
+        "status": MemberStatus.REMOVED,
+        "removed_at": at,
+        "removed_by": by,
+        "remove_reason": reason,
+        "remove_dispatched_at": None,
+    }
+    return move(tx, batch_members, ids, values, _ACTIVE)
+
+
+def return_members(tx: Transaction, returns: Sequence[Return], at: datetime) -> list[int]:
+    """Take removed members in again, in a new epoch that has yet to catch up (rule T5)."""
+    return move_each(tx, batch_members, returns, _fresh_start(at), _REMOVED)
+
+
+def fail_members(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Mark active members failed."""
+    return move(tx, batch_members, ids, {"status": MemberStatus.FAILED, "failed_at": at}, _ACTIVE)
+
+
+def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
+    """Let failed members go on from where they failed (rule O14)."""
+    values = {"status": MemberStatus.ACTIVE, "failed_at": None, "caught_up_at": None}
+    return move(tx, batch_members, ids, values, _FAILED)
+
+
+def restart_members(
+    tx: Transaction, ids: Collection[int], at: datetime, *, forget_outputs: bool
+) -> list[int]:
+    """Let failed members begin again in a new epoch, without their outputs if a rollback undid them (O14)."""
+    values = _fresh_start(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
+    return move(tx, batch_members, ids, values, _FAILED)
+
+
+def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Note, once, that the source no longer returns active members after T (rule T5)."""
+    missing = batch_members.c.left_source_at.is_(None)
+    return move(tx, batch_members, ids, {"left_source_at": at}, _ACTIVE, missing)
+
+
+def note_in_source(tx: Transaction, ids: Collection[int]) -> list[int]:
+    """Note that the source returns members again that had left it."""
+    gone = batch_members.c.left_source_at.is_not(None)
+    return move(tx, batch_members, ids, {"left_source_at": None}, gone)
+
+
+def note_add_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Note that the orchestrator was told of members that joined."""
+    return move(tx, batch_members, ids, {"add_dispatched_at": at}, _ACTIVE)
+
+
+def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Note that the orchestrator was told of members that left."""
+    return move(tx, batch_members, ids, {"remove_dispatched_at": at}, _REMOVED)
+
+
+def note_caught_up(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Note that members have caught up with their batch."""
+    return move(tx, batch_members, ids, {"caught_up_at": at}, batch_members.c.caught_up_at.is_(None))
+
+
+def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
+    """Store what members' steps have put out; the caller holds the lock of their batch and has merged it."""
+    return move_each(tx, batch_members, outputs, {})
+
+
+def _fresh_start(at: datetime) -> dict[str, object]:
+    return {
+        "status": MemberStatus.ACTIVE,
+        "epoch": batch_members.c.epoch + 1,
+        "added_at": at,
+        "caught_up_at": None,
+        "left_source_at": None,
+        "removed_at": None,
+        "removed_by": None,
+        "remove_reason": None,
+        "failed_at": None,
+        "add_dispatched_at": None,
+        "remove_dispatched_at": None,
+    }
+
+
+def _to_insert(member: NewMember) -> _MemberToInsert:
+    key = member.member_key.strip()
+    if not is_usable_key(key):
+        raise UnusableKey(key, MAX_KEY_LENGTH)
+    return _MemberToInsert(
+        member.batch_id,
+        key,
+        folded(key),
+        member.data_json,
+        member.data_hash,
+        member.worker_data_json,
+        member.caught_up_at,
+    )

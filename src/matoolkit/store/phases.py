@@ -1,0 +1,171 @@
+"""Phases of batches: finding what is due, and moving them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, exists
+
+from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, PhaseStatus
+from matoolkit.store.schema import batches, phase_executions, step_executions
+from matoolkit.store.statements import (
+    columns_of,
+    insert_each,
+    is_any,
+    move,
+    move_each,
+    records_among,
+    select_records,
+)
+from matoolkit.store.transaction import Transaction
+
+_PENDING = is_any(phase_executions.c.status, {PhaseStatus.PENDING})
+_DISPATCHED = is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED})
+_OPEN = is_any(phase_executions.c.status, OPEN_PHASES)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """A phase of a batch as it is stored."""
+
+    id: int
+    batch_id: int
+    runbook_version: int
+    phase_name: str
+    phase_index: int
+    offset_minutes: int
+    due_at: datetime | None
+    status: PhaseStatus
+    dispatched_at: datetime | None
+    dispatch_count: int
+    expanded_at: datetime | None
+    completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewPhase:
+    """A phase to be created."""
+
+    batch_id: int
+    runbook_version: int
+    phase_name: str
+    phase_index: int
+    offset_minutes: int
+    due_at: datetime | None
+    status: PhaseStatus = PhaseStatus.PENDING
+    completed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewDueTime:
+    """When a phase is due after its batch was rescheduled."""
+
+    id: int
+    due_at: datetime
+
+
+def insert_phases(tx: Transaction, new: Sequence[NewPhase]) -> list[PhaseRow]:
+    """Create phases that the batch does not have yet, and return those that were created."""
+    if not new:
+        return []
+    key = ("batch_id", "runbook_version", "phase_index")
+    statement = insert_each(tx, phase_executions, new, {"dispatch_count": 0}, key)
+    made = tx.rows(PhaseRow, statement.returning(*columns_of(PhaseRow, phase_executions)))
+    return sorted(made, key=lambda phase: phase.id)
+
+
+def phases_by_id(tx: Transaction, ids: Collection[int]) -> list[PhaseRow]:
+    """Return phases, by id."""
+    return records_among(tx, PhaseRow, phase_executions, phase_executions.c.id, ids)
+
+
+def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[PhaseRow]:
+    """Return all phases of batches, superseded ones included, by id."""
+    return records_among(tx, PhaseRow, phase_executions, phase_executions.c.batch_id, batch_ids)
+
+
+def due_phases(tx: Transaction, at: datetime, limit: int = 1000) -> list[PhaseRow]:
+    """Return pending phases whose time has come, in active batches that are not held (rule T8)."""
+    query = (
+        select_records(PhaseRow, phase_executions)
+        .join(batches, batches.c.id == phase_executions.c.batch_id)
+        .where(
+            _PENDING,
+            phase_executions.c.due_at <= at,
+            is_any(batches.c.status, {BatchStatus.ACTIVE}),
+            batches.c.held_at.is_(None),
+        )
+    )
+    order = (phase_executions.c.due_at, phase_executions.c.id)
+    return tx.rows(PhaseRow, query.order_by(*order).limit(limit))
+
+
+def phases_without_open_steps(tx: Transaction, limit: int = 1000) -> list[PhaseRow]:
+    """Return dispatched phases all of whose steps have ended, for the sweep that ends them (rule O16)."""
+    open_step = exists().where(
+        step_executions.c.phase_execution_id == phase_executions.c.id,
+        is_any(step_executions.c.status, OPEN_STEPS),
+    )
+    query = select_records(PhaseRow, phase_executions).where(
+        _DISPATCHED, phase_executions.c.expanded_at.is_not(None), ~open_step
+    )
+    return tx.rows(PhaseRow, query.order_by(phase_executions.c.id).limit(limit))
+
+
+def dispatch_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Let pending phases begin."""
+    values = {
+        "status": PhaseStatus.DISPATCHED,
+        "dispatched_at": at,
+        "dispatch_count": phase_executions.c.dispatch_count + 1,
+        "expanded_at": None,
+    }
+    return move(tx, phase_executions, ids, values, _PENDING)
+
+
+def note_expanded(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Note that all members of dispatched phases have their steps."""
+    return move(tx, phase_executions, ids, {"expanded_at": at}, _DISPATCHED)
+
+
+def complete_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """End dispatched phases through which a member went."""
+    return _end(tx, ids, PhaseStatus.COMPLETED, at, _DISPATCHED)
+
+
+def fail_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """End dispatched phases through which no member went."""
+    return _end(tx, ids, PhaseStatus.FAILED, at, _DISPATCHED)
+
+
+def skip_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Pass pending phases by: nobody is there for them."""
+    return _end(tx, ids, PhaseStatus.SKIPPED, at, _PENDING)
+
+
+def supersede_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Put open phases of an old version out of use."""
+    return _end(tx, ids, PhaseStatus.SUPERSEDED, at, _OPEN)
+
+
+def cancel_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """End open phases together with their batch."""
+    return _end(tx, ids, PhaseStatus.CANCELLED, at, _OPEN)
+
+
+def reopen_phases(tx: Transaction, ids: Collection[int]) -> list[int]:
+    """Take up ended phases again whose steps run again; it counts as handled that they are due."""
+    values = {"status": PhaseStatus.DISPATCHED, "completed_at": None}
+    reopenable = ENDED_PHASES - {PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED}
+    return move(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable))
+
+
+def reschedule_phases(tx: Transaction, times: Sequence[NewDueTime]) -> list[int]:
+    """Give pending phases other due times."""
+    return move_each(tx, phase_executions, times, {}, _PENDING)
+
+
+def _end(
+    tx: Transaction, ids: Collection[int], status: PhaseStatus, at: datetime, guard: ColumnElement[bool]
+) -> list[int]:
+    return move(tx, phase_executions, ids, {"status": status, "completed_at": at}, guard)

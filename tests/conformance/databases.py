@@ -1,0 +1,74 @@
+"""Databases that tests make, open and drop."""
+
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from matoolkit.clock import Clock
+from matoolkit.store import Store, open_store
+from matoolkit.store.upgrade import upgrade
+
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+_numbers = count(1)
+
+
+@dataclass
+class Database:
+    """A database that a test can open as often as it likes."""
+
+    url: str
+    kind: str
+    opened: list[Store] = field(default_factory=list)
+
+    def open(self, clock: Clock | None = None, patience_seconds: float = 10) -> Store:
+        store = open_store(self.url, clock=clock, patience_seconds=patience_seconds)
+        self.opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self.opened:
+            store.close()
+
+
+class PostgresServer:
+    """A server on which databases are made and dropped."""
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url).set(drivername="postgresql+psycopg")
+        self._admin = create_engine(self._url, isolation_level="AUTOCOMMIT")
+        self._migrated: str | None = None
+
+    def run(self, statement: str, **parameters: Any) -> list[Any]:
+        with self._admin.connect() as connection:
+            result = connection.execute(text(statement), parameters)
+            return list(result) if result.returns_rows else []
+
+    def make(self, template: str = "template0") -> str:
+        name = f"matoolkit_test_{os.getpid()}_{next(_numbers)}"
+        self.run(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
+        return name
+
+    def make_migrated(self) -> str:
+        if self._migrated is None:
+            name = self.make()
+            store = open_store(self.url_of(name))
+            upgrade(store)
+            store.close()
+            self._migrated = name
+        return self.make(self._migrated)
+
+    def drop(self, name: str) -> None:
+        self.run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def url_of(self, name: str) -> str:
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+    def close(self) -> None:
+        if self._migrated is not None:
+            self.drop(self._migrated)
+        self._admin.dispose()

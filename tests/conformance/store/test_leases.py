@@ -1,0 +1,78 @@
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from tests.conformance.databases import Database
+
+from matoolkit.clock import VirtualClock
+from matoolkit.errors import LeaseLost
+from matoolkit.store import Store
+from matoolkit.store.leases import acquire_lease, confirm_lease, held_leases, release_lease, renew_lease
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_t10_one_process_holds_a_lease_at_a_time(store: Store) -> None:
+    with store.transaction() as tx:
+        first = acquire_lease(tx, "scheduler", "process-1", MINUTE)
+    with store.transaction() as tx:
+        assert first is not None
+        assert acquire_lease(tx, "scheduler", "process-2", MINUTE) is None
+        assert acquire_lease(tx, "scheduler", "process-1", MINUTE) is None
+        assert held_leases(tx) == [first]
+
+
+def test_t10_an_expired_lease_changes_hands_and_its_old_holder_is_fenced_off(
+    store: Store, clock: VirtualClock
+) -> None:
+    with store.transaction() as tx:
+        old = acquire_lease(tx, "scheduler", "process-1", MINUTE)
+    assert old is not None
+    clock.advance(MINUTE)
+    with pytest.raises(LeaseLost), store.transaction() as tx:
+        confirm_lease(tx, old)
+    with store.transaction() as tx:
+        new = acquire_lease(tx, "scheduler", "process-2", MINUTE)
+        assert new is not None
+        assert new.token > old.token
+        confirm_lease(tx, new)
+    for attempt in (confirm_lease, partial(renew_lease, length=MINUTE)):
+        with pytest.raises(LeaseLost, match="process-1 no longer holds"), store.transaction() as tx:
+            attempt(tx, old)
+    with store.transaction() as tx:
+        assert not release_lease(tx, old)
+        confirm_lease(tx, new)
+
+
+def test_t10_a_renewed_lease_lasts_from_then_on(store: Store, clock: VirtualClock) -> None:
+    with store.transaction() as tx:
+        lease = acquire_lease(tx, "scheduler", "process-1", MINUTE)
+    assert lease is not None
+    for _ in range(3):
+        clock.advance(timedelta(seconds=59))
+        with store.transaction() as tx:
+            lease = renew_lease(tx, lease, MINUTE)
+            assert lease.expires_at == clock.now() + MINUTE
+
+
+def test_t10_a_released_lease_is_free_at_once(store: Store) -> None:
+    with store.transaction() as tx:
+        lease = acquire_lease(tx, "scheduler", "process-1", MINUTE)
+        assert lease is not None
+        assert release_lease(tx, lease)
+        assert acquire_lease(tx, "scheduler", "process-2", MINUTE) is not None
+
+
+def test_t10_the_databases_clock_decides_not_that_of_a_process(
+    database: Database, clock: VirtualClock
+) -> None:
+    fast = VirtualClock(clock.now())
+    on_database_time, other = database.open(), database.open()
+    with on_database_time.transaction() as tx:
+        lease = acquire_lease(tx, "scheduler", "process-1", timedelta(hours=1))
+        assert lease is not None
+    fast.advance(timedelta(days=365))
+    with other.transaction() as tx:
+        assert acquire_lease(tx, "scheduler", "process-2", timedelta(hours=1)) is None
+        confirm_lease(tx, lease)
+        assert lease.expires_at - tx.time() <= timedelta(hours=1)
