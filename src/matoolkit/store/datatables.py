@@ -34,7 +34,8 @@ from matoolkit.store.schema import data_table_columns
 from matoolkit.store.statements import insert_each
 from matoolkit.store.transaction import Transaction
 
-MOST_COLUMNS = 1000  # of a query; every database has room for them and our own
+# Of a query. A database page holds a row of pointers to this many long texts, and our own columns.
+MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True, slots=True)

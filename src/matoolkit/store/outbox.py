@@ -59,10 +59,12 @@ def add_messages(
     if not messages:
         return []
     names = ("topic", "message_id", "message_type", "body", "properties_json", "order_key", "not_before")
-    unique = {(message.topic, message.message_id): message for message in reversed(messages)}
+    unique: dict[tuple[str, str], NewMessage] = {}
+    for message in messages:
+        unique.setdefault((message.topic, message.message_id), message)
     rows = [
         (position, *(getattr(message, name) for name in names[:-1]), message.not_before or at)
-        for position, message in enumerate(reversed(unique.values()))
+        for position, message in enumerate(unique.values())
     ]
     kinds = {"position": Integer()} | {name: outbox.c[name].type for name in names}
     given = tx.table_of(kinds, rows)

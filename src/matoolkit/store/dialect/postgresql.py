@@ -39,7 +39,6 @@ _ERRORS: dict[str, type[StoreError]] = {
     "28": StoreUnavailable,
     "3D000": StoreUnavailable,
     "53100": StoreFull,
-    "54": StoreFull,
     "55P03": StoreBusy,
     "40": StoreBusy,
     "57014": StoreBusy,
