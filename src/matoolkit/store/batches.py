@@ -16,6 +16,7 @@ from matoolkit.store.statements import (
     move,
     move_each,
     records_among,
+    rows_by_id,
     select_records,
 )
 from matoolkit.store.transaction import Transaction
@@ -113,7 +114,7 @@ def unfinished_batches(tx: Transaction, runbook_name: str) -> list[BatchRow]:
     query = select_records(BatchRow, batches).where(
         batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES)
     )
-    return tx.rows(BatchRow, query.order_by(batches.c.id))
+    return rows_by_id(tx, BatchRow, query)
 
 
 def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) -> list[BatchRow]:
@@ -125,7 +126,7 @@ def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) 
         batches.c.is_manual == false(),
         among(tx, batches.c.batch_start_time, times),
     )
-    return tx.rows(BatchRow, query.order_by(batches.c.id))
+    return rows_by_id(tx, BatchRow, query)
 
 
 def batches_page(

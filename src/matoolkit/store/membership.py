@@ -10,7 +10,7 @@ from matoolkit.domain.keys import folded
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
 from matoolkit.store.schema import batch_members, batches
-from matoolkit.store.statements import among, is_any, select_records
+from matoolkit.store.statements import among, is_any, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
@@ -66,7 +66,7 @@ def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]
     if not batch_ids:
         return []
     query = select_records(Membership, batch_members).where(among(tx, batch_members.c.batch_id, batch_ids))
-    return tx.rows(Membership, query.order_by(batch_members.c.id))
+    return rows_by_id(tx, Membership, query)
 
 
 def unfinished_enrolments(tx: Transaction, runbook_name: str) -> list[Enrolment]:
@@ -76,7 +76,7 @@ def unfinished_enrolments(tx: Transaction, runbook_name: str) -> list[Enrolment]
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES))
     )
-    return tx.rows(Enrolment, query.order_by(batch_members.c.id))
+    return rows_by_id(tx, Enrolment, query)
 
 
 def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Enrolment]:
@@ -93,7 +93,7 @@ def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str])
         .group_by(batch_members.c.member_key_fold)
     )
     query = select(*_ENROLMENT).join(batches, batches.c.id == batch_members.c.batch_id)
-    return tx.rows(Enrolment, query.where(batch_members.c.id.in_(latest)).order_by(batch_members.c.id))
+    return rows_by_id(tx, Enrolment, query.where(batch_members.c.id.in_(latest)))
 
 
 def enrolments_of_key(tx: Transaction, key: str, limit: int = 100) -> list[Enrolment]:
@@ -137,4 +137,4 @@ def members_waiting_to_catch_up(tx: Transaction, batch_ids: Collection[int]) -> 
         batch_members.c.caught_up_at.is_(None),
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
     )
-    return tx.rows(MemberRow, query.order_by(batch_members.c.id))
+    return rows_by_id(tx, MemberRow, query)

@@ -7,7 +7,15 @@ from datetime import datetime
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.store.executions import RollbackRow, Work, unstarted
 from matoolkit.store.schema import rollback_executions
-from matoolkit.store.statements import among, columns_of, insert_each, is_any, records_among, select_records
+from matoolkit.store.statements import (
+    among,
+    columns_of,
+    insert_each,
+    is_any,
+    records_among,
+    rows_by_id,
+    select_records,
+)
 from matoolkit.store.transaction import Transaction
 
 
@@ -61,4 +69,4 @@ def open_rollbacks_of_batches(tx: Transaction, batch_ids: Collection[int]) -> li
         among(tx, rollback_executions.c.batch_id, batch_ids),
         is_any(rollback_executions.c.status, OPEN_STEPS),
     )
-    return tx.rows(RollbackRow, query.order_by(rollback_executions.c.id))
+    return rows_by_id(tx, RollbackRow, query)

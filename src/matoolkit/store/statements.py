@@ -1,6 +1,6 @@
 """The few forms that most statements of this room have."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -43,8 +43,15 @@ def records_among(
     """Return the records whose column has one of the values, by id."""
     if not values:
         return []
-    query = select_records(record, table).where(among(tx, column, values)).order_by(table.c.id)
-    return tx.rows(record, query)
+    return rows_by_id(tx, record, select_records(record, table).where(among(tx, column, values)))
+
+
+def rows_by_id(tx: Transaction, record: Callable[..., RowT], query: Select[Any]) -> list[RowT]:
+    """Run a query for records with an id and return them in that order.
+
+    They are sorted here: asked to sort, SQLite would rather read a whole table in order than use an index.
+    """
+    return sorted(tx.rows(record, query), key=attrgetter("id"))
 
 
 def move(

@@ -9,7 +9,15 @@ from sqlalchemy import and_, update
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
 from matoolkit.store.schema import batch_members, step_executions
-from matoolkit.store.statements import among, columns_of, insert_each, is_any, records_among, select_records
+from matoolkit.store.statements import (
+    among,
+    columns_of,
+    insert_each,
+    is_any,
+    records_among,
+    rows_by_id,
+    select_records,
+)
 from matoolkit.store.transaction import Transaction
 
 _OPEN = is_any(step_executions.c.status, OPEN_STEPS)
@@ -66,7 +74,7 @@ def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> li
     )
     query = select_records(StepRow, step_executions).join(batch_members, present)
     mine = among(tx, step_executions.c.batch_member_id, member_ids)
-    return tx.rows(StepRow, query.where(mine).order_by(step_executions.c.id))
+    return rows_by_id(tx, StepRow, query.where(mine))
 
 
 def steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
@@ -81,7 +89,7 @@ def steps_in_flight(tx: Transaction, member_ids: Collection[int]) -> list[StepRo
     query = select_records(StepRow, step_executions).where(
         among(tx, step_executions.c.batch_member_id, member_ids), step_executions.c.lost_at.is_not(None)
     )
-    return tx.rows(StepRow, query.order_by(step_executions.c.id))
+    return rows_by_id(tx, StepRow, query)
 
 
 def cancel_steps_of_members(

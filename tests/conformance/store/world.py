@@ -68,21 +68,24 @@ class World:
 
     def steps(self, batch: BatchRow, phase: PhaseRow, members: list[int], per_member: int = 1) -> list[int]:
         new = [
-            NewStep(
-                batch_id=batch.id,
-                phase_execution_id=phase.id,
-                batch_member_id=member,
-                epoch=1,
-                step_name=f"step-{index}",
-                step_index=index,
-                worker_id="worker-01",
-                timeout_sec=3600,
-            )
+            self.new_step(batch.id, phase.id, member, index)
             for member in members
             for index in range(per_member)
         ]
         with self.store.transaction() as tx:
             return sorted(step.id for step in insert_steps(tx, new, self.now))
+
+    def new_step(self, batch: int, phase: int, member: int, index: int = 0) -> NewStep:
+        return NewStep(
+            batch_id=batch,
+            phase_execution_id=phase,
+            batch_member_id=member,
+            epoch=1,
+            step_name=f"step-{index}",
+            step_index=index,
+            worker_id="worker-01",
+            timeout_sec=3600,
+        )
 
     def dispatched(self, tx: Transaction, ids: list[int], attempt: int = 1) -> list[int]:
         return dispatch(tx, Kind.STEP, [self.job(number, attempt) for number in ids], self.now)

@@ -50,6 +50,9 @@ _ERRORS: dict[int, type[StoreError]] = {
 }
 
 
+_TRIES = 10
+
+
 class SQLite(Dialect):
     """SQLite's answers."""
 
@@ -67,7 +70,7 @@ class SQLite(Dialect):
         """Leave transactions to us, readers beside the writer, every commit on the disk, keys enforced."""
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {int(patience_seconds * 1000)}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
 
@@ -121,6 +124,21 @@ class SQLite(Dialect):
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Go by the primary result code, which is the low byte of the extended one."""
         return _ERRORS.get(getattr(fault, "sqlite_errorcode", 0) & 0xFF, StoreError)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    # This change does not wait for a lock as everything else does; taking a lock does, so we wait that way.
+    for _ in range(_TRIES):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as locked:
+            if locked.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        else:
+            return
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _stored(value: Any) -> Any:

@@ -90,7 +90,10 @@ batch_members = Table(
     sqlite_autoincrement=True,
 )
 partial_index(
-    "ix_batch_members_waiting", batch_members.c.batch_id, where=batch_members.c.caught_up_at.is_(None)
+    "ix_batch_members_waiting",
+    batch_members.c.batch_id,
+    batch_members.c.status,
+    where=batch_members.c.caught_up_at.is_(None),
 )
 
 phase_executions = Table(
@@ -120,6 +123,6 @@ partial_index(
 )
 partial_index(
     "ix_phase_executions_running",
-    phase_executions.c.batch_id,
+    phase_executions.c.id,
     where=phase_executions.c.status == PhaseStatus.DISPATCHED,
 )

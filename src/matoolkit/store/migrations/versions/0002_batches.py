@@ -100,7 +100,7 @@ def _create_batch_members() -> None:
     op.create_index(
         "ix_batch_members_waiting",
         "batch_members",
-        ["batch_id"],
+        ["batch_id", "status"],
         **only_where(sa.text("caught_up_at IS NULL")),
     )
 
@@ -144,6 +144,6 @@ def _create_phase_executions() -> None:
     op.create_index(
         "ix_phase_executions_running",
         "phase_executions",
-        ["batch_id"],
+        ["id"],
         **only_where(sa.text("status = 'dispatched'")),
     )

@@ -1,0 +1,219 @@
+"""Every query that runs in a loop finds its rows by an index."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+from tests.conformance.databases import NOON
+from tests.conformance.store.world import World
+
+from matoolkit.clock import VirtualClock
+from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.ids import Kind
+from matoolkit.store import Store, Transaction
+from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
+from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
+from matoolkit.store.counts import failures_by_error, member_counts, step_counts
+from matoolkit.store.executions import lost_jobs, polls_due, retries_due
+from matoolkit.store.idempotency import forget_requests
+from matoolkit.store.members import NewMember, insert_members
+from matoolkit.store.membership import (
+    enrolments_of_key,
+    latest_enrolments,
+    members_page,
+    members_waiting_to_catch_up,
+    memberships,
+)
+from matoolkit.store.moves import Success, cancel, succeed
+from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
+from matoolkit.store.phases import (
+    NewPhase,
+    due_phases,
+    insert_phases,
+    phases_of_batches,
+    phases_without_open_steps,
+)
+from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
+from matoolkit.store.steps import (
+    cancel_steps_of_members,
+    current_steps_of_members,
+    insert_steps,
+    steps_in_flight,
+    steps_page,
+)
+
+LATER = NOON + timedelta(days=1)
+
+# SQLite names the index of a unique constraint by itself.
+SQLITE_NAMES = {
+    "sqlite_autoindex_step_executions_1": "uq_step_executions_member_step",
+    "sqlite_autoindex_phase_executions_1": "uq_phase_executions_batch_id_runbook_version_phase_index",
+}
+
+# What is called, and the index that each of its tables must be found by.
+LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
+    "due phases": (lambda tx: due_phases(tx, LATER), {"ix_phase_executions_due"}),
+    "running phases": (phases_without_open_steps, {"ix_phase_executions_running"}),
+    "phases of batches": (lambda tx: phases_of_batches(tx, [7]), {"uq_phase_executions_batch_id_runbook"}),
+    "polls": (
+        lambda tx: polls_due(tx, LATER),
+        {"ix_step_executions_poll", "ix_init_executions_poll", "ix_rollback_executions_poll"},
+    ),
+    "retries": (
+        lambda tx: retries_due(tx, LATER),
+        {"ix_step_executions_retry", "ix_init_executions_retry", "ix_rollback_executions_retry"},
+    ),
+    "lost jobs": (
+        lambda tx: lost_jobs(tx, LATER),
+        {"ix_step_executions_lost", "ix_init_executions_lost", "ix_rollback_executions_lost"},
+    ),
+    "a member's next step": (
+        lambda tx: current_steps_of_members(tx, [7, 8]),
+        {"uq_step_executions_member_step"},
+    ),
+    "jobs in flight": (lambda tx: steps_in_flight(tx, [7, 8]), {"_step_executions_"}),
+    "cancelling": (lambda tx: cancel_steps_of_members(tx, [7], NOON), {"uq_step_executions_member_step"}),
+    "steps of a phase": (lambda tx: step_counts(tx, [7]), {"ix_step_executions_phase_status"}),
+    "page of steps": (lambda tx: steps_page(tx, 7), {"ix_step_executions_batch_id"}),
+    "page of failed steps": (
+        lambda tx: steps_page(tx, 7, status=StepStatus.FAILED),
+        {"ix_step_executions_batch_status"},
+    ),
+    "failures": (lambda tx: failures_by_error(tx, 7), {"ix_step_executions_batch_status"}),
+    "unfinished batches": (lambda tx: unfinished_batches(tx, "wave"), {"ix_batches_"}),
+    "batches at times": (lambda tx: batches_at(tx, "wave", [LATER]), {"uq_batches_start_time"}),
+    "memberships": (lambda tx: memberships(tx, [7]), {"batch_members_"}),
+    "page of members": (lambda tx: members_page(tx, 7), {"ix_batch_members_batch_id"}),
+    "page of failed members": (
+        lambda tx: members_page(tx, 7, status=MemberStatus.FAILED),
+        {"ix_batch_members_status"},
+    ),
+    "member counts": (lambda tx: member_counts(tx, [7]), {"ix_batch_members_status"}),
+    "waiting members": (lambda tx: members_waiting_to_catch_up(tx, [7]), {"ix_batch_members_waiting"}),
+    "a key in all batches": (lambda tx: enrolments_of_key(tx, "u7"), {"ix_batch_members_member_key_fold"}),
+    "latest places of keys": (
+        lambda tx: latest_enrolments(tx, "wave", ["u7"]),
+        {"ix_batch_members_member_key_fold"},
+    ),
+    "rollbacks of members": (lambda tx: rollbacks_of_members(tx, [7]), {"ix_rollback_executions_member"}),
+    "open rollbacks": (
+        lambda tx: open_rollbacks_of_batches(tx, [7]),
+        {"ix_rollback_executions_batch_status"},
+    ),
+    "outbox": (lambda tx: claim_messages(tx, Claim("me", LATER), NOON), {"ix_outbox_unclaimed"}),
+    "audit of a batch": (lambda tx: audit_page(tx, batch_id=7), {"ix_audit_log_batch_id"}),
+    "expired keys": (lambda tx: forget_requests(tx, NOON), {"ix_idempotency_keys_expires_at"}),
+}
+
+
+@pytest.fixture
+def busy(store: Store, world: World, clock: VirtualClock) -> Store:
+    """A store with enough in it that a plan matters."""
+    runbook = world.runbook()
+    new = [
+        NewBatch(
+            runbook.id,
+            "wave",
+            NOON + timedelta(hours=n),
+            BatchStatus.ACTIVE if n < 5 else BatchStatus.COMPLETED,
+        )
+        for n in range(200)
+    ]
+    with store.transaction() as tx:
+        batches = insert_batches(tx, new, NOON)
+        members = insert_members(
+            tx,
+            [
+                NewMember(b.id, f"u{n}-{b.id}", "{}", "", caught_up_at=NOON)
+                for b in batches
+                for n in range(20)
+            ],
+            NOON,
+        )
+        done = PhaseStatus.COMPLETED
+        phases = insert_phases(
+            tx, [NewPhase(b.id, 1, f"p{n}", n, 0, NOON, done, NOON) for b in batches for n in range(10)]
+        )
+        first_phase = {phase.batch_id: phase for phase in reversed(phases)}
+        insert_steps(
+            tx,
+            [
+                world.new_step(m.batch_id, first_phase[m.batch_id].id, m.id, n)
+                for m in members
+                for n in range(2)
+            ],
+            NOON,
+        )
+        claimed = Claim("other", LATER)
+        add_messages(tx, [NewMessage("t", f"m{n}", "x", "{}") for n in range(3000)], NOON, claimed)
+        record_changes(tx, [NewAuditEntry("a", "b", "batch", str(n), batch_id=n) for n in range(2000)], NOON)
+    with store.transaction() as tx:
+        tx.execute(text("ANALYZE"))
+    return store
+
+
+@pytest.fixture
+def explained(busy: Store) -> Callable[..., str]:
+    sent: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if not statement.startswith(("BEGIN", "SET TRANSACTION", "EXPLAIN")):
+            sent.append((statement, parameters))
+
+    def explain(call: Callable[[Transaction], Any], *, allow_scans: bool = False) -> str:
+        event.listen(busy.engine, "before_cursor_execute", note)
+        with busy.transaction() as tx:
+            call(tx)
+        event.remove(busy.engine, "before_cursor_execute", note)
+        is_sqlite = busy.dialect.name == "sqlite"
+        keyword = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
+        with busy.engine.begin() as connection:
+            if not is_sqlite and not allow_scans:
+                # Tables with a row or two are read whole otherwise, whatever indexes they have.
+                connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+            found = [
+                str(row)
+                for statement, parameters in sent
+                for row in connection.exec_driver_sql(f"{keyword} {statement}", parameters)
+            ]
+        sent.clear()
+        plan = "\n".join(found)
+        for own, ours in SQLITE_NAMES.items():
+            plan = plan.replace(own, ours)
+        return plan
+
+    return explain
+
+
+def test_every_query_that_runs_in_a_loop_uses_an_index(
+    explained: Callable[..., str],
+) -> None:
+    wrong = {}
+    for name, (call, indexes) in LOOPS.items():
+        plan = explained(call)
+        if not all(index in plan for index in indexes):
+            wrong[name] = plan
+        if _scans_a_large_table(honest := explained(call, allow_scans=True)):
+            wrong[f"{name}, as planned"] = honest
+    assert not wrong, "\n\n".join(f"{name}:\n{plan}" for name, plan in wrong.items())
+
+
+def test_bulk_moves_find_their_rows_by_the_primary_key(
+    explained: Callable[..., str],
+) -> None:
+    answers = [Success(number, "job", "{}") for number in range(1, 5)]
+    for move in (
+        lambda tx: succeed(tx, Kind.STEP, answers, NOON),
+        lambda tx: cancel(tx, Kind.STEP, range(1, 5), NOON),
+    ):
+        plan = explained(move)
+        assert "INTEGER PRIMARY KEY" in plan or "pk_step_executions" in plan, plan
+
+
+def _scans_a_large_table(plan: str) -> bool:
+    large = ("step_executions", "batch_members", "phase_executions", "outbox", "audit_log")
+    scans = [f"SCAN {table}" for table in large] + [f"Seq Scan on {table}" for table in large]
+    lines = [line for line in plan.splitlines() if "USING" not in line]
+    return any(f"{scan}'" in line or f"{scan} " in line for line in lines for scan in scans)

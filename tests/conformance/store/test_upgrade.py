@@ -1,0 +1,123 @@
+import multiprocessing
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from sqlalchemy import inspect, text
+from tests.conformance.databases import Database
+from tests.conformance.store.threads import in_threads
+
+from matoolkit.crashpoints import SimulatedCrash, arm, crashing, kill_process
+from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
+from matoolkit.store import Store, open_store, schema
+from matoolkit.store.upgrade import (
+    SchemaState,
+    require_current_schema,
+    schema_differences,
+    schema_status,
+    upgrade,
+)
+
+
+def run(store: Store, statement: str) -> None:
+    with store.transaction() as tx:
+        tx.execute(text(statement))
+
+
+def tables(store: Store) -> set[str]:
+    return set(inspect(store.engine).get_table_names())
+
+
+def test_the_migrations_make_exactly_the_tables_that_the_code_expects(store: Store) -> None:
+    require_current_schema(store)
+    assert schema_differences(store) == []
+    assert tables(store) == {*schema.metadata.tables, "alembic_version"}
+
+
+def test_an_upgrade_applies_what_is_missing_and_nothing_the_second_time(empty_database: Database) -> None:
+    store = empty_database.open()
+    assert schema_status(store).state is SchemaState.MISSING
+    assert upgrade(store) == ("0001", "0002", "0003", "0004", "0005")
+    assert upgrade(store) == ()
+    assert schema_status(store).state is SchemaState.CURRENT
+
+
+def test_a_service_refuses_a_database_without_tables_and_names_the_command(empty_database: Database) -> None:
+    with pytest.raises(SchemaMissing) as refused:
+        require_current_schema(empty_database.open())
+    assert "matoolkit db upgrade" in str(refused.value.hint)
+
+
+def test_a_service_refuses_an_older_schema_and_names_the_command(store: Store) -> None:
+    run(store, "UPDATE alembic_version SET version_num = '0003'")
+    with pytest.raises(SchemaTooOld, match="at schema 0003, this version of matoolkit needs 0005") as refused:
+        require_current_schema(store)
+    assert "matoolkit db upgrade" in str(refused.value.hint)
+
+
+def test_a_newer_schema_is_refused_by_services_and_by_the_upgrade(store: Store) -> None:
+    run(store, "UPDATE alembic_version SET version_num = '9999'")
+    for attempt in (require_current_schema, upgrade):
+        with pytest.raises(SchemaTooNew, match="newer than this version") as refused:
+            attempt(store)
+        assert "install" in str(refused.value.hint)
+
+
+def test_tables_of_unknown_version_are_left_alone(store: Store) -> None:
+    run(store, "DROP TABLE alembic_version")
+    for attempt in (require_current_schema, upgrade):
+        with pytest.raises(SchemaDamaged, match="no record of their version"):
+            attempt(store)
+
+
+def test_differences_are_named_and_tables_of_others_are_not(store: Store) -> None:
+    run(store, "DROP INDEX ix_outbox_unclaimed")
+    run(store, "ALTER TABLE leases DROP COLUMN acquired_at")
+    run(store, "CREATE TABLE runbook_wave_v1 (id INTEGER)")
+    assert schema_differences(store) == [
+        "column leases acquired_at: missing",
+        "index outbox ix_outbox_unclaimed: missing",
+    ]
+
+
+@pytest.mark.parametrize("revision", [1, 3, 5])
+def test_an_upgrade_that_dies_in_the_middle_leaves_nothing_behind_and_can_be_repeated(
+    empty_database: Database, revision: int
+) -> None:
+    store = empty_database.open()
+    with pytest.raises(SimulatedCrash), crashing("store.revision_applied", on_hit=revision):
+        upgrade(store)
+    assert tables(store) == set()
+    assert len(upgrade(store)) == 5
+    assert schema_differences(store) == []
+
+
+def test_an_upgrade_whose_process_is_killed_leaves_nothing_behind(empty_database: Database) -> None:
+    process = multiprocessing.get_context("spawn").Process(
+        target=_upgrade_and_be_killed, args=(empty_database.url,)
+    )
+    process.start()
+    process.join(timeout=60)
+    assert process.exitcode == -9
+    store = empty_database.open()
+    assert tables(store) == set()
+    assert len(upgrade(store)) == 5
+
+
+def test_two_upgrades_at_once_do_the_work_once(empty_database: Database) -> None:
+    stores = [empty_database.open(), empty_database.open()]
+    tasks: list[Callable[[], tuple[str, ...]]] = [partial(upgrade, store) for store in stores]
+    assert sorted(len(applied) for applied in in_threads(tasks)) == [0, 5]
+
+
+def test_a_folder_that_does_not_exist_is_made(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("new") / "100% new" / "state.db"
+    store = open_store(f"sqlite:///{path}")
+    upgrade(store)
+    store.close()
+    assert path.exists()
+
+
+def _upgrade_and_be_killed(url: str) -> None:
+    arm("store.revision_applied", on_hit=3, crash=kill_process)
+    upgrade(open_store(url))
