@@ -47,6 +47,13 @@ MaxRemovals = Annotated[
 Optional: TypeAlias = Annotated[T | None, BeforeValidator(values.not_null)]
 
 
+def _allow_own_keys(schema: dict[str, Any]) -> None:
+    """Let a mapping with free names hold `x-` keys too, which need not be what the others are."""
+    (named,) = schema["patternProperties"].values()
+    schema["patternProperties"] = {"^x-": True, values.NAME_PATTERN.replace("^", "^(?!x-)"): named}
+    schema["additionalProperties"] = False
+
+
 class Part(BaseModel):
     """A mapping with fixed keys; keys that begin with `x-` are the author's own."""
 
@@ -195,7 +202,7 @@ class Runbook(Part):
     rollbacks: Annotated[dict[Name, NonEmptySteps], BeforeValidator(values.without_own_keys)] = Field(
         default_factory=dict,
         description="Named sequences of steps, for `on_failure` to refer to.",
-        json_schema_extra={"patternProperties": {"^x-": True}},
+        json_schema_extra=_allow_own_keys,
     )
 
     def retry_of(self, step: Step) -> Retry | None:

@@ -41,9 +41,11 @@ def query_facts(query: str, source_type: str) -> QueryFacts:
     from sqlglot.errors import SqlglotError
 
     try:
-        statements = [found for found in sqlglot.parse(query, read=_DIALECTS[source_type]) if found is not None]
+        parsed = sqlglot.parse(query, read=_DIALECTS[source_type])
     except (SqlglotError, RecursionError):
         return QueryFacts(_refusal_by_words(query), None, is_understood=False)
+    # A comment after the last semicolon is a statement to the parser, but to nobody else.
+    statements = [found for found in parsed if found is not None and not isinstance(found, exp.Semicolon)]
     if len(statements) != 1:
         return QueryFacts("it holds more than one statement" if statements else "it holds no statement", None)
     (statement,) = statements
