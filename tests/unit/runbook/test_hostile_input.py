@@ -67,27 +67,11 @@ def test_any_bytes_give_a_report(content: bytes) -> None:
     assert isinstance(lint_runbook(content), Report)
 
 
-WORDS = [
-    "name",
-    "phases",
-    "init",
-    "rollbacks",
-    "data_source",
-    "steps",
-    "params",
-    "T-0",
-    "5m",
-    "null",
-    "1",
-    "x-",
-    "é",
-    "SELECT",
-    "secret:",
-    "_batch_id",
-]
+WORDS = ["name", "phases", "init", "rollbacks", "data_source", "steps", "params", "T-0", "5m", "null", "1", "x-", "é"]
+PHRASES = ["SELECT 1", "secret:", "_batch_id", "on_failure: "]
 MARKS = [": ", ":\n  ", "\n", "\n  - ", "- ", "{{", "}}", "{", "}", "[", "]", "&a ", "*a", "<<: ", "'", '"', "|\n"]
 ODDITIES = ["!x ", "#", "\t", "? ", "---\n", "...", "%YAML 1.2", "\\", "\u2028", ","]
-YAML_BITS = st.lists(st.sampled_from([*WORDS, *MARKS, *ODDITIES]), max_size=40).map("".join)
+YAML_BITS = st.lists(st.sampled_from([*WORDS, *PHRASES, *MARKS, *ODDITIES]), max_size=40).map("".join)
 
 
 @given(YAML_BITS)
