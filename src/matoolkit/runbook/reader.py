@@ -36,6 +36,7 @@ _HINTS = (
     ),
     ("while scanning a simple key", "a key needs ': ' after it"),
 )
+_OPENED = ("while scanning a quoted scalar", "while parsing a flow", "while scanning a simple key")
 _UNQUOTED_TEMPLATE = re.compile(r"[:\-,\[]\s+\{\{")
 
 
@@ -88,49 +89,61 @@ class _Reader:
                 value = scalar_value(text) if event.implicit[0] and not event.style else text
                 return self.counted(Node(_position(event), value), event)
             case events.SequenceStartEvent():
-                items = [self.node(item, depth + 1) for item in self.until(events.SequenceEndEvent)]
+                items = [self.item(item, event, depth) for item in self.until(events.SequenceEndEvent)]
                 return self.sized(Node(_position(event), items), event)
             case _:
-                return self.sized(Node(_position(event), self.mapping(depth)), event)
+                return self.sized(Node(_position(event), self.mapping(event, depth)), event)
 
-    def mapping(self, depth: int) -> dict[str, Entry]:
+    def item(self, event: Any, sequence: Any, depth: int) -> Node:
+        node = self.node(event, depth + 1)
+        # Nothing stands behind the dash, so the dash is where it stands.
+        if node.value is None and not sequence.flow_style and event.start_mark.index == event.end_mark.index:
+            node.position = Position(node.position.line, node.position.column - 1)
+        return node
+
+    def mapping(self, start: Any, depth: int) -> dict[str, Entry] | str:
         entries: dict[str, Entry] = {}
         merged: dict[str, Entry] = {}
+        template = None
         for key_event in self.until(events.MappingEndEvent):
             key = self.key(key_event, depth)
             value = self.node(next(self.stream), depth + 1)
-            if key == "<<" and not key_event.style:
-                merged |= self.merged(value, key_event)
+            if isinstance(key, Node):
+                template = template or self.unquoted_template(start, key)
+            elif key == "<<" and not key_event.style:
+                merged |= self.merged(value)
             elif key in entries:
                 first = entries[key].position.line
                 self.report("RB005", f"key '{key}' stands here again; it is already on line {first}", key_event)
             elif key is not None:
                 entries[key] = Entry(_position(key_event), value)
-        return {**merged, **entries}
+        return template or {**merged, **entries}
 
-    def key(self, event: Any, depth: int) -> str | None:
+    def key(self, event: Any, depth: int) -> str | Node | None:
+        """Return the text of a key, or the mapping that `{{name}}` without quotes has in its place."""
         if isinstance(event, events.ScalarEvent):
             return str(event.value)
         node = self.node(event, depth + 1)
         if isinstance(event, events.MappingStartEvent) and event.flow_style:
-            hint = 'put the template in quotes: "{{Name}}"'
-            self.report("RB012", "a template is not in quotes, so YAML reads it as a mapping", event, hint)
-        else:
-            self.report(
-                "RB010",
-                f"a key is text, not {'a list' if isinstance(node.value, list) else 'a collection'}",
-                event,
-            )
+            return node
+        self.report("RB010", "a key is text, not a collection or an alias", event)
         return None
 
-    def merged(self, value: Node, event: Any) -> dict[str, Entry]:
-        sources = value.value if isinstance(value.value, list) else [value]
+    def unquoted_template(self, start: Any, inner: Node) -> str:
+        """Report `{{name}}` without quotes, and read it as what was meant, so that it is reported only once."""
+        message = "a template is not in quotes, so YAML reads it as a mapping"
+        self.report("RB012", message, start, 'put the value in quotes: "{{Name}}"')
+        return f"{{{{{next(iter(inner.value), '')}}}}}" if isinstance(inner.value, dict) else ""
+
+    def merged(self, value: Node) -> dict[str, Entry]:
         entries: dict[str, Entry] = {}
-        for source in sources:
-            if not isinstance(source.value, dict):
-                self.report("RB010", "'<<' merges mappings, and this is none", event)
-                return {}
-            entries = {**source.value, **entries}
+        for source in value.value if isinstance(value.value, list) else [value]:
+            if isinstance(source.value, dict):
+                entries = {**source.value, **entries}
+            else:
+                position = source.position
+                message = "'<<' merges mappings, and this is none"
+                self.problems.append(finding("RB010", message, line=position.line, column=position.column))
         return entries
 
     def aliased(self, event: Any) -> Node:
@@ -177,7 +190,7 @@ def read_yaml(source: Source) -> tuple[Node | None, list[Finding]]:
     except _Stop as stop:
         return None, [*reader.problems, stop.found]
     except yaml.MarkedYAMLError as broken:
-        return None, [*reader.problems, _syntax_problem(broken, source)]
+        return None, [*reader.problems, *_syntax_problem(broken, source, reader.problems)]
     if root is None or root.value is None:
         return None, [*reader.problems, finding("RB006", "the document is empty")]
     return root, reader.problems
@@ -187,18 +200,22 @@ def _position(event: Any) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _syntax_problem(broken: yaml.MarkedYAMLError, source: Source) -> Finding:
-    mark = broken.problem_mark or broken.context_mark
+def _syntax_problem(broken: yaml.MarkedYAMLError, source: Source, reported: list[Finding]) -> list[Finding]:
+    said = f"{broken.context or ''} {broken.problem}"
+    # What was opened and never closed is noticed where the parser gives up, but it is mended where it was opened.
+    is_unclosed = any(words in said for words in _OPENED)
+    mark = (is_unclosed and broken.context_mark) or broken.problem_mark or broken.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    # The parser notices the end of the text one line too late to show it.
+    # The end of the text is noticed one line too late to show it.
     if line > len(source.lines):
         line, column = len(source.lines), len(source.lines[-1]) + 1
     text = source.line(line)
-    if "\t" in text[: column + 1] and "cannot start any token" in str(broken.problem):
-        return finding("RB011", "a tab stands where only spaces may", line=line, column=text.index("\t") + 1)
+    if "tab" in said or ("cannot start any token" in said and text[column - 1 : column] == "\t"):
+        return [finding("RB011", "a tab stands where only spaces may", line=line, column=text.find("\t") + 1 or 1)]
+    if any(known.code == "RB012" and known.line == line for known in reported):
+        return []
     if _UNQUOTED_TEMPLATE.search(text):
-        hint = 'put the value in quotes: "{{Name}}"'
-        return finding("RB012", "a template is not in quotes, so YAML cannot read it", hint, line=line, column=column)
-    said = f"{broken.context or ''} {broken.problem}"
+        message = "a template is not in quotes, so YAML cannot read it"
+        return [finding("RB012", message, 'put the value in quotes: "{{Name}}"', line=line, column=column)]
     advice = next((advice for words, advice in _HINTS if words in said), None)
-    return finding("RB004", f"this is not valid YAML: {broken.problem}", advice, line=line, column=column)
+    return [finding("RB004", f"this is not valid YAML: {broken.problem}", advice, line=line, column=column)]

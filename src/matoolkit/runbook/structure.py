@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from matoolkit.errors import Finding
@@ -25,21 +25,21 @@ _LEAVE_OUT = object()
 
 # Stands for a text that was not readable; rules that would judge it let it pass.
 UNREADABLE = "unreadable"
-_PLACEHOLDERS = {
-    "name": UNREADABLE,
-    "worker_id": UNREADABLE,
-    "function": UNREADABLE,
-    "primary_key": UNREADABLE,
-    "connection": UNREADABLE,
-    "type": "sql",
-    "query": "SELECT * FROM unreadable",
-    "offset": "T-0",
+_PLACEHOLDERS: dict[type[BaseModel] | None, dict[str, str]] = {
+    Step: {"name": UNREADABLE, "worker_id": UNREADABLE, "function": UNREADABLE},
+    Phase: {"name": UNREADABLE, "offset": "T-0"},
+    DataSource: {
+        "type": "sql",
+        "connection": UNREADABLE,
+        "query": "SELECT * FROM unreadable",
+        "primary_key": UNREADABLE,
+    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What could be read of a runbook. Nothing is missing if `incomplete` is empty."""
+    """What could be read of a runbook; `repaired` are the places where something was replaced or left out."""
 
     data_source: DataSource | None = None
     safeguards: Safeguards | None = None
@@ -47,7 +47,7 @@ class Parts:
     phases: tuple[Phase, ...] = ()
     on_member_removed: tuple[Step, ...] = ()
     rollbacks: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
-    incomplete: frozenset[str] = frozenset()
+    repaired: frozenset[Path] = frozenset()
     kept: Mapping[Path, Sequence[int]] = field(default_factory=dict)
 
     def items(self, path: Path, items: Sequence[T]) -> Iterator[tuple[Path, T]]:
@@ -60,7 +60,11 @@ def read_structure(root: Node) -> tuple[Runbook | None, Parts, list[Finding]]:
     """Check keys and values; the runbook is there only if all of them are right."""
     if not isinstance(root.value, dict):
         message = f"a runbook is a mapping of keys such as 'name:', and this is {kind_of(root.to_plain())}"
-        return None, Parts(incomplete=frozenset(Runbook.model_fields)), [finding_at(root, "RB007", (), message)]
+        return (
+            None,
+            Parts(repaired=frozenset((key,) for key in Runbook.model_fields)),
+            [finding_at(root, "RB007", (), message)],
+        )
     data = root.to_plain()
     try:
         runbook = Runbook.model_validate(data)
@@ -88,7 +92,8 @@ def _parts_of(runbook: Runbook) -> Parts:
 
 def _readable(data: Any, errors: Sequence[ErrorDetails]) -> Parts:
     kept: dict[Path, Sequence[int]] = {}
-    data = _repaired(data, (), _repairs(errors), kept)
+    repairs = _repairs(errors)
+    data = _repaired(data, (), repairs, kept)
     sections: dict[str, Any] = {}
     for section in ("data_source", "safeguards", "init", "phases", "on_member_removed", "rollbacks"):
         adapter: TypeAdapter[Any] = TypeAdapter(Runbook.model_fields[section].rebuild_annotation())
@@ -96,8 +101,8 @@ def _readable(data: Any, errors: Sequence[ErrorDetails]) -> Parts:
             # A list that lost all its items is not valid where one is needed; then there is nothing to look at.
             with suppress(ValidationError):
                 sections[section] = adapter.validate_python(data[section])
-    incomplete = {str(error["loc"][0]) for error in errors if error["loc"]}
-    return Parts(**sections, incomplete=frozenset(incomplete), kept=kept)
+    repaired = frozenset((*path, key) for path, here in repairs.items() for key in here)
+    return Parts(**sections, repaired=repaired, kept=kept)
 
 
 def _repairs(errors: Sequence[ErrorDetails]) -> dict[Path, dict[str | int, Any]]:
@@ -117,7 +122,7 @@ def _repair(error: ErrorDetails, number: int) -> tuple[Path, Any]:
         info = model.model_fields.get(str(path[-1])) if model else None
         if info is None or not info.is_required():
             return path, _LEAVE_OUT
-        if (placeholder := _PLACEHOLDERS.get(str(path[-1]))) is not None:
+        if placeholder := _PLACEHOLDERS.get(model, {}).get(str(path[-1])):
             # Names must differ, or they would be taken for duplicates.
             return path, f"{placeholder}-{number}" if path[-1] == "name" else placeholder
         path = path[:-1]

@@ -46,7 +46,7 @@ def from_text(check: Callable[[str], object]) -> Callable[[Any], Any]:
     """Let a check see text only, and refuse anything else as the wrong type."""
 
     def checked(value: Any) -> Any:
-        if isinstance(value, str):
+        if isinstance(not_null(value), str):
             return check(value)
         raise refusal("RB103", f"expected text, found {kind_of(value)}", _hint_for_text(value))
 

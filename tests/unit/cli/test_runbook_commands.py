@@ -51,7 +51,7 @@ def test_a_finding_is_a_line_with_position_the_source_with_a_caret_and_a_hint(
         "       | ^^^^^^",
         "       hint: did you mean 'retry'?",
     ]
-    assert err == "2 errors, 0 warnings in 1 file\n"
+    assert err == "2 errors, 1 warning in 1 file\n"
 
 
 def test_the_caret_stands_under_the_place_whatever_stands_before_it(
@@ -77,7 +77,7 @@ def test_json_is_only_json(broken: str, capsys: pytest.CaptureFixture[str]) -> N
     assert run(["runbook", "lint", "-o", "json", GOOD, broken]) == 1
     out, err = capsys.readouterr()
     document = json.loads(out)
-    assert (document["errors"], document["warnings"], err) == (2, 0, "")
+    assert (document["errors"], document["warnings"], err) == (2, 1, "")
     assert document["findings"][0] == {
         "file": broken,
         "line": 18,

@@ -64,9 +64,16 @@ class Check:
         position = position_of(self.root, path, key=key)
         self.findings.append(finding(code, message, hint, line=position.line, column=position.column, path=path))
 
-    def is_complete(self, *sections: str) -> bool:
-        """Whether nothing of these sections had to be left out."""
-        return self.parts.incomplete.isdisjoint(sections)
+    def is_sound(self, path: Path) -> bool:
+        """Whether nothing at a path, or anywhere below it, was broken."""
+        return path not in self._touched
+
+    def has_lost(self, section: str, *keys: str) -> bool:
+        """Whether a section lost items, or any of these keys, so that a rule about all of them would mislead."""
+        return any(
+            path[0] == section and (len(path) == 1 or isinstance(path[-1], int) or not set(keys).isdisjoint(path[-2:]))
+            for path in self.parts.repaired
+        )
 
     def keys_at(self, path: Path) -> tuple[str, ...]:
         """List the keys that are written at a path, broken or not."""
@@ -117,6 +124,10 @@ class Check:
             if at.step.on_failure is not None and at.place in {Place.INIT, Place.PHASE}:
                 users.setdefault(at.step.on_failure.casefold(), set()).add(at.place)
         return users
+
+    @cached_property
+    def _touched(self) -> frozenset[Path]:
+        return frozenset(path[:length] for path in self.parts.repaired for length in range(1, len(path) + 1))
 
     def knows_no_member(self, at: StepAt) -> bool:
         """Whether a step only ever runs for a batch as a whole."""

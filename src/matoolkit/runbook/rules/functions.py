@@ -23,7 +23,7 @@ def a_function_from_data_is_limited(check: Check) -> None:
     for at in check.steps:
         step, path = at.step, (*at.path, "function")
         if _is_template(step.function):
-            if step.allowed_functions is None:
+            if step.allowed_functions is None and check.is_sound((*at.path, "allowed_functions")):
                 message = f"the function of step '{at.step.name}' comes from data, and nothing limits it"
                 check.report("RB306", path, message, "list what it may be in 'allowed_functions'")
         elif step.allowed_functions is not None and step.function != UNREADABLE:
@@ -43,6 +43,8 @@ def functions_are_known(check: Check) -> None:
 def parameters_fit_the_function(check: Check) -> None:
     """Warn of mandatory parameters that are missing, and of parameters the function does not have (rule R11)."""
     for at in check.steps:
+        if not check.is_sound((*at.path, "params")):
+            continue
         for function in _known_functions(check, at):
             given = {name.casefold() for name in at.step.params}
             mandatory = [parameter.name for parameter in function.parameters if parameter.is_mandatory]

@@ -46,7 +46,7 @@ def on_failure_names_a_rollback(check: Check) -> None:
 
 def every_rollback_is_used(check: Check) -> None:
     """Warn of rollbacks that nothing refers to."""
-    if not check.is_complete("init", "phases"):
+    if check.has_lost("init", "on_failure") or check.has_lost("phases", "steps", "on_failure"):
         return
     for name in check.parts.rollbacks:
         if name.casefold() not in check.rollback_users:

@@ -88,7 +88,7 @@ def multi_valued_columns_make_sense(check: Check) -> None:
 def keys_have_an_effect(check: Check) -> None:
     """Warn of keys that this kind of source, or this kind of batch, makes no use of."""
     source = check.parts.data_source
-    if source is None or not check.is_complete("data_source", "safeguards"):
+    if source is None or not check.is_sound(SOURCE):
         return
     if source.warehouse_id and source.type != "databricks":
         _without_effect(check, (*SOURCE, "warehouse_id"), "only a databricks source has a warehouse")

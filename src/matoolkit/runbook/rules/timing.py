@@ -8,7 +8,7 @@ from matoolkit.runbook.rules.context import Check
 
 def phases_are_listed_in_time_order(check: Check) -> None:
     """Warn of a phase that is due before the one listed above it."""
-    if not check.is_complete("phases"):
+    if check.has_lost("phases", "offset"):
         return
     phases = list(check.parts.items(("phases",), check.parts.phases))
     for (_, above), (path, phase) in pairwise(phases):
@@ -22,7 +22,7 @@ def phases_are_listed_in_time_order(check: Check) -> None:
 def immediate_phases_do_not_wait_for_the_past(check: Check) -> None:
     """Warn of an offset before T where T is now."""
     source = check.parts.data_source
-    if source is None or source.batch_time != "immediate" or not check.is_complete("phases"):
+    if source is None or source.batch_time != "immediate":
         return
     for path, phase in check.parts.items(("phases",), check.parts.phases):
         if phase.offset.minutes > 0:

@@ -77,7 +77,7 @@ def lists_stand_alone(check: Check) -> None:
 
 def variables_are_supplied(check: Check) -> None:
     """Warn of names that are neither special, nor an output, nor a column, when the columns are known."""
-    if check.columns is None or not check.is_complete("phases"):
+    if check.columns is None or check.has_lost("phases", "steps", "output_params"):
         return
     supplied = (*SPECIAL_VARIABLES, *check.columns, *_output_names(check))
     known = frozenset(name.casefold() for name in supplied)
@@ -89,7 +89,7 @@ def variables_are_supplied(check: Check) -> None:
 
 def outputs_are_made_before_they_are_used(check: Check) -> None:
     """Warn of steps that need an output which only they themselves or later steps make."""
-    if not check.is_complete("phases"):
+    if check.has_lost("phases", "steps", "output_params", "offset"):
         return
     phases = sorted(enumerate(check.parts.phases), key=lambda item: (-item[1].offset.minutes, item[0]))
     rank = {phase.name: number for number, (_, phase) in enumerate(phases)}
