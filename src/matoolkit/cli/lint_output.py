@@ -1,0 +1,102 @@
+"""Findings for people, for programs and for GitHub."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+from rich.cells import cell_len
+from rich.text import Text
+
+from matoolkit.errors import Finding, UnreadableFile
+from matoolkit.runbook.parse import Report
+from matoolkit.runbook.presentable import presentable_line
+
+# Findings about values that may be secrets; their lines are shown up to the value only.
+_MAY_BE_SECRET = frozenset({"RB111", "RB112", "RB213"})
+_KEY = re.compile(r"[\"']?[\w.-]+[\"']?\s{0,20}:\s{0,20}")
+_WORD = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LintedFile:
+    """A file and what was found in it."""
+
+    name: str
+    report: Report
+
+
+def as_text(linted: LintedFile, found: Finding) -> Text:
+    """Write a finding as `file:line:col: message [code]`, then the line with a caret, then the hint."""
+    style = "bold red" if found.is_error else "bold yellow"
+    text = Text.assemble(
+        (f"{linted.name}:{found.line}:{found.column}: ", "bold"),
+        (f"{found.severity}: ", style),
+        f"{found.message} ",
+        (f"[{found.code}]", "dim"),
+        "\n",
+    )
+    written = linted.report.source.line(found.line)
+    hidden_from = _start_of_value(written, found.column) if found.code in _MAY_BE_SECRET else None
+    line = presentable_line(written, hidden_from=hidden_from)
+    if line and line.strip():
+        number = f"{found.line:>6} | "
+        text.append(f"{number}{line}\n")
+        before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in line[: found.column - 1])
+        text.append(f"{' ' * (len(number) - 2)}| {before}")
+        text.append(f"{'^' * _underlined(line, found.column)}\n", style=style)
+    if found.hint:
+        text.append(f"       hint: {found.hint}\n")
+    return text
+
+
+def as_json(files: Iterable[LintedFile], unreadable: Iterable[UnreadableFile]) -> str:
+    """Write all findings as one JSON document."""
+    findings = [
+        {
+            "file": linted.name,
+            "line": found.line,
+            "column": found.column,
+            "severity": found.severity,
+            "code": found.code,
+            "message": found.message,
+            "hint": found.hint,
+            "path": list(found.path),
+        }
+        for linted in files
+        for found in linted.report.findings
+    ]
+    errors = sum(found["severity"] == "error" for found in findings)
+    document = {
+        "errors": errors,
+        "warnings": len(findings) - errors,
+        "findings": findings,
+        "unreadable": [{"file": error.path, "message": error.message} for error in unreadable],
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+
+
+def as_github(linted: LintedFile, found: Finding) -> str:
+    """Write a finding as a workflow command, which GitHub shows beside the line."""
+    message = f"{found.message} ({found.hint})" if found.hint else found.message
+    where = f"file={_property(linted.name)},line={found.line},col={found.column},title={found.code}"
+    return f"::{found.severity} {where}::{_escaped(message)}"
+
+
+def _start_of_value(line: str, column: int) -> int:
+    """Say where the value begins, counted from 0, if a finding points at it or at its key."""
+    key = _KEY.match(line, column - 1)
+    return key.end() if key else column - 1
+
+
+def _underlined(line: str, column: int) -> int:
+    match = _WORD.match(line, column - 1)
+    return cell_len(match[0]) if match else 1
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
