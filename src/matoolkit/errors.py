@@ -15,6 +15,8 @@
     │   ├── AmbiguousVariable     TP409   several names match it but for their case
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+    ├── UnreadableMessage         BU422   a message is not what it should be
+    ├── BusUnavailable            BU503   the bus cannot be reached
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
         ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
@@ -248,9 +250,7 @@ class UnusableKey(Refused):
     exit_code = 1
 
     def __init__(self, key: str, longest: int) -> None:
-        super().__init__(
-            f"{key[:60]!r} cannot be a key: it must have 1 to {longest} characters, and no NUL among them"
-        )
+        super().__init__(f"{key[:60]!r} cannot be a key: it must have 1 to {longest} characters, and no NUL among them")
         self.key = key
 
 
@@ -266,6 +266,24 @@ class TooManyColumns(Refused):
             f"{table} would have {columns} columns; a data table holds at most {most}",
             hint="select only the columns that the runbook needs",
         )
+
+
+class UnreadableMessage(MatoolkitError):
+    """A message is not what it should be."""
+
+    code = "BU422"
+    http_status = 422
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the message cannot be read: {why}")
+
+
+class BusUnavailable(MatoolkitError):
+    """The bus cannot be reached."""
+
+    code = "BU503"
+    http_status = 503
+    transient: ClassVar[bool] = True
 
 
 class StoreError(MatoolkitError):
@@ -338,9 +356,7 @@ class DriverMissing(StoreError):
     exit_code = 2
 
     def __init__(self, database: str, extra: str) -> None:
-        super().__init__(
-            f"the driver for {database} is not installed", hint=f"pip install 'matoolkit[{extra}]'"
-        )
+        super().__init__(f"the driver for {database} is not installed", hint=f"pip install 'matoolkit[{extra}]'")
 
 
 class LeaseLost(StoreError):

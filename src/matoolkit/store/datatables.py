@@ -137,9 +137,7 @@ def mark_gone(
     return tx.changed(chosen.values(_is_current=False, _last_seen_at=at))
 
 
-def data_rows(
-    tx: Transaction, data: DataTable, *, after: int = 0, limit: int | None = None
-) -> list[tuple[Any, ...]]:
+def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | None = None) -> list[tuple[Any, ...]]:
     """Return rows that the source has now: id, key, batch time, then a value for each source column."""
     t = data.table
     values = [t.c[name] for name in data.columns.values()]

@@ -145,7 +145,5 @@ def _described(difference: Sequence[Any]) -> str:
     names = [getattr(part, "name", part) for part in rest if isinstance(getattr(part, "name", part), str)]
     table = getattr(getattr(rest[-1], "table", None), "name", None)
     about = " ".join(dict.fromkeys([name for name in (table, *names) if name]))
-    verb = (
-        "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
-    )
+    verb = "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
     return f"{kind.partition('_')[2] or kind} {about}: {verb}"

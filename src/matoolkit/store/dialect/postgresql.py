@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     DateTime,
+    Executable,
     FromClause,
     Insert,
     Integer,
@@ -46,6 +47,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "42501": StoreReadOnly,
     "23": RowConflict,
 }
+_CHANNEL = "matoolkit"
 _UPGRADING = 7_203_118  # the number under which processes meet that want to change the tables
 
 
@@ -56,6 +58,7 @@ class PostgreSQL(Dialect):
     title = "PostgreSQL"
     driver = "postgresql+psycopg"
     extra = "postgres"
+    can_listen = True
 
     def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
         """Find out before use whether a pooled connection still lives."""
@@ -83,14 +86,11 @@ class PostgreSQL(Dialect):
             if isinstance(kind, Instant):
                 lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
         arrays = [
-            bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True)
-            for name, kind in columns.items()
+            bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
         ]
         given = func.unnest(*arrays).table_valued(*(column(name) for name in columns)).render_derived()
         # A query of its own, because UPDATE cannot tell the types of a function's columns apart otherwise.
-        return select(
-            *(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())
-        ).subquery()
+        return select(*(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())).subquery()
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
         """Lock the rows until the transaction ends."""
@@ -112,6 +112,17 @@ class PostgreSQL(Dialect):
             .from_select(list(values), query, include_defaults=False)
             .on_conflict_do_nothing(index_elements=list(key))
         )
+
+    def notification(self, word: str) -> Executable:
+        """Notify whoever listens, when the transaction commits."""
+        return select(func.pg_notify(_CHANNEL, word))
+
+    def listen(self, connection: Any, seconds: float) -> Iterable[str]:
+        """Listen for that long, or until something was heard."""
+        if not connection.autocommit:
+            connection.autocommit = True
+            connection.execute(f"LISTEN {_CHANNEL}")
+        return [heard.payload for heard in connection.notifies(timeout=seconds, stop_after=1)]
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""

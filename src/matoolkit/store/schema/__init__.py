@@ -6,7 +6,6 @@ from matoolkit.store.schema.executions import init_executions, rollback_executio
 from matoolkit.store.schema.messages import (
     bus_messages,
     bus_recent_ids,
-    bus_subscriptions,
     dead_letters,
     outbox,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "batches",
     "bus_messages",
     "bus_recent_ids",
-    "bus_subscriptions",
     "data_table_columns",
     "dead_letters",
     "idempotency_keys",

@@ -2,7 +2,6 @@
 
 from sqlalchemy import (
     Column,
-    ForeignKeyConstraint,
     Index,
     Integer,
     Table,
@@ -23,9 +22,7 @@ outbox = Table(
     Column("message_id", Unicode(200), nullable=False, doc="Id of the message, derived from facts."),
     Column("message_type", Unicode(50), nullable=False, doc="Kind of message."),
     Column("body", UnicodeText, nullable=False, doc="The message, JSON."),
-    Column(
-        "properties_json", UnicodeText, nullable=False, doc="Properties that subscriptions filter on, JSON."
-    ),
+    Column("properties_json", UnicodeText, nullable=False, doc="Properties that subscriptions filter on, JSON."),
     Column("order_key", Unicode(100), doc="Messages with the same key leave in order."),
     Column("created_at", Instant, nullable=False, doc="When it was written."),
     Column("not_before", Instant, nullable=False, doc="When it may be delivered at the earliest."),
@@ -34,16 +31,8 @@ outbox = Table(
     Column("tries", Integer, nullable=False, doc="How often somebody tried to send it."),
     UniqueConstraint("topic", "message_id"),
     Index("ix_outbox_unclaimed", "claimed_until", "id"),
+    Index("ix_outbox_order_key", "order_key", "id"),
     sqlite_autoincrement=True,
-)
-
-bus_subscriptions = Table(
-    "bus_subscriptions",
-    metadata,
-    Column("topic", Unicode(100), primary_key=True, doc="The topic."),
-    Column("subscription", Unicode(100), primary_key=True, doc="Name of the subscription."),
-    Column("filter_property", Unicode(100), doc="Property that a message must have; empty takes all."),
-    Column("filter_value", Unicode(200), doc="Value that the property must have."),
 )
 
 bus_messages = Table(
@@ -57,18 +46,13 @@ bus_messages = Table(
     Column("body", UnicodeText, nullable=False, doc="The message, JSON."),
     Column("properties_json", UnicodeText, nullable=False, doc="Its properties, JSON."),
     Column("enqueued_at", Instant, nullable=False, doc="When it was published."),
-    Column(
-        "visible_at", Instant, nullable=False, doc="When it can be received: later if scheduled or locked."
-    ),
+    Column("visible_at", Instant, nullable=False, doc="When it can be received: later if scheduled or locked."),
     Column("expires_at", Instant, nullable=False, doc="When it becomes a dead letter if nobody took it."),
     Column("lock_token", Unicode(36), doc="The lock of the consumer that has it; empty when nobody does."),
     Column("delivery_count", Integer, nullable=False, doc="How often it was received."),
-    ForeignKeyConstraint(
-        ["topic", "subscription"], ["bus_subscriptions.topic", "bus_subscriptions.subscription"]
-    ),
     Index("ix_bus_messages_visible", "topic", "subscription", "visible_at", "id"),
     Index("ix_bus_messages_expires_at", "expires_at"),
-    Index("ix_bus_messages_message_id", "topic", "message_id"),
+    UniqueConstraint("topic", "message_id", name="uq_bus_messages_message"),
     sqlite_autoincrement=True,
 )
 
@@ -100,9 +84,7 @@ dead_letters = Table(
     Column("resolved_at", Instant, doc="When somebody resent or discarded it."),
     Column("resolved_by", Unicode(200), doc="Who did."),
     Column("resent_message_id", Unicode(200), doc="Id under which it was sent again."),
-    UniqueConstraint(
-        "topic", "subscription", "message_id", "dead_lettered_at", name="uq_dead_letters_message"
-    ),
+    UniqueConstraint("topic", "subscription", "message_id", "dead_lettered_at", name="uq_dead_letters_message"),
     one_of("status", DeadLetterStatus, "status"),
     Index("ix_dead_letters_status", "status", "id"),
     sqlite_autoincrement=True,
