@@ -16,6 +16,7 @@
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
     ├── UnreadableMessage         BU422   a message is not what it should be
+    ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
@@ -77,11 +78,15 @@ class Finding:
 
 
 class MatoolkitError(Exception):
-    """Something in the system itself is wrong."""
+    """Something in the system itself is wrong.
+
+    `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
+    """
 
     code: ClassVar[str] = "MT500"
     http_status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 6
+    transient: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -278,22 +283,32 @@ class UnreadableMessage(MatoolkitError):
         super().__init__(f"the message cannot be read: {why}")
 
 
+class MessageTooLarge(MatoolkitError):
+    """A message is larger than any bus would carry."""
+
+    code = "BU413"
+    http_status = 413
+
+    def __init__(self, message_id: str, size: int, largest: int) -> None:
+        super().__init__(
+            f"message {message_id} has {size:,} bytes; at most {largest:,} can be sent",
+            hint="large data belongs where the worker can fetch it, not in parameters or results",
+        )
+        self.message_id = message_id
+
+
 class BusUnavailable(MatoolkitError):
     """The bus cannot be reached."""
 
     code = "BU503"
     http_status = 503
-    transient: ClassVar[bool] = True
+    transient = True
 
 
 class StoreError(MatoolkitError):
-    """The database refused a statement; every other trouble with it is a special case of this.
-
-    `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
-    """
+    """The database refused a statement; every other trouble with it is a special case of this."""
 
     code = "DB500"
-    transient: ClassVar[bool] = False
     advice: ClassVar[str | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:

@@ -1,7 +1,8 @@
 """All that services may do to the outside world.
 
 The bus delivers at least once: a message may come again, in another process, at any time. Whoever handles messages
-makes its changes conditional on the state it finds, and completes the messages in the same transaction.
+completes them in the transaction of the changes they cause, and makes those changes for the ones that were still its
+own.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A queue of a topic: all of its messages, or those that have a value of a property."""
+    """A queue of a topic: all of its messages, or those that have a certain value of a property."""
 
     topic: str
     name: str
@@ -40,7 +41,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message that this process has locked. `handle` and `lock_token` mean something to its bus only."""
+    """A message that this process has locked; `handle` and `lock_token` mean something to its bus only."""
 
     subscription: Subscription
     message_id: str
@@ -63,10 +64,10 @@ class Bus(Protocol):
     """Carries messages between processes (rule M8)."""
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Publish messages at once, on their own."""
+        """Publish messages at once, with no state of ours."""
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
-        """Lock messages that are due, oldest first, and return them; none are returned if none are due."""
+        """Lock messages that are due, oldest first, and return them; an empty list if none are."""
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""
@@ -74,7 +75,7 @@ class Bus(Protocol):
     def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
         """Be done with messages if and when the transaction commits, and return those that are still ours.
 
-        A message whose lock has passed to another process is not returned: leave it to that process.
+        A message whose lock has run out, and that another process has by now, is not returned: it is theirs.
         """
 
     def complete_now(self, messages: Sequence[Received]) -> list[Received]:
@@ -84,7 +85,10 @@ class Bus(Protocol):
         """Keep messages locked for another lock duration, and return those that are still ours."""
 
     def abandon(self, messages: Sequence[Received]) -> None:
-        """Give messages back; the delivery counts."""
+        """Give messages back, to be delivered again; the delivery counts."""
 
     def dead_letter(self, message: Received, reason: str, description: str) -> None:
         """Put a message aside for a person to look at."""
+
+    def sweep(self) -> None:
+        """Put aside what nobody took in time or what was delivered too often; now and then is enough."""

@@ -44,11 +44,12 @@ class Listener:
         dialect = self._store.dialect
         with told_apart(dialect, self._store.engine.url):
             borrowed = self._store.engine.raw_connection()
-            # The connection stays in a mode of its own, so it never goes back to the others.
+            connection = borrowed.driver_connection
+            # It stays in a mode of its own, so it never goes back to the others.
             borrowed.detach()
             try:
                 while not self._stop.is_set():
-                    for word in dialect.listen(borrowed.driver_connection, _HEARTBEAT_SECONDS):
+                    for word in dialect.listen(connection, _HEARTBEAT_SECONDS):
                         self._heard(word)
             finally:
                 borrowed.close()

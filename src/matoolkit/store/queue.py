@@ -27,6 +27,7 @@ class NewQueued:
     body: str
     properties_json: str
     visible_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,7 @@ class _RecentId:
     message_id: str
 
 
-def enqueue(
-    tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, expires_at: datetime, forget_before: datetime
-) -> int:
+def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, forget_before: datetime) -> int:
     """Put messages into their subscriptions in their order, and say how many.
 
     An id that its topic has seen since `forget_before` is a duplicate, and its message is dropped.
@@ -62,7 +61,7 @@ def enqueue(
     wanted = [message for key, message in reversed(first.items()) if key in new]
     if not wanted:
         return 0
-    values = {"enqueued_at": at, "expires_at": expires_at, "delivery_count": 0, "lock_token": None}
+    values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
     # One that still waits is the same message, however long ago it was published (rule M3).
     return tx.changed(insert_each(tx, bus_messages, wanted, values, key=("topic", "message_id")))
 
@@ -82,10 +81,18 @@ def _remember(tx: Transaction, ids: Sequence[_RecentId], at: datetime, forget_be
 
 
 def lock_due(
-    tx: Transaction, topic: str, subscription: str, token: str, at: datetime, *, until: datetime, most: int
+    tx: Transaction,
+    topic: str,
+    subscription: str,
+    token: str,
+    at: datetime,
+    *,
+    until: datetime,
+    deliveries: int,
+    most: int,
 ) -> list[QueuedRow]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
-    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
+    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at, deliveries))
     oldest = tx.locking(
         due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most), bus_messages, skip_locked=True
     )
@@ -98,9 +105,10 @@ def lock_due(
     return sorted(tx.rows(QueuedRow, statement), key=lambda row: row.id)
 
 
-def has_due(tx: Transaction, topic: str, subscription: str, at: datetime) -> bool:
+def has_due(tx: Transaction, topic: str, subscription: str, at: datetime, deliveries: int) -> bool:
     """Tell whether a message is due, without locking anything."""
-    return bool(tx.values(select(bus_messages.c.id).where(*_is_due(topic, subscription, at)).limit(1)))
+    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at, deliveries))
+    return bool(tx.values(due.limit(1)))
 
 
 def remove_locked(tx: Transaction, token: str, ids: Collection[int]) -> set[int]:
@@ -149,14 +157,16 @@ def queue_lengths(tx: Transaction) -> dict[tuple[str, str], int]:
     """Count the messages of each subscription."""
     names = (bus_messages.c.topic, bus_messages.c.subscription)
     counted = select(*names, func.count()).group_by(*names)
-    return {(row[0], row[1]): row[2] for row in tx.execute(counted)}
+    return dict(tx.rows(lambda topic, name, count: ((topic, name), count), counted))
 
 
-def _is_due(topic: str, subscription: str, at: datetime) -> tuple[ColumnElement[bool], ...]:
+def _is_due(topic: str, subscription: str, at: datetime, deliveries: int) -> tuple[ColumnElement[bool], ...]:
     return (
         bus_messages.c.topic == topic,
         bus_messages.c.subscription == subscription,
         bus_messages.c.visible_at <= at,
+        bus_messages.c.expires_at > at,
+        bus_messages.c.delivery_count < deliveries,
     )
 
 

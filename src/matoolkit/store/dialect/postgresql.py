@@ -119,10 +119,15 @@ class PostgreSQL(Dialect):
 
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:
         """Listen for that long, or until something was heard."""
-        if not connection.autocommit:
-            connection.autocommit = True
-            connection.execute(f"LISTEN {_CHANNEL}")
-        return [heard.payload for heard in connection.notifies(timeout=seconds, stop_after=1)]
+        import psycopg
+
+        try:
+            if not connection.autocommit:
+                connection.autocommit = True
+                connection.execute(f"LISTEN {_CHANNEL}")
+            return [heard.payload for heard in connection.notifies(timeout=seconds, stop_after=1)]
+        except psycopg.Error as fault:
+            raise StoreUnavailable("the connection that listens is broken") from fault
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""
