@@ -62,9 +62,7 @@ class VirtualClock:
     def advance(self, by: timedelta) -> None:
         """Let time pass."""
         if by < timedelta():
-            raise ValueError(
-                f"time does not pass backwards (by {by}); use jump() for a clock that is set back"
-            )
+            raise ValueError(f"time does not pass backwards (by {by}); use jump() for a clock that is set back")
         self._now += by
         self._elapsed += by
 

@@ -244,9 +244,7 @@ class UnusableKey(Refused):
     exit_code = 1
 
     def __init__(self, key: str, longest: int) -> None:
-        super().__init__(
-            f"{key[:60]!r} cannot be a key: it must have 1 to {longest} characters, and no NUL among them"
-        )
+        super().__init__(f"{key[:60]!r} cannot be a key: it must have 1 to {longest} characters, and no NUL among them")
         self.key = key
 
 
@@ -334,9 +332,7 @@ class DriverMissing(StoreError):
     exit_code = 2
 
     def __init__(self, database: str, extra: str) -> None:
-        super().__init__(
-            f"the driver for {database} is not installed", hint=f"pip install 'matoolkit[{extra}]'"
-        )
+        super().__init__(f"the driver for {database} is not installed", hint=f"pip install 'matoolkit[{extra}]'")
 
 
 class LeaseLost(StoreError):

@@ -77,9 +77,7 @@ class Settings(_FromEnvironment):
     entra_audience: str | None = Field(
         None, description="Audience a token must have; `api://` and the client id when not given."
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="Least level that is logged."
-    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_format: Literal["auto", "text", "json"] = Field(
         "auto",
         description="`text` for people, `json` for one JSON object a line; `auto` is text on a terminal.",
@@ -120,21 +118,13 @@ class WorkerSettings(_FromEnvironment):
     target_tenant_id: str | None = Field(None, description="Tenant in which the functions work.")
     target_organization: str | None = Field(None, description="Its initial domain, for Exchange.")
     app_id: str | None = Field(None, description="Application with which the worker signs in there.")
-    cert_name: str | None = Field(
-        None, description="Name of that application's certificate in the Key Vault."
-    )
+    cert_name: str | None = Field(None, description="Name of that application's certificate in the Key Vault.")
     custom_modules_path: Path | None = Field(None, description="Folder with functions of your own.")
-    max_retry_count: int = Field(
-        5, ge=0, le=100, description="Tries after the first when a call is throttled."
-    )
+    max_retry_count: int = Field(5, ge=0, le=100, description="Tries after the first when a call is throttled.")
     base_retry_delay_seconds: float = Field(2, gt=0, description="Wait before the first of them.")
     max_retry_delay_seconds: float = Field(120, gt=0, description="Longest wait between two of them.")
-    idle_timeout_seconds: int = Field(
-        300, ge=0, description="Exit after this long without a job; 0 is never."
-    )
-    shutdown_grace_seconds: int = Field(
-        30, ge=0, description="How long running jobs may take to end on SIGTERM."
-    )
+    idle_timeout_seconds: int = Field(300, ge=0, description="Exit after this long without a job; 0 is never.")
+    shutdown_grace_seconds: int = Field(30, ge=0, description="How long running jobs may take to end on SIGTERM.")
     worker_announce: bool = Field(True, description="Whether the worker announces its functions at start.")
 
 

@@ -211,17 +211,13 @@ def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> li
 
 def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[int]:
     """Note which phase a manual batch was advanced to."""
-    return move(
-        tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, batches.c.is_manual == true()
-    )
+    return move(tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, batches.c.is_manual == true())
 
 
 def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
     """Hold unfinished batches, or let the hold of one stand for something else than before."""
     held_since = func.coalesce(batches.c.held_at, literal(at, Instant))
-    return move_each(
-        tx, batches, holds, {"held_at": held_since}, is_any(batches.c.status, UNFINISHED_BATCHES)
-    )
+    return move_each(tx, batches, holds, {"held_at": held_since}, is_any(batches.c.status, UNFINISHED_BATCHES))
 
 
 def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
@@ -233,6 +229,4 @@ def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
     """Approve exactly what was shown; if the hold stands for something else by now, nothing is approved."""
     values = {"approved_hold_key": hold_key, "approved_hold_by": by, "approved_hold_at": at}
-    return move(
-        tx, batches, [batch_id], values, batches.c.hold_key == hold_key, batches.c.held_at.is_not(None)
-    )
+    return move(tx, batches, [batch_id], values, batches.c.hold_key == hold_key, batches.c.held_at.is_not(None))

@@ -29,9 +29,7 @@ class FunctionRow:
     announced_at: datetime
 
 
-def announce_functions(
-    tx: Transaction, worker_id: str, functions: Sequence[AnnouncedFunction], at: datetime
-) -> None:
+def announce_functions(tx: Transaction, worker_id: str, functions: Sequence[AnnouncedFunction], at: datetime) -> None:
     """Replace what is known of a worker by what it says now."""
     tx.execute(delete(worker_functions).where(worker_functions.c.worker_id == worker_id))
     if functions:

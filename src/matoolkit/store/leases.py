@@ -72,8 +72,6 @@ def _is_held(tx: Transaction, lease: Lease) -> ColumnElement[bool]:
 
 
 def _make_sure_it_exists(tx: Transaction, name: str, now: datetime) -> None:
-    kinds = {
-        column: leases.c[column].type for column in ("name", "holder", "token", "acquired_at", "expires_at")
-    }
+    kinds = {column: leases.c[column].type for column in ("name", "holder", "token", "acquired_at", "expires_at")}
     given = tx.table_of(kinds, [(name, "", 0, now, now)])
     tx.execute(tx.insert_missing(leases, {column: given.c[column] for column in kinds}, given, ["name"]))

@@ -146,9 +146,7 @@ def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
     return move(tx, batch_members, ids, values, _FAILED)
 
 
-def restart_members(
-    tx: Transaction, ids: Collection[int], at: datetime, *, forget_outputs: bool
-) -> list[int]:
+def restart_members(tx: Transaction, ids: Collection[int], at: datetime, *, forget_outputs: bool) -> list[int]:
     """Let failed members begin again in a new epoch, without their outputs if a rollback undid them (O14)."""
     values = _fresh_start(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
     return move(tx, batch_members, ids, values, _FAILED)

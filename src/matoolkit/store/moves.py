@@ -223,9 +223,7 @@ def _cancelled(at: datetime) -> dict[str, Any]:
     return {"status": StepStatus.CANCELLED, "completed_at": at, "retry_after": None, "poll_due_at": None}
 
 
-def _answer(
-    tx: Transaction, kind: Kind, answers: Sequence[Any], values: dict[str, Any], at: datetime
-) -> list[int]:
+def _answer(tx: Transaction, kind: Kind, answers: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:
     table = TABLES[kind]
     expected = is_any(table.c.status, {StepStatus.DISPATCHED, StepStatus.PENDING})
     unanswered = table.c.answered_at.is_(None)
@@ -233,9 +231,7 @@ def _answer(
     return move_each(tx, table, answers, answered, expected, unanswered, matching=["job_id"])
 
 
-def _give_up(
-    tx: Transaction, kind: Kind, given_up: Sequence[Any], values: dict[str, Any], at: datetime
-) -> list[int]:
+def _give_up(tx: Transaction, kind: Kind, given_up: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:
     table = TABLES[kind]
     guards = (is_any(table.c.status, {StepStatus.DISPATCHED}), table.c.lost_at <= at)
     return move_each(tx, table, given_up, {"lost_at": None} | values, *guards, matching=["job_id"])

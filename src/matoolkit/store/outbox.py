@@ -81,9 +81,7 @@ def add_messages(
 def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500) -> list[OutboxRow]:
     """Claim messages that nobody is sending, oldest first; what another process is claiming is passed by."""
     free = select(outbox.c.id).where(outbox.c.claimed_until <= at)
-    oldest = tx.locking(
-        free.order_by(outbox.c.claimed_until, outbox.c.id).limit(limit), outbox, skip_locked=True
-    )
+    oldest = tx.locking(free.order_by(outbox.c.claimed_until, outbox.c.id).limit(limit), outbox, skip_locked=True)
     statement = (
         update(outbox)
         .where(outbox.c.id.in_(oldest.scalar_subquery()), outbox.c.claimed_until <= at)

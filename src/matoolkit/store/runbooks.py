@@ -91,9 +91,7 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
 
 def active_runbooks(tx: Transaction) -> list[RunbookRow]:
     """Return the active version of every runbook that has one, by name."""
-    return tx.rows(
-        RunbookRow, select_records(RunbookRow, runbooks).where(_ACTIVE).order_by(runbooks.c.name_key)
-    )
+    return tx.rows(RunbookRow, select_records(RunbookRow, runbooks).where(_ACTIVE).order_by(runbooks.c.name_key))
 
 
 def active_runbook(tx: Transaction, name: str) -> RunbookRow | None:

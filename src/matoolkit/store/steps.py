@@ -92,9 +92,7 @@ def steps_in_flight(tx: Transaction, member_ids: Collection[int]) -> list[StepRo
     return rows_by_id(tx, StepRow, query)
 
 
-def cancel_steps_of_members(
-    tx: Transaction, member_ids: Collection[int], at: datetime
-) -> list[CancelledStep]:
+def cancel_steps_of_members(tx: Transaction, member_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel all open steps of members, in every phase (rules O5 and O8)."""
     return _cancel(tx, "batch_member_id", member_ids, at)
 

@@ -49,7 +49,10 @@ class SchemaStatus:
 
 
 def schema_status(store: Store) -> SchemaStatus:
-    """Look which schema the database has."""
+    """Look which schema the database has; a file that is not there yet is not made by looking."""
+    if _file_is_missing(store):
+        history = _revisions()
+        return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
     with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
         return _status(connection)
 
@@ -95,9 +98,16 @@ def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = N
 
 def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
+    if _file_is_missing(store):
+        return ["there is no database yet"]
     with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         return sorted(_described(difference) for difference in compare_metadata(context, metadata))
+
+
+def _file_is_missing(store: Store) -> bool:
+    path = store.engine.url.database
+    return store.dialect.is_file and path not in (None, "", ":memory:") and not Path(str(path)).exists()
 
 
 def _reader(store: Store) -> Engine:
@@ -145,7 +155,5 @@ def _described(difference: Sequence[Any]) -> str:
     names = [getattr(part, "name", part) for part in rest if isinstance(getattr(part, "name", part), str)]
     table = getattr(getattr(rest[-1], "table", None), "name", None)
     about = " ".join(dict.fromkeys([name for name in (table, *names) if name]))
-    verb = (
-        "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
-    )
+    verb = "missing" if kind.startswith("add") else "not expected" if kind.startswith("remove") else "different"
     return f"{kind.partition('_')[2] or kind} {about}: {verb}"

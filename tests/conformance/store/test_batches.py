@@ -1,7 +1,6 @@
 from datetime import timedelta
 
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.errors import RowConflict
@@ -49,6 +48,7 @@ from matoolkit.store.phases import (
     supersede_phases,
 )
 from matoolkit.store.runbooks import NewVersion, publish_version
+from tests.conformance.store.world import World
 
 
 def test_a_batch_is_stored_as_it_was_given(store: Store, world: World) -> None:
@@ -86,10 +86,7 @@ def test_m5_batches_are_locked_in_the_order_of_their_ids(store: Store, world: Wo
 def test_m3_a_move_changes_only_what_its_guard_allows_and_says_which(store: Store, world: World) -> None:
     runbook = world.runbook()
     statuses = list(BatchStatus)
-    ids = [
-        world.batch(runbook, status, world.now + timedelta(days=day)).id
-        for day, status in enumerate(statuses)
-    ]
+    ids = [world.batch(runbook, status, world.now + timedelta(days=day)).id for day, status in enumerate(statuses)]
     by_status = dict(zip(statuses, ids, strict=True))
     with store.transaction() as tx:
         assert complete_batches(tx, ids, world.now) == [by_status[BatchStatus.ACTIVE]]
@@ -117,9 +114,7 @@ def test_m2_init_counts_how_often_it_was_requested(store: Store, world: World) -
     assert (now.status, now.init_count) == (BatchStatus.INIT_DISPATCHED, 2)
 
 
-def test_t5_a_whole_calendar_can_slip_a_week_and_two_batches_can_trade_places(
-    store: Store, world: World
-) -> None:
+def test_t5_a_whole_calendar_can_slip_a_week_and_two_batches_can_trade_places(store: Store, world: World) -> None:
     runbook, week = world.runbook(), timedelta(days=7)
     times = [world.now + week * number for number in range(4)]
     ids = [world.batch(runbook, start=time).id for time in times]

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event, text
-from tests.conformance.databases import NOON
-from tests.conformance.store.world import World
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
@@ -43,6 +41,8 @@ from matoolkit.store.steps import (
     steps_in_flight,
     steps_page,
 )
+from tests.conformance.databases import NOON
+from tests.conformance.store.world import World
 
 LATER = NOON + timedelta(days=1)
 
@@ -125,11 +125,7 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
         batches = insert_batches(tx, new, NOON)
         members = insert_members(
             tx,
-            [
-                NewMember(b.id, f"u{n}-{b.id}", "{}", "", caught_up_at=NOON)
-                for b in batches
-                for n in range(20)
-            ],
+            [NewMember(b.id, f"u{n}-{b.id}", "{}", "", caught_up_at=NOON) for b in batches for n in range(20)],
             NOON,
         )
         done = PhaseStatus.COMPLETED
@@ -139,11 +135,7 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
         first_phase = {phase.batch_id: phase for phase in reversed(phases)}
         insert_steps(
             tx,
-            [
-                world.new_step(m.batch_id, first_phase[m.batch_id].id, m.id, n)
-                for m in members
-                for n in range(2)
-            ],
+            [world.new_step(m.batch_id, first_phase[m.batch_id].id, m.id, n) for m in members for n in range(2)],
             NOON,
         )
         claimed = Claim("other", LATER)

@@ -3,8 +3,6 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from sqlalchemy import inspect, select, text
-from tests.conformance.databases import Database
-from tests.conformance.store.world import World
 
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
@@ -13,6 +11,8 @@ from matoolkit.errors import NaiveTime, RowConflict
 from matoolkit.store import Store, schema
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches, lock_batches
+from tests.conformance.databases import Database
+from tests.conformance.store.world import World
 
 ENTRY = NewAuditEntry("anna", "batch.cancel", "batch", "42")
 
@@ -103,9 +103,7 @@ def test_a_reader_sees_one_picture_while_others_write(database: Database, store:
         assert batches_by_id(tx, [batch.id]) == before
 
 
-def test_nothing_is_asked_of_the_database_for_an_empty_set(
-    store: Store, statements: Callable[[], list[str]]
-) -> None:
+def test_nothing_is_asked_of_the_database_for_an_empty_set(store: Store, statements: Callable[[], list[str]]) -> None:
     with store.transaction() as tx:
         assert batches_by_id(tx, []) == []
         assert lock_batches(tx, []) == []

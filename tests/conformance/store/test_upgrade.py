@@ -4,8 +4,6 @@ from functools import partial
 
 import pytest
 from sqlalchemy import inspect, text
-from tests.conformance.databases import Database
-from tests.conformance.store.threads import in_threads
 
 from matoolkit.crashpoints import SimulatedCrash, arm, crashing, kill_process
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
@@ -17,6 +15,8 @@ from matoolkit.store.upgrade import (
     schema_status,
     upgrade,
 )
+from tests.conformance.databases import Database
+from tests.conformance.store.threads import in_threads
 
 
 def run(store: Store, statement: str) -> None:
@@ -93,9 +93,7 @@ def test_an_upgrade_that_dies_in_the_middle_leaves_nothing_behind_and_can_be_rep
 
 
 def test_an_upgrade_whose_process_is_killed_leaves_nothing_behind(empty_database: Database) -> None:
-    process = multiprocessing.get_context("spawn").Process(
-        target=_upgrade_and_be_killed, args=(empty_database.url,)
-    )
+    process = multiprocessing.get_context("spawn").Process(target=_upgrade_and_be_killed, args=(empty_database.url,))
     process.start()
     process.join(timeout=60)
     assert process.exitcode == -9

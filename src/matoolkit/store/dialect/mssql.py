@@ -74,8 +74,7 @@ class SqlServer(Dialect):
         """Hand the rows over as JSON."""
         listed = ", ".join(_selected(name, kind) for name, kind in columns.items())
         typed = ", ".join(
-            f"[{name}] {_json_type(kind)} '$[{position}]'"
-            for position, (name, kind) in enumerate(columns.items())
+            f"[{name}] {_json_type(kind)} '$[{position}]'" for position, (name, kind) in enumerate(columns.items())
         )
         given = orjson.dumps([[_stored(value) for value in row] for row in rows]).decode()
         query = text(f"SELECT {listed} FROM OPENJSON(:rows) WITH ({typed})")  # noqa: S608 - names are ours

@@ -62,7 +62,10 @@ class PostgreSQL(Dialect):
         return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
-        """Wait for a lock only so long."""
+        """Wait for a lock only so long, and hand arrays over in binary: as text each value would be escaped."""
+        from psycopg.types.array import ListBinaryDumper
+
+        connection.adapters.register_dumper(list, ListBinaryDumper)
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {int(patience_seconds * 1000)}")
         connection.commit()
@@ -83,14 +86,11 @@ class PostgreSQL(Dialect):
             if isinstance(kind, Instant):
                 lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
         arrays = [
-            bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True)
-            for name, kind in columns.items()
+            bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
         ]
         given = func.unnest(*arrays).table_valued(*(column(name) for name in columns)).render_derived()
         # A query of its own, because UPDATE cannot tell the types of a function's columns apart otherwise.
-        return select(
-            *(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())
-        ).subquery()
+        return select(*(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())).subquery()
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
         """Lock the rows until the transaction ends."""

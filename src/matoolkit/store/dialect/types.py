@@ -26,9 +26,7 @@ from matoolkit.domain.keys import MAX_KEY_LENGTH
 BigId = BigInteger().with_variant(Integer(), "sqlite")
 
 # Compared byte by byte: the folding is done before, and must not be done again by a collation of the server.
-FoldedKey = Unicode(MAX_KEY_LENGTH).with_variant(
-    Unicode(MAX_KEY_LENGTH, collation="Latin1_General_100_BIN2"), "mssql"
-)
+FoldedKey = Unicode(MAX_KEY_LENGTH).with_variant(Unicode(MAX_KEY_LENGTH, collation="Latin1_General_100_BIN2"), "mssql")
 
 
 class Instant(TypeDecorator[datetime]):
@@ -90,9 +88,7 @@ def one_of(column: str, choices: type[StrEnum], name: str) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({words})", name=name)
 
 
-def partial_index(
-    name: str, *columns: str | Column[Any], where: ColumnElement[bool], unique: bool = False
-) -> Index:
+def partial_index(name: str, *columns: str | Column[Any], where: ColumnElement[bool], unique: bool = False) -> Index:
     """Make an index over the rows that satisfy a condition."""
     return Index(name, *columns, unique=unique, **only_where(where))
 

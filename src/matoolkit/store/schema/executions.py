@@ -31,28 +31,20 @@ def _work_columns() -> list[Column[Any]]:
         Column("function_name", Unicode(200), doc="Function it calls; resolved at the first dispatch."),
         Column("params_json", UnicodeText, doc="Parameters, resolved at the first dispatch, JSON."),
         Column("status", OneOf(StepStatus), nullable=False, doc="Where the step is in its life."),
-        Column(
-            "attempt", Integer, nullable=False, doc="Dispatches so far, whatever their reason; never reset."
-        ),
+        Column("attempt", Integer, nullable=False, doc="Dispatches so far, whatever their reason; never reset."),
         Column("job_id", Unicode(100), doc="Id of the latest job."),
         Column("result_json", UnicodeText, doc="What the worker returned, JSON."),
         Column("error_type", Unicode(200), doc="Kind of error, as the worker names it."),
         Column("error_message", UnicodeText, doc="What went wrong."),
-        Column(
-            "missing_outputs_json", UnicodeText, doc="Outputs that the result owed and did not have, JSON."
-        ),
+        Column("missing_outputs_json", UnicodeText, doc="Outputs that the result owed and did not have, JSON."),
         Column("dispatched_at", Instant, doc="When the latest job was dispatched."),
         Column("completed_at", Instant, doc="When the step ended."),
         Column("timeout_sec", Integer, nullable=False, doc="Seconds after which a job counts as lost."),
         Column("answered_at", Instant, doc="When the answer to the latest job came; empty before."),
         Column("lost_at", Instant, doc="When the job in flight will count as lost; empty when none is."),
-        Column(
-            "is_poll_step", Boolean, nullable=False, doc="Whether the step may answer that it is not done."
-        ),
+        Column("is_poll_step", Boolean, nullable=False, doc="Whether the step may answer that it is not done."),
         Column("poll_interval_sec", Integer, doc="Seconds between two polls."),
-        Column(
-            "poll_timeout_sec", Integer, doc="Seconds after the first incomplete answer when polling ends."
-        ),
+        Column("poll_timeout_sec", Integer, doc="Seconds after the first incomplete answer when polling ends."),
         Column("poll_started_at", Instant, doc="When the first incomplete answer came."),
         Column("last_polled_at", Instant, doc="When the latest answer came."),
         Column("poll_due_at", Instant, doc="When to poll again."),
@@ -74,9 +66,7 @@ def _sweep_indexes(table: Table) -> None:
         table.c.id,
         where=table.c.status == StepStatus.POLLING,
     )
-    partial_index(
-        f"ix_{table.name}_retry", table.c.retry_after, table.c.id, where=table.c.retry_after.is_not(None)
-    )
+    partial_index(f"ix_{table.name}_retry", table.c.retry_after, table.c.id, where=table.c.retry_after.is_not(None))
     partial_index(f"ix_{table.name}_lost", table.c.lost_at, table.c.id, where=table.c.lost_at.is_not(None))
 
 

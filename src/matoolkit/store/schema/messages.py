@@ -23,9 +23,7 @@ outbox = Table(
     Column("message_id", Unicode(200), nullable=False, doc="Id of the message, derived from facts."),
     Column("message_type", Unicode(50), nullable=False, doc="Kind of message."),
     Column("body", UnicodeText, nullable=False, doc="The message, JSON."),
-    Column(
-        "properties_json", UnicodeText, nullable=False, doc="Properties that subscriptions filter on, JSON."
-    ),
+    Column("properties_json", UnicodeText, nullable=False, doc="Properties that subscriptions filter on, JSON."),
     Column("order_key", Unicode(100), doc="Messages with the same key leave in order."),
     Column("created_at", Instant, nullable=False, doc="When it was written."),
     Column("not_before", Instant, nullable=False, doc="When it may be delivered at the earliest."),
@@ -57,15 +55,11 @@ bus_messages = Table(
     Column("body", UnicodeText, nullable=False, doc="The message, JSON."),
     Column("properties_json", UnicodeText, nullable=False, doc="Its properties, JSON."),
     Column("enqueued_at", Instant, nullable=False, doc="When it was published."),
-    Column(
-        "visible_at", Instant, nullable=False, doc="When it can be received: later if scheduled or locked."
-    ),
+    Column("visible_at", Instant, nullable=False, doc="When it can be received: later if scheduled or locked."),
     Column("expires_at", Instant, nullable=False, doc="When it becomes a dead letter if nobody took it."),
     Column("lock_token", Unicode(36), doc="The lock of the consumer that has it; empty when nobody does."),
     Column("delivery_count", Integer, nullable=False, doc="How often it was received."),
-    ForeignKeyConstraint(
-        ["topic", "subscription"], ["bus_subscriptions.topic", "bus_subscriptions.subscription"]
-    ),
+    ForeignKeyConstraint(["topic", "subscription"], ["bus_subscriptions.topic", "bus_subscriptions.subscription"]),
     Index("ix_bus_messages_visible", "topic", "subscription", "visible_at", "id"),
     Index("ix_bus_messages_expires_at", "expires_at"),
     Index("ix_bus_messages_message_id", "topic", "message_id"),
@@ -100,9 +94,7 @@ dead_letters = Table(
     Column("resolved_at", Instant, doc="When somebody resent or discarded it."),
     Column("resolved_by", Unicode(200), doc="Who did."),
     Column("resent_message_id", Unicode(200), doc="Id under which it was sent again."),
-    UniqueConstraint(
-        "topic", "subscription", "message_id", "dead_lettered_at", name="uq_dead_letters_message"
-    ),
+    UniqueConstraint("topic", "subscription", "message_id", "dead_lettered_at", name="uq_dead_letters_message"),
     one_of("status", DeadLetterStatus, "status"),
     Index("ix_dead_letters_status", "status", "id"),
     sqlite_autoincrement=True,

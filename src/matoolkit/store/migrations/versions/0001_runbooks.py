@@ -37,9 +37,7 @@ def _create_runbooks() -> None:
         sa.Column("last_error", sa.UnicodeText()),
         sa.Column("last_error_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runbooks")),
-        sa.CheckConstraint(
-            "overdue_behavior IN ('rerun', 'ignore')", name=op.f("ck_runbooks_overdue_behavior")
-        ),
+        sa.CheckConstraint("overdue_behavior IN ('rerun', 'ignore')", name=op.f("ck_runbooks_overdue_behavior")),
         sa.UniqueConstraint("data_table_name", name=op.f("uq_runbooks_data_table_name")),
         sa.UniqueConstraint("name_key", "version", name=op.f("uq_runbooks_name_key_version")),
         sqlite_autoincrement=True,
@@ -102,9 +100,7 @@ def _create_data_table_columns() -> None:
         sa.Column("source_name", sa.UnicodeText(), nullable=False),
         sa.Column("column_name", sa.Unicode(63), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_data_table_columns")),
-        sa.UniqueConstraint(
-            "table_name", "column_name", name=op.f("uq_data_table_columns_table_name_column_name")
-        ),
+        sa.UniqueConstraint("table_name", "column_name", name=op.f("uq_data_table_columns_table_name_column_name")),
         sqlite_autoincrement=True,
     )
 

@@ -89,9 +89,7 @@ def _create_batch_members() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batch_members")),
         sa.CheckConstraint("status IN ('active', 'removed', 'failed')", name=op.f("ck_batch_members_status")),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_batch_members_batch_id")),
-        sa.UniqueConstraint(
-            "batch_id", "member_key_fold", name=op.f("uq_batch_members_batch_id_member_key_fold")
-        ),
+        sa.UniqueConstraint("batch_id", "member_key_fold", name=op.f("uq_batch_members_batch_id_member_key_fold")),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_batch_members_batch_id", "batch_members", ["batch_id", "id"])
@@ -122,8 +120,7 @@ def _create_phase_executions() -> None:
         sa.Column("completed_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_phase_executions")),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'completed', 'failed', "
-            "'skipped', 'superseded', 'cancelled')",
+            "status IN ('pending', 'dispatched', 'completed', 'failed', 'skipped', 'superseded', 'cancelled')",
             name=op.f("ck_phase_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_phase_executions_batch_id")),

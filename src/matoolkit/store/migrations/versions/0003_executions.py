@@ -65,8 +65,7 @@ def _create_step_executions() -> None:
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_step_executions")),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'succeeded', 'failed', "
-            "'polling', 'poll_timeout', 'cancelled')",
+            "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
             name=op.f("ck_step_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_step_executions_batch_id")),
@@ -119,8 +118,7 @@ def _create_init_executions() -> None:
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_init_executions")),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'succeeded', 'failed', "
-            "'polling', 'poll_timeout', 'cancelled')",
+            "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
             name=op.f("ck_init_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_init_executions_batch_id")),
@@ -172,8 +170,7 @@ def _create_rollback_executions() -> None:
             name=op.f("ck_rollback_executions_cause"),
         ),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'succeeded', 'failed', "
-            "'polling', 'poll_timeout', 'cancelled')",
+            "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
             name=op.f("ck_rollback_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_rollback_executions_batch_id")),
@@ -190,14 +187,10 @@ def _create_rollback_executions() -> None:
             ["step_executions.id"],
             name=op.f("fk_rollback_executions_step_execution_id"),
         ),
-        sa.UniqueConstraint(
-            "sequence_key", "step_index", name=op.f("uq_rollback_executions_sequence_key_step_index")
-        ),
+        sa.UniqueConstraint("sequence_key", "step_index", name=op.f("uq_rollback_executions_sequence_key_step_index")),
         sqlite_autoincrement=True,
     )
-    op.create_index(
-        "ix_rollback_executions_batch_status", "rollback_executions", ["batch_id", "status", "id"]
-    )
+    op.create_index("ix_rollback_executions_batch_status", "rollback_executions", ["batch_id", "status", "id"])
     op.create_index(
         "ix_rollback_executions_lost",
         "rollback_executions",

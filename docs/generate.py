@@ -1,0 +1,182 @@
+"""Writes what the reference would otherwise say a second time, from the code where it is true.
+
+`make docs` runs this; a test fails when a page is not what this would write. In a page, everything between
+`<!-- generated: NAME -->` and `<!-- end -->` is made here, the rest is written by hand.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+from pydantic import BaseModel, SecretStr
+
+from matoolkit import errors
+from matoolkit.duration import format_duration
+from matoolkit.runbook.catalogue import BUILT_IN
+from matoolkit.runbook.findings import FINDING_KINDS
+from matoolkit.runbook.schema import json_schema
+from matoolkit.settings import ClientSettings, Settings, WorkerSettings, variable_names
+
+REFERENCE = Path(__file__).parent / "reference"
+_BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> dict[Path, str]:
+    """Return every generated file and what it should hold."""
+    written = {
+        REFERENCE / "runbook.schema.json": _json(json_schema("2020-12")),
+        REFERENCE / "runbook.draft-07.schema.json": _json(json_schema("draft-07")),
+    }
+    for page in sorted(REFERENCE.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if _BLOCK.search(text):
+            written[page] = _BLOCK.sub(lambda block: f"{block[1]}{_block(block['name'])}{block[3]}", text)
+    return written
+
+
+def _block(name: str) -> str:
+    if name.startswith("keys-"):
+        return _keys(name.removeprefix("keys-"))
+    return _BLOCKS[name]()
+
+
+def _keys(part: str) -> str:
+    schema = json_schema()
+    described = schema if part == "Runbook" else schema["$defs"][part]
+    required = described.get("required", [])
+    rows = (
+        (f"`{key}`", _kind(key, value), "yes" if key in required else "", value.get("description", ""))
+        for key, value in described["properties"].items()
+    )
+    return _table(("key", "value", "required", "meaning"), rows)
+
+
+def _kind(key: str, schema: dict[str, Any]) -> str:
+    """Say in a few words what a key holds."""
+    match schema:
+        case {"$ref": str(reference)}:
+            part = reference.rsplit("/", 1)[-1]
+            return f"[{part}](#{part.lower()})"
+        case {"type": "array", "items": items}:
+            return f"list of {_kind(key, items)}"
+        case {"patternProperties": {"^x-": _, **named}}:
+            (steps,) = named.values()
+            return f"mapping of names to {_kind(key, cast('dict[str, Any]', steps))}"
+        case {"enum": list(allowed)}:
+            return " or ".join(f"`{value}`" for value in allowed)
+        case {"const": str(only)}:
+            return f"`{only}`"
+        case {"anyOf": _}:
+            return "count or percentage"
+        case {"type": "string", "pattern": str(pattern)}:
+            return _PATTERNS[pattern]
+    return {"string": "text", "integer": "number", "object": "mapping"}.get(schema.get("type", ""), "any value")
+
+
+_PATTERNS = {
+    r"^[A-Za-z0-9_-]+$": "name",
+    r"^[0-9]{1,9}[smhd]$": "duration",
+    r"^T[-+](0|[0-9]{1,9}[smhd])$": "offset",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "variable's name",
+}
+
+
+def _findings() -> str:
+    return "".join(
+        f'<a id="{kind.code.lower()}"></a>\n### {kind.code} {kind.title}\n\n'
+        f"*{str(kind.severity).capitalize()}.* {kind.explanation}\n\n"
+        for kind in FINDING_KINDS.values()
+    )
+
+
+def _functions() -> str:
+    rows = (
+        (
+            f"`{function.name}`",
+            " ".join(_parameters(function.parameters, is_mandatory=True)),
+            " ".join(_parameters(function.parameters, is_mandatory=False)),
+        )
+        for function in BUILT_IN.values()
+    )
+    return _table(("function", "mandatory parameters", "optional ones"), rows)
+
+
+def _parameters(parameters: Iterable[Any], *, is_mandatory: bool) -> Iterator[str]:
+    return (f"`{known.name}`" for known in parameters if known.is_mandatory is is_mandatory)
+
+
+def _settings(settings: type[BaseModel]) -> Callable[[], str]:
+    def block() -> str:
+        variables = variable_names(settings)  # type: ignore[arg-type]
+        rows = (
+            (f"`{variables[field]}`", _default(info.default), info.description or "")
+            for field, info in settings.model_fields.items()
+        )
+        return _table(("variable", "default", "meaning"), rows)
+
+    return block
+
+
+def _default(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case SecretStr():
+            return f"`{value.get_secret_value()}`"
+        case timedelta():
+            return f"`{format_duration(value)}`"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case _:
+            return f"`{value}`"
+
+
+def _errors() -> str:
+    rows = (
+        (
+            f'<a id="{error.code.lower()}"></a>`{error.code}`',
+            str(error.http_status),
+            str(error.exit_code),
+            (error.__doc__ or "").splitlines()[0],
+        )
+        for error in sorted(all_errors(errors.MatoolkitError), key=lambda error: error.code)
+    )
+    return _table(("code", "HTTP status", "exit code", "meaning"), rows)
+
+
+def all_errors(root: type[errors.MatoolkitError]) -> Iterator[type[errors.MatoolkitError]]:
+    """List an error and everything derived from it."""
+    yield root
+    for child in root.__subclasses__():
+        yield from all_errors(child)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
+def _json(document: Any) -> str:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+_BLOCKS: dict[str, Callable[[], str]] = {
+    "findings": _findings,
+    "functions": _functions,
+    "errors": _errors,
+    "settings": _settings(Settings),
+    "client-settings": _settings(ClientSettings),
+    "worker-settings": _settings(WorkerSettings),
+}
+
+if __name__ == "__main__":
+    for path, content in pages().items():
+        path.write_text(content, encoding="utf-8")
+        print(path.relative_to(REFERENCE.parent.parent))

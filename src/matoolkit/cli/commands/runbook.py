@@ -1,0 +1,143 @@
+"""`matoolkit runbook`: check runbooks before anything reaches a tenant."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from matoolkit.cli.lint_output import LintedFile, as_github, as_json, as_text
+from matoolkit.cli.output import counted, print_error, stderr, stdout
+from matoolkit.errors import Finding, Severity, UnreadableFile
+from matoolkit.runbook.catalogue import BUILT_IN
+from matoolkit.runbook.findings import kind_of_finding
+from matoolkit.runbook.parse import Report, lint_runbook
+from matoolkit.runbook.schema import json_schema
+from matoolkit.runbook.source import MAX_BYTES
+
+app = typer.Typer(help="Check runbooks, and learn their language.", no_args_is_help=True)
+
+FINDINGS = 1
+MOST_SHOWN = 200
+
+
+class LintFormat(StrEnum):
+    """How findings are written."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
+
+class SchemaDraft(StrEnum):
+    """Dialects of JSON Schema."""
+
+    LATEST = "2020-12"
+    DRAFT_07 = "draft-07"
+
+
+@app.command()
+def lint(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Runbooks to check; - is standard input.")],
+    output: Annotated[LintFormat, typer.Option("--output", "-o", help="How findings are written.")] = LintFormat.TEXT,
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Short for -o json.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
+) -> None:
+    """Check runbooks and say everything that is wrong with them.
+
+    Exit code 0: no errors. 1: errors were found. 3: a file could not be read.
+    """
+    linted, unreadable = _lint_files(files, strict=strict)
+    match LintFormat.JSON if json else output:
+        case LintFormat.JSON:
+            typer.echo(as_json(linted))
+        case LintFormat.GITHUB:
+            for file in linted:
+                for found in file.report.findings:
+                    typer.echo(as_github(file, found))
+        case LintFormat.TEXT:
+            _print_text(linted)
+    for error in unreadable:
+        print_error(error)
+    if unreadable:
+        raise typer.Exit(UnreadableFile.exit_code)
+    if any(file.report.errors for file in linted):
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def schema(
+    draft: Annotated[SchemaDraft, typer.Option(help="Dialect of JSON Schema.")] = SchemaDraft.LATEST,
+) -> None:
+    """Print the JSON Schema of the language, for completion in an editor."""
+    typer.echo(orjson.dumps(json_schema(draft.value), option=orjson.OPT_INDENT_2).decode())
+
+
+@app.command()
+def explain(code: Annotated[str, typer.Argument(help="Code of a finding, such as RB204.")]) -> None:
+    """Say what a finding means and how to mend it."""
+    kind = kind_of_finding(code)
+    stdout().print(f"{kind.code} {kind.title} ({kind.severity})\n\n{kind.explanation}")
+
+
+@app.command()
+def functions() -> None:
+    """List the built-in functions and their parameters; mandatory ones are marked with *."""
+    for function in BUILT_IN.values():
+        parameters = " ".join(f"{known.name}{'*' if known.is_mandatory else ''}" for known in function.parameters)
+        stdout().print(f"{function.name:<28} {parameters}")
+
+
+def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], list[UnreadableFile]]:
+    linted: list[LintedFile] = []
+    unreadable: list[UnreadableFile] = []
+    for file in files:
+        try:
+            report = lint_runbook(_read(file))
+        except UnreadableFile as error:
+            unreadable.append(error)
+        else:
+            linted.append(LintedFile("<stdin>" if file == "-" else file, _strictly(report) if strict else report))
+    return linted, unreadable
+
+
+def _read(file: str) -> bytes:
+    """Read a file, but no more of it than shows that it is too large."""
+    if file == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UnreadableFile(file, (error.strerror or type(error).__name__).lower()) from None
+    except ValueError as error:
+        raise UnreadableFile(repr(file), str(error)) from None
+
+
+def _strictly(report: Report) -> Report:
+    return replace(report, findings=[replace(found, severity=Severity.ERROR) for found in report.findings])
+
+
+def _print_text(linted: list[LintedFile]) -> None:
+    console = stdout()
+    for file in linted:
+        for found in _worth_reading(file.report.findings):
+            console.print(as_text(file, found))
+    errors = sum(file.report.errors for file in linted)
+    findings = sum(len(file.report.findings) for file in linted)
+    shown = sum(len(_worth_reading(file.report.findings)) for file in linted)
+    summary = f"{counted(errors, 'error')}, {counted(findings - errors, 'warning')} in {counted(len(linted), 'file')}"
+    more = f"; {shown:,} of {findings:,} shown, -o json shows all" if shown < findings else ""
+    stderr().print(f"{summary}{more}")
+
+
+def _worth_reading(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Cut a list that nobody would read to its end, the warnings first."""
+    if len(findings) <= MOST_SHOWN:
+        return findings
+    return sorted(findings, key=lambda found: not found.is_error)[:MOST_SHOWN]

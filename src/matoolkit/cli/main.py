@@ -1,0 +1,63 @@
+"""The `matoolkit` command: its groups, and how every outcome becomes an exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from matoolkit import __version__
+from matoolkit.cli.commands import db, runbook
+from matoolkit.cli.output import print_error
+from matoolkit.errors import MatoolkitError
+
+app = typer.Typer(
+    name="matoolkit",
+    help="Runs tenant-to-tenant migrations from runbooks.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(runbook.app, name="runbook")
+app.add_typer(db.app, name="db")
+
+
+@app.callback(invoke_without_command=True)
+def matoolkit(*, version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    """Run tenant-to-tenant migrations from runbooks."""
+    if version:
+        typer.echo(f"matoolkit {__version__}")
+        raise typer.Exit
+
+
+def main() -> NoReturn:
+    """Run the command and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows its number; that is no reason to fail.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit code. Typer answers wrong usage and Ctrl-C, we answer the rest."""
+    try:
+        app(list(arguments))
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    except MatoolkitError as error:
+        print_error(error)
+        return error.exit_code
+    except Exception as bug:  # noqa: BLE001 - the last resort: people get a sentence, not a traceback
+        return _show_bug(bug)
+    return 0
+
+
+def _show_bug(bug: Exception) -> int:
+    if os.environ.get("MATOOLKIT_DEBUG") == "1":
+        traceback.print_exception(bug)
+    hint = "run it again with MATOOLKIT_DEBUG=1 to see where, and please report it"
+    error = MatoolkitError(f"this is a bug in matoolkit: {type(bug).__name__}", hint=hint)
+    print_error(error)
+    return error.exit_code

@@ -1,0 +1,82 @@
+"""The functions that workers are known to have: names and parameters, for the linter (rule R11).
+
+`BUILT_IN` are those that every worker brings along; what a worker announces of its own comes on top.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function."""
+
+    name: str
+    is_mandatory: bool = False
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a worker."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    def parameter(self, name: str) -> Parameter | None:
+        """Find a parameter, whatever its case."""
+        folded = name.casefold()
+        return next((known for known in self.parameters if known.name.casefold() == folded), None)
+
+
+Catalogue: TypeAlias = Mapping[str, Function]
+
+
+def catalogue_of(*functions: Function) -> Catalogue:
+    """Index functions by name, compared without regard to case."""
+    return {function.name.casefold(): function for function in functions}
+
+
+def _function(name: str, mandatory: str, optional: str = "") -> Function:
+    return Function(
+        name,
+        (
+            *(Parameter(word, is_mandatory=True) for word in mandatory.split()),
+            *(Parameter(word, is_secret=word == "Password") for word in optional.split()),
+        ),
+    )
+
+
+BUILT_IN: Catalogue = catalogue_of(
+    _function(
+        "New-EntraUser",
+        "DisplayName UserPrincipalName MailNickname",
+        "Password AccountEnabled ForceChangePasswordNextSignIn",
+    ),
+    _function("Remove-EntraUser", "UserId", "OnlyIfCreated"),
+    _function("Set-EntraUserUPN", "UserId NewUserPrincipalName"),
+    _function("Set-EntraUserEnabled", "UserId Enabled"),
+    _function("Set-EntraUserAttributes", "UserId Attributes"),
+    _function("Add-EntraGroupMember", "GroupId UserId"),
+    _function("Remove-EntraGroupMember", "GroupId UserId"),
+    _function(
+        "New-EntraB2BInvitation",
+        "UserId InvitedUserEmailAddress",
+        "InviteRedirectUrl SendInvitationMessage CustomizedMessageBody InvitedUserType",
+    ),
+    _function(
+        "Convert-EntraB2BToInternal",
+        "UserId NewUserPrincipalName",
+        "Mail Password ForceChangePasswordNextSignIn",
+    ),
+    _function("Test-EntraAttributeMatch", "UserId AttributeName ExpectedValue", "IsMultiValue"),
+    _function("Test-EntraGroupMembership", "GroupId UserId"),
+    _function("Add-ExchangeSecondaryEmail", "Identity EmailAddress"),
+    _function("Set-ExchangePrimaryEmail", "Identity NewPrimaryEmail"),
+    _function("Set-ExchangeExternalAddress", "Identity ExternalEmailAddress"),
+    _function("Set-ExchangeEmailAddresses", "Identity EmailAddresses"),
+    _function("Set-ExchangeMailUserGuids", "Identity ExchangeGuid", "ArchiveGuid"),
+    _function("Test-ExchangeAttributeMatch", "Identity AttributeName ExpectedValue", "IsMultiValue"),
+    _function("Test-ExchangeGroupMembership", "GroupIdentity MemberIdentity"),
+)

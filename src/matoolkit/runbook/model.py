@@ -1,0 +1,215 @@
+"""What a runbook is. From this one model come validation, the JSON Schema and the reference page.
+
+A field's description is what people read in their editor and in the reference; what cannot be said about
+one field alone is in `rules`.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+
+from matoolkit.runbook import values
+from matoolkit.runbook.offsets import OFFSET_PATTERN, Offset
+from matoolkit.runbook.values import RemovalLimit
+
+T = TypeVar("T")
+
+
+def _text(check: Callable[[str], object], **schema: object) -> Any:
+    """Build the annotation of a field that is written as text and checked by a function of `values`."""
+    return (BeforeValidator(values.from_text(check)), WithJsonSchema({"type": "string", **schema}))
+
+
+Name = Annotated[str, *_text(values.name, pattern=values.NAME_PATTERN, maxLength=values.MAX_NAME)]
+WorkerId = Annotated[str, *_text(values.worker_id, pattern=values.NAME_PATTERN, maxLength=values.MAX_WORKER_ID)]
+NonEmptyText = Annotated[str, *_text(values.non_empty, minLength=1, maxLength=values.MAX_TEXT)]
+Query = Annotated[str, *_text(values.query, minLength=1, maxLength=values.MAX_QUERY)]
+EnvironmentVariable = Annotated[str, *_text(values.environment_variable, pattern=values.ENVIRONMENT_VARIABLE_PATTERN)]
+TimeZone = Annotated[str, *_text(values.time_zone)]
+Duration = Annotated[timedelta, *_text(values.duration, pattern=values.DURATION_PATTERN)]
+PhaseOffset = Annotated[Offset, *_text(values.offset, pattern=OFFSET_PATTERN)]
+MaxRemovals = Annotated[
+    RemovalLimit,
+    BeforeValidator(values.removal_limit),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0},
+                {"type": "string", "pattern": values.PERCENTAGE_PATTERN},
+            ]
+        }
+    ),
+]
+
+# A key that is written without a value is a slip, not a wish for the default.
+Optional: TypeAlias = Annotated[T | None, BeforeValidator(values.not_null)]
+
+
+def _allow_own_keys(schema: dict[str, Any]) -> None:
+    """Let a mapping with free names hold `x-` keys too, which need not be what the others are."""
+    (named,) = schema["patternProperties"].values()
+    schema["patternProperties"] = {"^x-": True, values.NAME_PATTERN.replace("^", "^(?!x-)"): named}
+    schema["additionalProperties"] = False
+
+
+class Part(BaseModel):
+    """A mapping with fixed keys; keys that begin with `x-` are the author's own."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        arbitrary_types_allowed=True,
+        json_schema_extra={"patternProperties": {"^x-": True}},
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_own_keys(cls, data: Any) -> Any:
+        return values.without_own_keys(data)
+
+
+class Retry(Part):
+    """How often, and after what wait, a failed step is tried again."""
+
+    max_retries: int = Field(
+        ge=0,
+        le=100,
+        description="Attempts after the first. `0` switches retrying off, also where a global `retry` is set.",
+    )
+    interval: Optional[Duration] = Field(None, description="Wait before each of them; `5m` when not given.")
+
+
+class Poll(Part):
+    """Asks again until the worker says that the work is complete."""
+
+    interval: Duration = Field(description="Wait between two questions.")
+    timeout: Duration = Field(
+        description="How long after the first incomplete answer the step gives up. Giving up is never retried."
+    )
+
+
+class Step(Part):
+    """One call of a worker function."""
+
+    name: Name = Field(description="Name, unique among the steps beside it.")
+    worker_id: WorkerId = Field(description="Which worker executes it.")
+    function: NonEmptyText = Field(description="The function to call. May contain templates.")
+    params: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Parameters of the function; may nest, and every value may contain templates.",
+    )
+    output_params: dict[NonEmptyText, NonEmptyText] = Field(
+        default_factory=dict,
+        description="Fields of the result to keep for later templates: variable on the left, field of the result on the"
+        " right. The field is found whatever its case. Only in phases.",
+    )
+    on_failure: Optional[Name] = Field(None, description="The rollback to run when the step has failed for good.")
+    poll: Optional[Poll] = Field(None, description="For work that is not done when the function returns.")
+    retry: Optional[Retry] = Field(None, description="Replaces the global `retry` for this step, as a whole.")
+    timeout: Optional[Duration] = Field(
+        None,
+        description="A job without result for this long counts as lost. Default: `MATOOLKIT_STEP_TIMEOUT`, 24 h.",
+    )
+    allowed_functions: Optional[Annotated[tuple[NonEmptyText, ...], Field(min_length=1, strict=False)]] = Field(
+        None,
+        description="For a templated `function`: the names it may resolve to. Any other fails the step.",
+    )
+
+
+Steps: TypeAlias = Annotated[tuple[Step, ...], Field(strict=False)]
+NonEmptySteps: TypeAlias = Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
+
+
+class Phase(Part):
+    """Steps that every member of a batch goes through, due at an offset from T."""
+
+    name: Name = Field(description="Name, unique among the phases.")
+    offset: PhaseOffset = Field(description="When the phase is due: `T-5d`, `T-4h`, `T-30m`, `T-90s`, `T-0`, `T+2h`.")
+    steps: NonEmptySteps = Field(description="What each member does, one step after the other.")
+
+
+class MultiValuedColumn(Part):
+    """A column that packs several values into one text."""
+
+    name: NonEmptyText = Field(description="Column of the query.")
+    format: Literal["semicolon_delimited", "comma_delimited", "json_array"] = Field(
+        description="How the values are packed. Templates see a list."
+    )
+
+
+class DataSource(Part):
+    """Where members come from, and how they group into batches."""
+
+    type: Literal["dataverse", "databricks", "sql"] = Field(
+        description="`dataverse` (TDS endpoint), `databricks` (SQL warehouse) or `sql` (any SQLAlchemy URL)."
+    )
+    connection: EnvironmentVariable = Field(
+        description="Name of the environment variable with the connection string or address. Never the value itself."
+    )
+    warehouse_id: Optional[EnvironmentVariable] = Field(
+        None,
+        description="Databricks only, and required there: name of the environment variable with the warehouse id.",
+    )
+    query: Query = Field(
+        description="One SELECT or WITH statement; a row for each member. Column names may not begin with `_`."
+    )
+    primary_key: NonEmptyText = Field(description="Column that identifies a member.")
+    batch_time_column: Optional[NonEmptyText] = Field(
+        None, description="Column with the cutover time T. Members with the same T form a batch."
+    )
+    batch_time: Optional[Literal["immediate"]] = Field(
+        None, description="Instead of `batch_time_column`: T is the moment at which a member is first seen."
+    )
+    batch_time_zone: Optional[TimeZone] = Field(
+        None,
+        description="IANA zone, such as `Europe/Berlin`, of batch times written without one; else UTC.",
+    )
+    cooldown: Optional[Duration] = Field(
+        None,
+        description="Immediate runbooks: when an unchanged member is taken again after success. Default: `24h`.",
+    )
+    multi_valued_columns: Annotated[tuple[MultiValuedColumn, ...], Field(strict=False)] = Field(
+        (), description="Columns that hold several values."
+    )
+
+
+class Safeguards(Part):
+    """Limits on what one tick may do."""
+
+    max_removals: Optional[MaxRemovals] = Field(
+        None,
+        description="How many active members one tick may remove from a batch, as a count or a percentage; beyond it"
+        " the batch is held for a person. Default: 20 %, or 5 members if that is more.",
+    )
+
+
+class Runbook(Part):
+    """A migration: where members come from, how they group into batches, and what happens to each member when."""
+
+    name: Name = Field(description="Name of the runbook.")
+    description: Optional[str] = Field(None, description="What it is for, in words.")
+    data_source: DataSource = Field(description="Where members come from.")
+    safeguards: Optional[Safeguards] = Field(None, description="Limits on what one tick may do.")
+    retry: Optional[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
+    init: Steps = Field((), description="Steps that run once for a batch before its phases. They know no member.")
+    phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] = Field(
+        description="What happens to each member, and when."
+    )
+    on_member_removed: Steps = Field((), description="Steps that run for a member who leaves a batch before T.")
+    rollbacks: Annotated[dict[Name, NonEmptySteps], BeforeValidator(values.without_own_keys)] = Field(
+        default_factory=dict,
+        description="Named sequences of steps, for `on_failure` to refer to.",
+        json_schema_extra=_allow_own_keys,
+    )
+
+    def retry_of(self, step: Step) -> Retry | None:
+        """Return how a step is retried: its own `retry` replaces the global one as a whole (rule O7)."""
+        return step.retry if step.retry is not None else self.retry
+
+    def rollback(self, name: str) -> tuple[Step, ...] | None:
+        """Return the steps of a rollback, whatever the case in which its name is written."""
+        folded = name.casefold()
+        return next((steps for known, steps in self.rollbacks.items() if known.casefold() == folded), None)

@@ -1,0 +1,50 @@
+"""From text to runbook: the one door through which everybody reads runbooks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matoolkit.errors import Finding, InvalidRunbook
+from matoolkit.runbook.catalogue import BUILT_IN, Catalogue
+from matoolkit.runbook.model import Runbook
+from matoolkit.runbook.reader import read_yaml
+from matoolkit.runbook.rules import check_rules
+from matoolkit.runbook.source import Source, read_source
+from matoolkit.runbook.structure import read_structure
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found in a document, in the order in which it stands there; the runbook, if nothing is an error."""
+
+    findings: Sequence[Finding]
+    runbook: Runbook | None
+    source: Source
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors."""
+        return sum(found.is_error for found in self.findings)
+
+
+def lint_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Report:
+    """Check a document and say everything that is wrong with it; never raises, whatever the content."""
+    source = read_source(content)
+    if isinstance(source, Finding):
+        return Report((source,), None, Source(""))
+    root, findings = read_yaml(source)
+    runbook = None
+    if root is not None:
+        runbook, parts, structural = read_structure(root)
+        findings = [*findings, *structural, *check_rules(root, parts, catalogue)]
+    unique = sorted(set(findings), key=lambda found: (found.line, found.column, found.code, found.message))
+    if any(found.is_error for found in unique):
+        runbook = None
+    return Report(tuple(unique), runbook, source)
+
+
+def parse_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Runbook:
+    """Read a runbook, or raise `InvalidRunbook` with all that is wrong with it."""
+    report = lint_runbook(content, catalogue)
+    if report.runbook is None:
+        raise InvalidRunbook(report.findings)
+    return report.runbook

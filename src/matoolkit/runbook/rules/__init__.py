@@ -1,0 +1,26 @@
+"""What keys and values mean together: the rules that no single field can know."""
+
+from collections.abc import Callable, Sequence
+
+from matoolkit.errors import Finding
+from matoolkit.runbook.catalogue import Catalogue
+from matoolkit.runbook.rules import functions, names, source, timing, variables
+from matoolkit.runbook.rules.context import Check
+from matoolkit.runbook.structure import Parts
+from matoolkit.runbook.tree import Node
+
+RULES: Sequence[Callable[[Check], None]] = (
+    *names.RULES,
+    *source.RULES,
+    *timing.RULES,
+    *variables.RULES,
+    *functions.RULES,
+)
+
+
+def check_rules(root: Node, parts: Parts, catalogue: Catalogue) -> list[Finding]:
+    """Apply every rule."""
+    check = Check(root, parts, catalogue)
+    for rule in RULES:
+        rule(check)
+    return check.findings

@@ -1,0 +1,149 @@
+"""What every rule is given: the parts of the runbook, where they stand, and a way to report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from matoolkit.errors import Finding
+from matoolkit.runbook.catalogue import Catalogue
+from matoolkit.runbook.findings import finding
+from matoolkit.runbook.model import Step
+from matoolkit.runbook.query import QueryFacts, query_facts
+from matoolkit.runbook.structure import Parts
+from matoolkit.runbook.templates import Path, TemplateSyntaxProblem, Use, texts, uses
+from matoolkit.runbook.tree import Node, position_of
+
+
+class Place(Enum):
+    """Where a step stands, which decides what it may use and what happens when it fails."""
+
+    INIT = "init"
+    PHASE = "phases"
+    REMOVAL = "on_member_removed"
+    ROLLBACK = "rollbacks"
+
+
+@dataclass(frozen=True)
+class StepAt:
+    """A step, its path in the document, and the phase or rollback that it belongs to."""
+
+    step: Step
+    path: Path
+    place: Place
+    owner: str = ""
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """The variables that the step needs, with their full paths; a malformed template needs none."""
+        found: list[Use] = []
+        for path, text in self.texts():
+            try:
+                found += uses(text, path)
+            except TemplateSyntaxProblem:
+                continue
+        return tuple(found)
+
+    def texts(self) -> Iterator[tuple[Path, str]]:
+        """List the texts of the step that may be templates."""
+        yield (*self.path, "function"), self.step.function
+        yield from texts(self.step.params, (*self.path, "params"))
+
+
+@dataclass
+class Check:
+    """One run of the rules over one document."""
+
+    root: Node
+    parts: Parts
+    catalogue: Catalogue
+    findings: list[Finding] = field(default_factory=list)
+
+    def report(self, code: str, path: Path, message: str, hint: str | None = None, *, key: bool = False) -> None:
+        """Say what is wrong with the value at a path, or with its key."""
+        position = position_of(self.root, path, key=key)
+        self.findings.append(finding(code, message, hint, line=position.line, column=position.column, path=path))
+
+    def is_sound(self, path: Path) -> bool:
+        """Whether nothing at a path, or anywhere below it, was broken."""
+        return path not in self._touched
+
+    def has_lost(self, section: str, *keys: str) -> bool:
+        """Whether a section lost items, or any of these keys, so that a rule about all of them would mislead."""
+        return any(
+            path[0] == section and (len(path) == 1 or isinstance(path[-1], int) or not set(keys).isdisjoint(path[-2:]))
+            for path in self.parts.repaired
+        )
+
+    def keys_at(self, path: Path) -> tuple[str, ...]:
+        """List the keys that are written at a path, broken or not."""
+        node = self.root
+        for part in path:
+            entries = node.value
+            if not isinstance(entries, dict) or part not in entries:
+                return ()
+            node = entries[str(part)].node
+        return tuple(node.value) if isinstance(node.value, dict) else ()
+
+    @cached_property
+    def steps(self) -> tuple[StepAt, ...]:
+        """Every step that could be read, in the order of the document's sections."""
+        return tuple(self._steps())
+
+    @cached_property
+    def query(self) -> QueryFacts | None:
+        """What can be told of the query."""
+        source = self.parts.data_source
+        return query_facts(source.query, source.type) if source else None
+
+    @cached_property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of the query, if they can be told."""
+        return self.query.columns if self.query else None
+
+    @cached_property
+    def folded_columns(self) -> frozenset[str]:
+        """Those of them that are known, without regard to case."""
+        return frozenset(column.casefold() for column in self.columns or ())
+
+    @cached_property
+    def outputs(self) -> dict[str, list[StepAt]]:
+        """The steps that make each output, by the variable's name without regard to case."""
+        makers: dict[str, list[StepAt]] = {}
+        for at in self.steps:
+            if at.place is Place.PHASE:
+                for variable in at.step.output_params:
+                    makers.setdefault(variable.casefold(), []).append(at)
+        return makers
+
+    @cached_property
+    def rollback_users(self) -> dict[str, set[Place]]:
+        """From where each rollback is used, by its name without regard to case."""
+        users: dict[str, set[Place]] = {}
+        for at in self.steps:
+            if at.step.on_failure is not None and at.place in {Place.INIT, Place.PHASE}:
+                users.setdefault(at.step.on_failure.casefold(), set()).add(at.place)
+        return users
+
+    @cached_property
+    def _touched(self) -> frozenset[Path]:
+        return frozenset(path[:length] for path in self.parts.repaired for length in range(1, len(path) + 1))
+
+    def knows_no_member(self, at: StepAt) -> bool:
+        """Whether a step only ever runs for a batch as a whole."""
+        return at.place is Place.INIT or (
+            at.place is Place.ROLLBACK and self.rollback_users.get(at.owner.casefold()) == {Place.INIT}
+        )
+
+    def _steps(self) -> Iterator[StepAt]:
+        parts = self.parts
+        for path, step in parts.items(("init",), parts.init):
+            yield StepAt(step, path, Place.INIT)
+        for phase_path, phase in parts.items(("phases",), parts.phases):
+            for path, step in parts.items((*phase_path, "steps"), phase.steps):
+                yield StepAt(step, path, Place.PHASE, phase.name)
+        for path, step in parts.items(("on_member_removed",), parts.on_member_removed):
+            yield StepAt(step, path, Place.REMOVAL)
+        for name, steps in parts.rollbacks.items():
+            for path, step in parts.items(("rollbacks", name), steps):
+                yield StepAt(step, path, Place.ROLLBACK, name)

@@ -1,0 +1,146 @@
+"""Functions exist, get the parameters they need, and no password in clear (rules R5, R10, R11, W8)."""
+
+from collections.abc import Iterator
+
+from matoolkit.errors import did_you_mean
+from matoolkit.runbook.catalogue import Function
+from matoolkit.runbook.rules.context import Check, StepAt
+from matoolkit.runbook.structure import UNREADABLE
+from matoolkit.runbook.templates import (
+    Json,
+    Path,
+    TemplateSyntaxProblem,
+    Variable,
+    is_templated,
+    parse_template,
+)
+
+SECRET_PREFIX = "secret:"  # noqa: S105 - the prefix of a reference, not a secret
+
+
+def a_function_from_data_is_limited(check: Check) -> None:
+    """Warn of a function name that data decides alone; report one that its own step forbids (rule R5)."""
+    for at in check.steps:
+        step, path = at.step, (*at.path, "function")
+        if _is_template(step.function):
+            if step.allowed_functions is None and check.is_sound((*at.path, "allowed_functions")):
+                message = f"the function of step '{at.step.name}' comes from data, and nothing limits it"
+                check.report("RB306", path, message, "list what it may be in 'allowed_functions'")
+        elif step.allowed_functions is not None and step.function != UNREADABLE:
+            _check_needless_limit(check, at, step.allowed_functions)
+
+
+def functions_are_known(check: Check) -> None:
+    """Warn of functions that no worker is known to have (rule R11)."""
+    known = [function.name for function in check.catalogue.values()]
+    for at in check.steps:
+        for path, name in _function_names(at):
+            if name.casefold() not in check.catalogue:
+                hint = did_you_mean(name, known) or "`matoolkit runbook functions` lists the built-in ones"
+                check.report("RB307", path, f"no worker is known to have a function '{name}'", hint)
+
+
+def parameters_fit_the_function(check: Check) -> None:
+    """Warn of mandatory parameters that are missing, and of parameters the function does not have (rule R11)."""
+    for at in check.steps:
+        if not check.is_sound((*at.path, "params")):
+            continue
+        for function in _known_functions(check, at):
+            given = {name.casefold() for name in at.step.params}
+            mandatory = [parameter.name for parameter in function.parameters if parameter.is_mandatory]
+            if missing := [name for name in mandatory if name.casefold() not in given]:
+                message = f"function '{function.name}' needs {', '.join(missing)}"
+                path = (*at.path, "params") if at.step.params else (*at.path, "function")
+                check.report("RB308", path, message, f"add '{missing[0]}:' to 'params'")
+            for name in at.step.params:
+                if function.parameter(name) is None:
+                    message = f"function '{function.name}' has no parameter '{name}'"
+                    hint = did_you_mean(name, [parameter.name for parameter in function.parameters])
+                    check.report("RB309", (*at.path, "params", name), message, hint, key=True)
+
+
+def passwords_are_not_in_the_runbook(check: Check) -> None:
+    """Report passwords written out, whatever they are nested in; the text is not repeated (rules R10, W8)."""
+    for at in check.steps:
+        secret = {
+            parameter.name.casefold()
+            for function in _known_functions(check, at)
+            for parameter in function.parameters
+            if parameter.is_secret
+        }
+        for path, value in _entries(at.step.params, (*at.path, "params")):
+            if str(path[-1]).casefold() in secret | {"password"} and _is_written_out(value):
+                hint = "write secret:NAME, which the worker looks up"
+                check.report("RB213", path, f"'{path[-1]}' of step '{at.step.name}' is written in the runbook", hint)
+
+
+def _check_needless_limit(check: Check, at: StepAt, allowed: tuple[str, ...]) -> None:
+    path = (*at.path, "allowed_functions")
+    if at.step.function.casefold() in {name.casefold() for name in allowed}:
+        message = "'allowed_functions' has no effect: the function is written out"
+        check.report("RB310", path, message, "remove the key", key=True)
+    else:
+        message = f"function '{at.step.function}' is not one of the step's own 'allowed_functions'"
+        check.report("RB217", (*at.path, "function"), message)
+
+
+def _function_names(at: StepAt) -> Iterator[tuple[Path, str]]:
+    """List the functions that a step may call, as far as the runbook tells."""
+    if not _is_template(at.step.function):
+        if at.step.function != UNREADABLE:
+            yield (*at.path, "function"), at.step.function
+        return
+    for index, name in enumerate(at.step.allowed_functions or ()):
+        yield (*at.path, "allowed_functions", index), name
+
+
+def _known_functions(check: Check, at: StepAt) -> Iterator[Function]:
+    for _, name in _function_names(at):
+        if function := check.catalogue.get(name.casefold()):
+            yield function
+
+
+def _is_template(text: str) -> bool:
+    try:
+        return is_templated(text)
+    except TemplateSyntaxProblem:
+        return True
+
+
+def _entries(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield (*path, key), item
+                yield from _entries(item, (*path, key))
+        case list():
+            for index, item in enumerate(value):
+                yield from _entries(item, (*path, index))
+        case _:
+            pass
+
+
+def _is_written_out(value: Json) -> bool:
+    match value:
+        case None:
+            return False
+        case str() if value.startswith(SECRET_PREFIX):
+            return not value.removeprefix(SECRET_PREFIX).strip()
+        case str():
+            try:
+                parts = parse_template(value)
+            except TemplateSyntaxProblem:
+                return True
+            return not (len(parts) == 1 and isinstance(parts[0], Variable))
+        case dict() | list():
+            return False
+        case _:
+            return True
+
+
+RULES = (
+    a_function_from_data_is_limited,
+    functions_are_known,
+    parameters_fit_the_function,
+    passwords_are_not_in_the_runbook,
+)

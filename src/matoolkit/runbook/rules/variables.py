@@ -1,0 +1,163 @@
+"""Templates: every variable is well written, and somebody supplies it (rule R10)."""
+
+from collections.abc import Callable, Iterator
+
+from matoolkit.errors import did_you_mean
+from matoolkit.runbook.rules.context import Check, Place, StepAt
+from matoolkit.runbook.templates import (
+    SPECIAL_VARIABLES,
+    Json,
+    Path,
+    TemplateSyntaxProblem,
+    Use,
+    parse_template,
+)
+
+_BATCH_VARIABLES = tuple(name for name in SPECIAL_VARIABLES if name != "_member_key")
+_SPECIALS = frozenset(SPECIAL_VARIABLES)
+
+
+def templates_are_well_formed(check: Check) -> None:
+    """Report braces that do not match or name nothing, and templates where none can be."""
+    for at in check.steps:
+        for path, text in at.texts():
+            try:
+                parse_template(text)
+            except TemplateSyntaxProblem as problem:
+                check.report("RB210", path, f"malformed template: {problem}")
+        for path in _keys(at.step.params, (*at.path, "params")):
+            if "{{" in str(path[-1]):
+                message = "a parameter's name cannot be a template"
+                check.report("RB210", path, message, "templates go into values", key=True)
+
+
+def outputs_can_be_used(check: Check) -> None:
+    """Report outputs where no later step could use them, and names that outputs cannot have."""
+    for at in check.steps:
+        path = (*at.path, "output_params")
+        if at.step.output_params and at.place is not Place.PHASE:
+            message = f"'output_params' of step '{at.step.name}' can be used by nobody: it stands in '{at.place.value}'"
+            check.report("RB212", path, message, "remove the key", key=True)
+        for variable in at.step.output_params:
+            if variable.startswith("_") or "{" in variable or "}" in variable:
+                message = f"'{variable}' cannot be the name of an output"
+                check.report("RB214", (*path, variable), message, "begin it with a letter", key=True)
+
+
+def special_variables_exist(check: Check) -> None:
+    """Report names that begin as specials do and are none: nobody can ever supply them."""
+    for _, use in _uses(check, lambda _: True):
+        if _is_unknown_special(use):
+            hint = did_you_mean(use.variable, SPECIAL_VARIABLES) or f"there are {', '.join(SPECIAL_VARIABLES)}"
+            check.report("RB218", use.path, f"there is no special variable '{use.variable}'", hint)
+
+
+def init_knows_no_member(check: Check) -> None:
+    """Report member data in init and in rollbacks that only init uses; warn of it in those that both use."""
+    hint = f"use {', '.join(_BATCH_VARIABLES)}"
+    for _, use in _uses(check, check.knows_no_member):
+        if use.variable.casefold() not in _BATCH_VARIABLES and not _is_unknown_special(use):
+            check.report("RB211", use.path, f"'{use.variable}' is not known in init, which runs for no member", hint)
+    for at, use in _uses(check, lambda at: _is_shared_with_init(check, at)):
+        if use.variable.casefold() not in _BATCH_VARIABLES and not _is_unknown_special(use):
+            message = f"rollback '{at.owner}' needs '{use.variable}', which is not known when init fails"
+            check.report("RB311", use.path, message, "give init a rollback of its own")
+
+
+def lists_stand_alone(check: Check) -> None:
+    """Report multi-valued columns inside a longer text (rule R7)."""
+    source = check.parts.data_source
+    lists = {column.name.casefold() for column in source.multi_valued_columns} if source else set()
+    for _, use in _uses(check, lambda _: True):
+        folded = use.variable.casefold()
+        if folded in lists and folded not in check.outputs and not use.is_whole_value:
+            message = f"'{use.variable}' is a list and cannot be written inside a longer text"
+            check.report("RB216", use.path, message, f'let it be the whole value: "{{{{{use.variable}}}}}"')
+
+
+def variables_are_supplied(check: Check) -> None:
+    """Warn of names that are neither special, nor an output, nor a column, when the columns are known."""
+    if check.columns is None or check.has_lost("phases", "steps", "output_params"):
+        return
+    supplied = (*SPECIAL_VARIABLES, *check.columns, *_output_names(check))
+    known = frozenset(name.casefold() for name in supplied)
+    for _, use in _uses(check, lambda at: not check.knows_no_member(at)):
+        if use.variable.casefold() not in known and not _is_unknown_special(use):
+            hint = did_you_mean(use.variable, supplied)
+            check.report("RB304", use.path, f"nothing supplies the variable '{use.variable}'", hint)
+
+
+def outputs_are_made_before_they_are_used(check: Check) -> None:
+    """Warn of steps that need an output which only they themselves or later steps make."""
+    if check.has_lost("phases", "steps", "output_params", "offset"):
+        return
+    phases = sorted(enumerate(check.parts.phases), key=lambda item: (-item[1].offset.minutes, item[0]))
+    rank = {phase.name: number for number, (_, phase) in enumerate(phases)}
+    for at, use in _uses(check, lambda at: at.place is Place.PHASE):
+        makers = _only_makers(check, use)
+        if makers and all(_moment(maker, rank) >= _moment(at, rank) for maker in makers):
+            maker = "the step itself makes it" if at in makers else f"step '{makers[0].step.name}' makes it later"
+            check.report("RB312", use.path, f"'{use.variable}' is not there yet: {maker}")
+
+
+def rollbacks_do_not_need_what_failed(check: Check) -> None:
+    """Warn of a rollback that needs an output of the very step whose failure starts it."""
+    for at, use in _uses(check, lambda at: at.place is Place.ROLLBACK):
+        makers = _only_makers(check, use)
+        if len(makers) == 1 and (makers[0].step.on_failure or "").casefold() == at.owner.casefold():
+            step = makers[0].step.name
+            message = f"rollback '{at.owner}' needs '{use.variable}', which step '{step}' only makes if it succeeds"
+            hint = "give this step a rollback that can do without"
+            check.report("RB305", (*makers[0].path, "on_failure"), message, hint)
+
+
+def _uses(check: Check, wanted: Callable[[StepAt], bool]) -> Iterator[tuple[StepAt, Use]]:
+    return ((at, use) for at in check.steps if wanted(at) for use in at.uses)
+
+
+def _only_makers(check: Check, use: Use) -> list[StepAt]:
+    """List the steps that make a variable, if no column could supply it instead."""
+    folded = use.variable.casefold()
+    return [] if folded in check.folded_columns else check.outputs.get(folded, [])
+
+
+def _moment(at: StepAt, rank: dict[str, int]) -> tuple[int, int]:
+    return rank[at.owner], int(at.path[-1])
+
+
+def _is_shared_with_init(check: Check, at: StepAt) -> bool:
+    users = check.rollback_users.get(at.owner.casefold(), set())
+    return at.place is Place.ROLLBACK and users == {Place.INIT, Place.PHASE}
+
+
+def _is_unknown_special(use: Use) -> bool:
+    return use.variable.startswith("_") and use.variable.casefold() not in _SPECIALS
+
+
+def _output_names(check: Check) -> tuple[str, ...]:
+    return tuple(name for at in check.steps if at.place is Place.PHASE for name in at.step.output_params)
+
+
+def _keys(value: Json, path: Path) -> Iterator[Path]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield (*path, key)
+                yield from _keys(item, (*path, key))
+        case list():
+            for index, item in enumerate(value):
+                yield from _keys(item, (*path, index))
+        case _:
+            pass
+
+
+RULES = (
+    templates_are_well_formed,
+    outputs_can_be_used,
+    special_variables_exist,
+    init_knows_no_member,
+    lists_stand_alone,
+    variables_are_supplied,
+    outputs_are_made_before_they_are_used,
+    rollbacks_do_not_need_what_failed,
+)

@@ -1,0 +1,183 @@
+"""Checks of single values. A refusal carries the code of its finding and a hint.
+
+What is written in a runbook is repeated in messages, except where it may be a secret.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic_core import PydanticCustomError
+
+from matoolkit.duration import parse_duration
+from matoolkit.errors import did_you_mean
+from matoolkit.runbook.offsets import Offset, parse_offset
+from matoolkit.settings import is_own_variable
+
+MAX_NAME = 100
+# Azure Service Bus allows 50 characters for a subscription, which is called `worker-{id}`.
+MAX_WORKER_ID = 43
+MAX_TEXT = 1_000
+MAX_QUERY = 32_768
+
+NAME_PATTERN = r"^[A-Za-z0-9_-]+$"
+DURATION_PATTERN = r"^[0-9]{1,9}[smhd]$"
+PERCENTAGE_PATTERN = r"^(100|[0-9]{1,2})%$"
+ENVIRONMENT_VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalLimit:
+    """Most members that one tick may remove from a batch: a count or a percentage, never both."""
+
+    count: int | None = None
+    percent: int | None = None
+
+
+def refusal(code: str, message: str, hint: str | None = None) -> PydanticCustomError:
+    """Build the exception by which a value is refused."""
+    return PydanticCustomError(code, "{message}", {"message": message, "hint": hint})
+
+
+def from_text(check: Callable[[str], object]) -> Callable[[Any], Any]:
+    """Let a check see text only, and refuse anything else as the wrong type."""
+
+    def checked(value: Any) -> Any:
+        if isinstance(not_null(value), str):
+            return check(value)
+        raise refusal("RB103", f"expected text, found {kind_of(value)}", _hint_for_text(value))
+
+    return checked
+
+
+def not_null(value: Any) -> Any:
+    """Refuse a key that is written without a value."""
+    if value is None:
+        raise refusal("RB108", "has no value", "give it one, or remove the key")
+    return value
+
+
+def without_own_keys(data: Any) -> Any:
+    """Leave out the keys that begin with `x-`, which belong to the author (rule R1)."""
+    return {key: data[key] for key in data if not key.startswith("x-")} if isinstance(data, Mapping) else data
+
+
+def name(text: str) -> str:
+    """Check a name of a runbook, phase, step or rollback (rule R2)."""
+    return _name(text, MAX_NAME)
+
+
+def worker_id(text: str) -> str:
+    """Check the id of a worker."""
+    return _name(text, MAX_WORKER_ID)
+
+
+def non_empty(text: str) -> str:
+    """Refuse empty text and text too long to be meant."""
+    if not text.strip():
+        raise refusal("RB108", "is empty")
+    return _not_longer_than(MAX_TEXT, text)
+
+
+def query(text: str) -> str:
+    """Refuse an empty query, or one too long to be meant; what it says is for `rules`."""
+    if not text.strip():
+        raise refusal("RB108", "is empty", "write one SELECT or WITH statement")
+    return _not_longer_than(MAX_QUERY, text)
+
+
+def duration(text: str) -> timedelta:
+    """Read a duration that is longer than nothing."""
+    try:
+        read = parse_duration(text)
+    except ValueError as problem:
+        raise refusal("RB107", f"'{text}' {problem}") from None
+    if not read:
+        raise refusal("RB107", f"'{text}' is no time at all", "write a duration longer than zero")
+    return read
+
+
+def offset(text: str) -> Offset:
+    """Read an offset from T (rule R3)."""
+    try:
+        return parse_offset(text)
+    except ValueError as problem:
+        hint = None if text.startswith("T") else "offsets begin with a capital T"
+        raise refusal("RB106", f"'{text}' {problem}", hint) from None
+
+
+def time_zone(text: str) -> str:
+    """Check that a time zone is one of the IANA database."""
+    try:
+        ZoneInfo(text)
+    except (ValueError, OSError, KeyError):
+        hint = did_you_mean(text, available_timezones()) or "write an IANA name such as Europe/Berlin or UTC"
+        raise refusal("RB114", f"'{text}' is not a time zone", hint) from None
+    return text
+
+
+def environment_variable(text: str) -> str:
+    """Check the name of an environment variable; its text may be a secret, so it is not repeated (rule R4)."""
+    if "://" in text or ";" in text or "=" in text or "@" in text:
+        raise refusal(
+            "RB112",
+            "looks like an address or connection string",
+            "write the name of an environment variable, and put the value there: runbooks are shared and stored",
+        )
+    if re.fullmatch(ENVIRONMENT_VARIABLE_PATTERN, text, re.ASCII) is None:
+        raise refusal(
+            "RB111",
+            "is not the name of an environment variable",
+            "use letters, digits and _, such as DATAVERSE_CONNECTION_STRING",
+        )
+    if is_own_variable(text):
+        raise refusal("RB113", f"'{text}' configures the system itself", "give the source a variable of its own")
+    return text
+
+
+def removal_limit(value: Any) -> RemovalLimit:
+    """Read a count such as `10` or a percentage such as `20%`."""
+    not_null(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000:
+        return RemovalLimit(count=value)
+    if isinstance(value, str) and re.fullmatch(PERCENTAGE_PATTERN, value, re.ASCII):
+        return RemovalLimit(percent=int(value[:-1]))
+    raise refusal("RB115", f"{value!r} is neither a count nor a percentage", "write 10 or 20%")
+
+
+def kind_of(value: Any) -> str:
+    """Say what kind of value it is, in the words of a YAML author."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return "a mapping"
+
+
+def _hint_for_text(value: Any) -> str | None:
+    return "put it in quotes" if isinstance(value, (bool, int, float)) else None
+
+
+def _name(text: str, longest: int) -> str:
+    if not text:
+        raise refusal("RB108", "is empty", "use letters, digits, - and _")
+    if re.fullmatch(NAME_PATTERN, text, re.ASCII) is None:
+        raise refusal("RB105", f"{text[:MAX_NAME]!r} is not a name", "use letters, digits, - and _ only")
+    return _not_longer_than(longest, text)
+
+
+def _not_longer_than(longest: int, text: str) -> str:
+    if len(text) > longest:
+        raise refusal("RB110", f"is {len(text):,} characters long; at most {longest:,} are allowed")
+    return text

@@ -1,0 +1,43 @@
+"""The import rules are a test: they hold, and they catch what breaks them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    environ = {"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("runbook/offsets.py", "import sqlalchemy"),
+        ("runbook/model.py", "from matoolkit.cli import output"),
+        ("errors.py", "from matoolkit import settings"),
+        ("ids.py", "from matoolkit import clock"),
+        ("settings.py", "from matoolkit.runbook import values"),
+        ("newroom.py", "import json"),
+    ],
+)
+def test_a_planted_violation_is_caught(copy: Path, module: str, line: str) -> None:
+    path = copy / "src" / "matoolkit" / module
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(f"{text}\n{line}\n", encoding="utf-8")
+    done = lint_imports(copy)
+    assert done.returncode == 1, done.stdout
+    assert "broken" in done.stdout.lower()

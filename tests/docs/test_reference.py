@@ -1,0 +1,104 @@
+"""The reference cannot go stale: what is generated is up to date, and nothing is left out."""
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+import typer.main
+
+from matoolkit.cli.main import app, run
+from matoolkit.errors import MatoolkitError
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def load_generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR = load_generator()
+
+
+@pytest.mark.parametrize(
+    ("page", "content"), list(GENERATOR.pages().items()), ids=lambda value: getattr(value, "name", "")
+)
+def test_generated_pages_are_what_the_code_says(page: Path, content: str) -> None:
+    assert page.read_text(encoding="utf-8") == content, "run `make docs`"
+
+
+def test_no_two_errors_share_a_code() -> None:
+    codes = [error.code for error in GENERATOR.all_errors(MatoolkitError)]
+    assert len(codes) == len(set(codes))
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_errors() -> None:
+    from matoolkit import errors
+
+    drawn = re.findall(r"^\s*[│├└─ ]*(\w+) +([A-Z]{2}\d{3}) ", errors.__doc__ or "", re.MULTILINE)
+    assert sorted(drawn) == sorted((error.__name__, error.code) for error in GENERATOR.all_errors(MatoolkitError))
+
+
+def commands() -> Iterator[str]:
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        yield from (f"matoolkit {name} {inner}" for inner in getattr(command, "commands", [""]))
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_every_command_is_in_the_reference(command: str) -> None:
+    assert f"`{command.strip()}" in (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        file, _, anchor = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.exists(), target
+        if anchor:
+            assert anchor in anchors(linked), target
+
+
+def anchors(page: Path) -> set[str]:
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
+            for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = entry.partition("\n")
+                yield command, output
+
+
+@pytest.mark.parametrize(("command", "output"), list(examples()))
+def test_commands_in_the_docs_print_what_the_docs_say(
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    program, *arguments = shlex.split(command, comments=True)
+    assert program == "matoolkit"
+    run(arguments)
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).rstrip() == output.rstrip()

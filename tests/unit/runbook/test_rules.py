@@ -1,0 +1,232 @@
+"""Rules R10 and R11, and what else keys mean together."""
+
+from typing import Any
+
+import pytest
+
+from .documents import codes, findings, good, phase, step
+
+
+def with_steps(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {**good(), "phases": [phase("cutover", "T-0", *steps)], **more}
+
+
+def uses(*values: str) -> dict[str, Any]:
+    """Build a step that needs what the values need."""
+    return step(params={"UserId": values[0], "NewUserPrincipalName": values[-1]})
+
+
+@pytest.mark.parametrize(
+    "variable", ["_batch_id", "_batch_start_time", "_runbook_name", "_runbook_version", "_BATCH_ID"]
+)
+def test_r10_init_may_use_specials(variable: str) -> None:
+    assert codes({**good(), "init": [uses(f"{{{{{variable}}}}}")]}) == []
+
+
+@pytest.mark.parametrize("variable", ["Upn", "_member_key", "Nobody"])
+def test_r10_init_may_use_nothing_else(variable: str) -> None:
+    assert set(codes({**good(), "init": [uses(f"{{{{{variable}}}}}")]})) == {"RB211"}
+
+
+def test_r10_a_rollback_that_only_init_uses_may_use_only_specials() -> None:
+    document = {
+        **good(),
+        "init": [uses("{{_batch_id}}") | {"on_failure": "undo"}],
+        "rollbacks": {"undo": [uses("{{Upn}}")]},
+    }
+    assert set(codes(document)) == {"RB211"}
+
+
+def test_r10_a_rollback_that_phases_use_may_use_member_data() -> None:
+    document = with_steps(step(on_failure="undo"), rollbacks={"undo": [uses("{{Upn}}")]})
+    assert codes(document) == []
+
+
+def test_r10_a_rollback_that_both_use_is_warned_of() -> None:
+    document = with_steps(step(on_failure="undo"), rollbacks={"undo": [uses("{{Upn}}")]})
+    document["init"] = [uses("{{_batch_id}}") | {"on_failure": "undo"}]
+    assert set(codes(document)) == {"RB311"}
+
+
+@pytest.mark.parametrize("place", ["init", "on_member_removed", "rollbacks"])
+def test_r10_outputs_outside_phases_are_errors(place: str) -> None:
+    maker = uses("{{_batch_id}}") | {"output_params": {"Made": "Id"}}
+    document = with_steps(step(on_failure="undo"), rollbacks={"undo": [maker if place == "rollbacks" else step()]})
+    if place != "rollbacks":
+        document[place] = [maker]
+    assert codes(document) == ["RB212"]
+
+
+def test_r10_a_name_that_nobody_supplies_is_a_warning_with_the_nearest_one() -> None:
+    (found,) = findings(with_steps(uses("{{Id}}", "{{Upm}}")))
+    assert (found.code, found.hint) == ("RB304", "did you mean 'Upn'?")
+
+
+@pytest.mark.parametrize("variable", ["Upn", "UPN", "_member_key", "Made"])
+def test_r10_columns_specials_and_outputs_of_any_step_are_known_names(variable: str) -> None:
+    document = with_steps(step(output_params={"Made": "Id"}), uses(f"{{{{{variable}}}}}") | {"name": "second"})
+    assert codes(document) == []
+
+
+def test_r10_without_known_columns_no_name_is_judged() -> None:
+    document = with_steps(uses("{{Anything}}"))
+    document["data_source"]["query"] = "SELECT * FROM people"
+    assert codes(document) == []
+
+
+def test_r10_a_rollback_that_needs_an_output_of_the_step_that_triggers_it_is_a_warning() -> None:
+    maker = step(output_params={"Made": "Id"}, on_failure="undo")
+    document = with_steps(maker, rollbacks={"undo": [uses("{{Made}}")]})
+    assert codes(document) == ["RB305"]
+
+
+def test_r10_a_rollback_may_need_an_output_of_an_earlier_step() -> None:
+    document = with_steps(
+        step(output_params={"Made": "Id"}),
+        step(name="second", on_failure="undo"),
+        rollbacks={"undo": [uses("{{Made}}")]},
+    )
+    assert codes(document) == []
+
+
+@pytest.mark.parametrize("password", ["hunter2", "{{Upn}}1!", "secret:", 12345678, True])
+def test_r10_a_password_written_out_is_an_error_that_does_not_repeat_it(password: object) -> None:
+    creates = step(
+        function="New-EntraUser",
+        params={"DisplayName": "a", "UserPrincipalName": "b", "MailNickname": "c", "password": password},
+    )
+    (found,) = findings(with_steps(creates))
+    assert found.code == "RB213"
+    assert "hunter2" not in f"{found.message} {found.hint}"
+
+
+@pytest.mark.parametrize("password", ["secret:initial-password", "{{Upn}}", "secret:{{Upn}}", None])
+def test_w8_a_password_may_be_a_reference_or_come_from_data(password: object) -> None:
+    creates = step(
+        function="New-EntraUser",
+        params={"DisplayName": "a", "UserPrincipalName": "b", "MailNickname": "c", "Password": password},
+    )
+    assert codes(with_steps(creates)) == []
+
+
+def test_r10_a_nested_password_is_found_too() -> None:
+    sets = step(
+        function="Set-EntraUserAttributes",
+        params={"UserId": "x", "Attributes": {"profile": [{"password": "hunter2"}]}},
+    )
+    assert codes(with_steps(sets)) == ["RB213"]
+
+
+def test_r11_an_unknown_function_is_a_warning_with_the_nearest_one() -> None:
+    """Defect: a sample that calls functions which do not exist is accepted without a word."""
+    (found,) = findings(with_steps(step(function="Start-MailboxMove")))
+    assert (found.code, found.severity) == ("RB307", "warning")
+    (found,) = findings(with_steps(step(function="Set-EntraUserUPM")))
+    assert found.hint == "did you mean 'Set-EntraUserUPN'?"
+
+
+def test_r11_missing_mandatory_parameters_are_one_warning() -> None:
+    (found,) = findings(with_steps(step(params={})))
+    assert found.code == "RB308"
+    assert "UserId, NewUserPrincipalName" in found.message
+
+
+def test_r11_parameters_are_known_without_regard_to_case_and_unknown_ones_are_warned_of() -> None:
+    given = {"userid": "a", "NEWUSERPRINCIPALNAME": "b", "Nope": 1}
+    assert codes(with_steps(step(params=given))) == ["RB309"]
+
+
+def test_r5_a_templated_function_without_limits_is_a_warning() -> None:
+    assert codes(with_steps(step(function="{{Upn}}"))) == ["RB306"]
+
+
+def test_r5_allowed_functions_are_checked_in_the_functions_stead() -> None:
+    limited = step(function="{{Upn}}", allowed_functions=["Set-EntraUserUPN", "Nope"])
+    assert codes(with_steps(limited)) == ["RB307"]
+
+
+def test_r5_a_function_that_its_own_step_forbids_is_an_error() -> None:
+    assert codes(with_steps(step(allowed_functions=["Remove-EntraUser"]))) == ["RB217"]
+    assert codes(with_steps(step(allowed_functions=["Set-EntraUserUPN"]))) == ["RB310"]
+
+
+def test_r7_a_multi_valued_column_inside_a_longer_text_is_an_error() -> None:
+    assert codes(with_steps(uses("{{Id}}", "{{Aliases}}"))) == []
+    assert codes(with_steps(uses("{{Id}}", "all: {{aliases}}"))) == ["RB216"]
+
+
+def test_r8_outputs_can_be_used_by_the_next_step_of_the_same_phase_but_not_before() -> None:
+    """Defect: the two-step example of the earlier design, which this language must allow."""
+    maker, user = step(name="make", output_params={"Made": "Id"}), uses("{{Made}}") | {"name": "use"}
+    assert codes(with_steps(maker, user)) == []
+    assert set(codes(with_steps(user, maker))) == {"RB312"}
+
+
+def test_outputs_are_made_in_the_order_of_time_not_of_the_document() -> None:
+    maker, user = step(name="make", output_params={"Made": "Id"}), uses("{{Made}}") | {"name": "use"}
+    document = {**good(), "phases": [phase("late", "T+1h", user), phase("early", "T-1d", maker)]}
+    assert codes(document) == ["RB301"]
+    document = {**good(), "phases": [phase("early", "T-1d", user), phase("late", "T+1h", maker)]}
+    assert set(codes(document)) == {"RB312"}
+
+
+def test_a_step_cannot_use_its_own_output() -> None:
+    assert set(codes(with_steps(uses("{{Made}}") | {"output_params": {"Made": "Id"}}))) == {"RB312"}
+
+
+def test_r6_a_name_that_looks_special_and_is_not_can_never_be_resolved() -> None:
+    (found, _) = findings(with_steps(uses("{{_batch}}")))
+    assert (found.code, found.hint) == ("RB218", "did you mean '_batch_id'?")
+
+
+def test_outputs_may_not_look_special() -> None:
+    assert codes(with_steps(step(output_params={"_made": "Id"}))) == ["RB214"]
+
+
+def test_phases_out_of_time_order_are_warned_of_and_equal_offsets_are_not() -> None:
+    assert codes({**good(), "phases": [phase("a", "T-1d"), phase("b", "T-1d"), phase("c", "T-0")]}) == []
+    assert codes({**good(), "phases": [phase("a", "T-0"), phase("b", "T-1d")]}) == ["RB301"]
+
+
+def test_a_rollback_nobody_uses_is_warned_of() -> None:
+    assert codes({**good(), "rollbacks": {"undo": [step()]}}) == ["RB302"]
+
+
+def test_a_rollback_that_only_a_rollback_names_is_not_used() -> None:
+    document = {**good(), "rollbacks": {"undo": [step(on_failure="undo")]}}
+    assert sorted(codes(document)) == ["RB302", "RB310"]
+
+
+def test_a_poll_that_waits_longer_than_it_may_last_is_warned_of() -> None:
+    assert codes(with_steps(step(poll={"interval": "1h", "timeout": "1h"}))) == []
+    assert codes(with_steps(step(poll={"interval": "61m", "timeout": "1h"}))) == ["RB303"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"batch_time_column": None}, "RB205"),
+        ({"batch_time": "immediate"}, "RB205"),
+        ({"type": "databricks"}, "RB206"),
+        ({"primary_key": "Nope"}, "RB209"),
+        ({"batch_time_column": "Nope"}, "RB209"),
+        ({"multi_valued_columns": [{"name": "Nope", "format": "json_array"}]}, "RB209"),
+        ({"multi_valued_columns": [{"name": "id", "format": "json_array"}]}, "RB215"),
+        ({"multi_valued_columns": [{"name": "T", "format": "json_array"}]}, "RB215"),
+        ({"multi_valued_columns": [{"name": n, "format": "json_array"} for n in ("Aliases", "ALIASES")]}, "RB215"),
+        ({"cooldown": "1h"}, "RB310"),
+        ({"warehouse_id": "W"}, "RB310"),
+    ],
+)
+def test_a_source_fits_together(changes: dict[str, Any], code: str) -> None:
+    document = good()
+    source = {**document["data_source"], **changes}
+    document["data_source"] = {key: value for key, value in source.items() if value is not None}
+    assert codes(document) == [code]
+
+
+def test_an_immediate_runbook_has_no_use_for_what_is_about_batch_times() -> None:
+    document = {**good(), "safeguards": {"max_removals": 1}, "phases": [phase("early", "T-1d")]}
+    document["data_source"] |= {"batch_time": "immediate", "batch_time_zone": "UTC"}
+    del document["data_source"]["batch_time_column"]
+    assert sorted(codes(document)) == ["RB310", "RB310", "RB314"]
