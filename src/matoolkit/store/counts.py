@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import case, func, select
+from sqlalchemy import case, func, literal_column, select
 
 from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
@@ -106,7 +106,9 @@ def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOut
 def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:
     """Group the failed steps of a batch by phase, step and error, the largest group first."""
     failed = {StepStatus.FAILED, StepStatus.POLL_TIMEOUT}
-    error = func.substring(func.coalesce(step_executions.c.error_message, ""), 1, ERROR_GROUP_LENGTH)
+    # Written out: two parameters with the same value are not the same expression to GROUP BY.
+    message = func.coalesce(step_executions.c.error_message, literal_column("''"))
+    error = func.substring(message, literal_column("1"), literal_column(str(ERROR_GROUP_LENGTH)))
     groups = (phase_executions.c.phase_name, step_executions.c.step_name, step_executions.c.error_type, error)
     query = (
         select(
