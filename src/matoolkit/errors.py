@@ -39,7 +39,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import islice
 from typing import ClassVar
+
+_MOST_LETTERS_OFF = 4
+_MOST_COMPARED = 200
 
 
 class Severity(StrEnum):
@@ -404,7 +408,9 @@ class SchemaDamaged(WrongSchema):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that a mistyped one was most likely meant to be."""
-    by_folded = {name.casefold(): name for name in known}
+    # Comparing is slow; a word that was meant is hardly longer or shorter, and nobody types among thousands.
+    similar = (name for name in known if abs(len(name) - len(word)) <= _MOST_LETTERS_OFF)
+    by_folded = {name.casefold(): name for name in islice(similar, _MOST_COMPARED)}
     found = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
 

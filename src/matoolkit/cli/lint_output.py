@@ -8,14 +8,13 @@ import orjson
 from rich.cells import cell_len
 from rich.text import Text
 
-from matoolkit.errors import Finding
+from matoolkit.errors import Finding, UnreadableFile
 from matoolkit.runbook.parse import Report
+from matoolkit.runbook.presentable import presentable_line
 
-_MASK = "•••"
 # Findings about values that may be secrets; their lines are shown up to the value only.
 _MAY_BE_SECRET = frozenset({"RB111", "RB112", "RB213"})
-_SENSITIVE = re.compile(r"(?i)((?:password|secret|connection\w*)[\"']?\s*:\s*)(\S.*)$")
-_HARMLESS = re.compile(r"""["']?(?:secret:[^"']*|\{\{[^{}]*\}\}|[A-Za-z_]\w*)["']?\s*""")
+_KEY = re.compile(r"[\"']?[\w.-]+[\"']?\s{0,20}:\s{0,20}")
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -37,20 +36,21 @@ def as_text(linted: LintedFile, found: Finding) -> Text:
         (f"[{found.code}]", "dim"),
         "\n",
     )
-    line = linted.report.source.line(found.line)
-    if line.strip():
+    written = linted.report.source.line(found.line)
+    hidden_from = _start_of_value(written, found.column) if found.code in _MAY_BE_SECRET else None
+    line = presentable_line(written, hidden_from=hidden_from)
+    if line and line.strip():
         number = f"{found.line:>6} | "
-        shown = _shown(line, found)
-        text.append(f"{number}{shown}\n")
-        before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in shown[: found.column - 1])
+        text.append(f"{number}{line}\n")
+        before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in line[: found.column - 1])
         text.append(f"{' ' * (len(number) - 2)}| {before}")
-        text.append(f"{'^' * _underlined(shown, found.column)}\n", style=style)
+        text.append(f"{'^' * _underlined(line, found.column)}\n", style=style)
     if found.hint:
         text.append(f"       hint: {found.hint}\n")
     return text
 
 
-def as_json(files: Iterable[LintedFile]) -> str:
+def as_json(files: Iterable[LintedFile], unreadable: Iterable[UnreadableFile]) -> str:
     """Write all findings as one JSON document."""
     findings = [
         {
@@ -67,7 +67,12 @@ def as_json(files: Iterable[LintedFile]) -> str:
         for found in linted.report.findings
     ]
     errors = sum(found["severity"] == "error" for found in findings)
-    document = {"errors": errors, "warnings": len(findings) - errors, "findings": findings}
+    document = {
+        "errors": errors,
+        "warnings": len(findings) - errors,
+        "findings": findings,
+        "unreadable": [{"file": error.path, "message": error.message} for error in unreadable],
+    }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
 
 
@@ -78,14 +83,10 @@ def as_github(linted: LintedFile, found: Finding) -> str:
     return f"::{found.severity} {where}::{_escaped(message)}"
 
 
-def _shown(line: str, found: Finding) -> str:
-    """Return a line of the document without the value of anything that may be a secret."""
-    if found.code in _MAY_BE_SECRET:
-        return line[: found.column - 1] + _MASK
-    match = _SENSITIVE.search(line)
-    if match is None or _HARMLESS.fullmatch(match[2]):
-        return line
-    return line[: match.start(2)] + _MASK
+def _start_of_value(line: str, column: int) -> int:
+    """Say where the value begins, counted from 0, if a finding points at it or at its key."""
+    key = _KEY.match(line, column - 1)
+    return key.end() if key else column - 1
 
 
 def _underlined(line: str, column: int) -> int:

@@ -49,6 +49,9 @@ def run(arguments: Sequence[str]) -> int:
     except MatoolkitError as error:
         print_error(error)
         return error.exit_code
+    except OSError as fault:
+        print_error(MatoolkitError(f"cannot go on: {(fault.strerror or str(fault)).lower()}"))
+        return MatoolkitError.exit_code
     except Exception as bug:  # noqa: BLE001 - the last resort: people get a sentence, not a traceback
         return _show_bug(bug)
     return 0

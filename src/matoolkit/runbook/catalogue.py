@@ -5,7 +5,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+from matoolkit.runbook.templates import Json
+
+Kind: TypeAlias = Literal["text", "true or false", "a list", "a mapping", "anything"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,23 @@ class Parameter:
     name: str
     is_mandatory: bool = False
     is_secret: bool = False
+    kind: Kind = "text"
+
+    def takes(self, value: Json) -> bool:
+        """Whether a value can be meant for the parameter; what a template brings, only the worker can tell."""
+        if value is None or (isinstance(value, str) and "{{" in value):
+            return True
+        match self.kind:
+            case "true or false":
+                return isinstance(value, bool) or (isinstance(value, str) and value.casefold() in {"true", "false"})
+            case "text":
+                return not isinstance(value, dict | list)
+            case "a list":
+                return isinstance(value, list)
+            case "a mapping":
+                return isinstance(value, dict)
+            case "anything":
+                return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +59,23 @@ def catalogue_of(*functions: Function) -> Catalogue:
     return {function.name.casefold(): function for function in functions}
 
 
+# Parameters that are not text, by their names, which mean the same in every function.
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("AccountEnabled", "Enabled", "OnlyIfCreated", "IsMultiValue"), "true or false"),
+    **dict.fromkeys(("ForceChangePasswordNextSignIn", "SendInvitationMessage"), "true or false"),
+    "Attributes": "a mapping",
+    "EmailAddresses": "a list",
+    "ExpectedValue": "anything",
+}
+
+
 def _function(name: str, mandatory: str, optional: str = "") -> Function:
+    words = [(word, True) for word in mandatory.split()] + [(word, False) for word in optional.split()]
     return Function(
         name,
-        (
-            *(Parameter(word, is_mandatory=True) for word in mandatory.split()),
-            *(Parameter(word, is_secret=word == "Password") for word in optional.split()),
+        tuple(
+            Parameter(word, is_mandatory=needed, is_secret=word == "Password", kind=_KINDS.get(word, "text"))
+            for word, needed in words
         ),
     )
 

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 from matoolkit.errors import Finding, did_you_mean
 from matoolkit.runbook.findings import finding
 from matoolkit.runbook.model import Part, Runbook
+from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
 from matoolkit.runbook.tree import Node, position_of
 from matoolkit.runbook.values import kind_of
@@ -23,20 +24,24 @@ _EXPECTED = {
 }
 
 
-def explained(root: Node, error: ErrorDetails) -> Finding:
+def explained(root: Node, error: ErrorDetails, suggestions: Suggestions) -> Finding:
     """Turn what pydantic says into a finding."""
     kind, path = error["type"], error["loc"]
     if path and path[-1] == "[key]":
-        return finding_at(root, kind, path[:-1], error["ctx"]["message"], error["ctx"]["hint"], key=True)
+        said = error["ctx"]["message"]
+        message = said if said.startswith("'") else f"a name in {_label(path[:-2])} {said}"
+        return finding_at(root, kind, path[:-1], message, error["ctx"]["hint"], key=True)
     if kind.startswith("RB"):
         return finding_at(root, kind, path, _sentence(path, error["ctx"]["message"]), error["ctx"]["hint"])
+    if kind == "extra_forbidden":
+        return _unknown_key(root, path, suggestions)
     return _EXPLANATIONS.get(kind, _other)(root, path, error)
 
 
-def _unknown_key(root: Node, path: Path, _: ErrorDetails) -> Finding:
+def _unknown_key(root: Node, path: Path, suggestions: Suggestions) -> Finding:
     model = model_at(path[:-1])
     known = list(model.model_fields) if model else []
-    hint = did_you_mean(str(path[-1]), known) or f"known here: {', '.join(known)}"
+    hint = suggestions.hint(str(path[-1]), known) or f"known here: {', '.join(known)}"
     return finding_at(root, "RB101", path, f"unknown key '{path[-1]}'", hint, key=True)
 
 
@@ -70,7 +75,6 @@ def _other(root: Node, path: Path, error: ErrorDetails) -> Finding:
 
 
 _EXPLANATIONS: dict[str, Callable[[Node, Path, ErrorDetails], Finding]] = {
-    "extra_forbidden": _unknown_key,
     "missing": _missing_key,
     "too_short": _empty,
     "literal_error": _not_one_of,

@@ -7,6 +7,7 @@ about what they mean together, RB3xx are warnings. The reference page is generat
 from dataclasses import dataclass
 
 from matoolkit.errors import Finding, Severity, UnknownFindingCode
+from matoolkit.runbook.presentable import presentable
 from matoolkit.runbook.templates import Path
 
 
@@ -254,8 +255,8 @@ _KINDS = (
     ),
     (
         "RB305",
-        "rollback needs the failed step's output",
-        "When this step fails it has produced nothing, so a rollback that needs its output fails too.",
+        "rollback needs an output that is not there",
+        "When this step fails, neither it nor any later step has made the output that its rollback needs, so the rollback fails too.",
     ),
     (
         "RB306",
@@ -299,6 +300,21 @@ _KINDS = (
             " once."
         ),
     ),
+    (
+        "RB315",
+        "columns that cannot be told apart",
+        "Two columns have the same name, or names that differ only by case. A template could mean either.",
+    ),
+    (
+        "RB316",
+        "parameter given twice",
+        "Functions do not tell parameters apart by case, so one of the two values would be lost.",
+    ),
+    (
+        "RB317",
+        "wrong kind of value",
+        "The function takes something else, such as `true` or `false` where `yes` is written, or text where a mapping is. `{Name}` with single braces is a mapping to YAML; a template has two, in quotes.",
+    ),
 )
 
 FINDING_KINDS = {code: FindingKind(code, title, explanation) for code, title, explanation in _KINDS}
@@ -307,8 +323,9 @@ FINDING_KINDS = {code: FindingKind(code, title, explanation) for code, title, ex
 def finding(
     code: str, message: str, hint: str | None = None, *, line: int = 1, column: int = 1, path: Path = ()
 ) -> Finding:
-    """Build a finding; how bad it is, its code knows."""
-    return Finding(code, FINDING_KINDS[code].severity, message, line, column, hint, path)
+    """Build a finding; how bad it is, its code knows. What it repeats of the document is made safe to show."""
+    hint = presentable(hint) if hint else None
+    return Finding(code, FINDING_KINDS[code].severity, presentable(message), line, column, hint, path)
 
 
 def kind_of_finding(code: str) -> FindingKind:

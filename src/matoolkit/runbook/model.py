@@ -17,9 +17,9 @@ from matoolkit.runbook.values import RemovalLimit
 T = TypeVar("T")
 
 
-def _text(check: Callable[[str], object], **schema: object) -> Any:
+def _text(check: Callable[[str], object], hint: str | None = None, **schema: object) -> Any:
     """Build the annotation of a field that is written as text and checked by a function of `values`."""
-    return (BeforeValidator(values.from_text(check)), WithJsonSchema({"type": "string", **schema}))
+    return (BeforeValidator(values.from_text(check, hint)), WithJsonSchema({"type": "string", **schema}))
 
 
 Name = Annotated[str, *_text(values.name, pattern=values.NAME_PATTERN, maxLength=values.MAX_NAME)]
@@ -28,7 +28,9 @@ NonEmptyText = Annotated[str, *_text(values.non_empty, minLength=1, maxLength=va
 Query = Annotated[str, *_text(values.query, minLength=1, maxLength=values.MAX_QUERY)]
 EnvironmentVariable = Annotated[str, *_text(values.environment_variable, pattern=values.ENVIRONMENT_VARIABLE_PATTERN)]
 TimeZone = Annotated[str, *_text(values.time_zone)]
-Duration = Annotated[timedelta, *_text(values.duration, pattern=values.DURATION_PATTERN)]
+Duration = Annotated[
+    timedelta, *_text(values.duration, "write a unit, as in 30s, 15m, 2h or 7d", pattern=values.DURATION_PATTERN)
+]
 PhaseOffset = Annotated[Offset, *_text(values.offset, pattern=OFFSET_PATTERN)]
 MaxRemovals = Annotated[
     RemovalLimit,

@@ -10,6 +10,7 @@ from matoolkit.runbook.reader import read_yaml
 from matoolkit.runbook.rules import check_rules
 from matoolkit.runbook.source import Source, read_source
 from matoolkit.runbook.structure import read_structure
+from matoolkit.runbook.suggestions import Suggestions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,19 @@ def lint_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Repor
         return Report((source,), None, Source(""))
     root, findings = read_yaml(source)
     runbook = None
+    suggestions = Suggestions()
     if root is not None:
-        runbook, parts, structural = read_structure(root)
-        findings = [*findings, *structural, *check_rules(root, parts, catalogue)]
-    unique = sorted(set(findings), key=lambda found: (found.line, found.column, found.code, found.message))
+        runbook, parts, structural = read_structure(root, suggestions)
+        findings = [*findings, *structural, *check_rules(root, parts, catalogue, suggestions)]
+    unique = sorted({_identity(found): found for found in findings}.values(), key=_identity)
     if any(found.is_error for found in unique):
         runbook = None
     return Report(tuple(unique), runbook, source)
+
+
+def _identity(found: Finding) -> tuple[int, int, str, str]:
+    """What makes two findings the same to a reader: an aliased value is found once for each of its uses."""
+    return found.line, found.column, found.code, found.message
 
 
 def parse_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Runbook:

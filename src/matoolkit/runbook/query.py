@@ -6,16 +6,22 @@ word instead, and nothing is said about its columns.
 
 import logging
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 # The parser logs what it passes over; whether the query was understood is in its facts.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 _NOT_A_QUERY = "it does not begin with SELECT or WITH"
-_DIALECTS = {"dataverse": "tsql", "databricks": "databricks", "sql": None}
+# Any database can be behind `sql`; the first of these that can read the query is taken for its own.
+_DIALECTS = {
+    "dataverse": ("tsql",),
+    "databricks": ("databricks",),
+    "sql": ("sqlite", "tsql", "postgres", "databricks", "mysql"),
+}
 _WRITING_WORDS = frozenset(
-    {"ALTER", "CALL", "COPY", "CREATE", "DELETE", "DROP", "EXEC", "EXECUTE", "GRANT", "INSERT", "INTO", "MERGE"}
-    | {"REPLACE", "REVOKE", "TRUNCATE", "UPDATE"}
+    {"ALTER", "BACKUP", "CALL", "COPY", "CREATE", "DBCC", "DECLARE", "DELETE", "DROP", "EXEC", "EXECUTE", "GRANT"}
+    | {"INSERT", "INTO", "KILL", "MERGE", "RESTORE", "REVOKE", "SHUTDOWN", "TRUNCATE", "UPDATE", "WAITFOR"}
 )
 # Strings, quoted names and comments, in which a word means nothing; then words and semicolons.
 _LEXEMES = re.compile(
@@ -40,9 +46,14 @@ def query_facts(query: str, source_type: str) -> QueryFacts:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    try:
-        parsed = sqlglot.parse(query, read=_DIALECTS[source_type])
-    except (SqlglotError, RecursionError):
+    if "/*!" in query:
+        return QueryFacts("it holds a comment that some databases execute", None)
+    parsed = None
+    for dialect in _DIALECTS[source_type]:
+        with suppress(SqlglotError, RecursionError):
+            parsed = sqlglot.parse(query, read=dialect)
+            break
+    if parsed is None:
         return QueryFacts(_refusal_by_words(query), None, is_understood=False)
     # A comment after the last semicolon is a statement to the parser, but to nobody else.
     statements = [found for found in parsed if found is not None and not isinstance(found, exp.Semicolon)]

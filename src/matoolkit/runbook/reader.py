@@ -73,7 +73,7 @@ class _Reader:
         if isinstance(event, events.AliasEvent):
             return self.counted(self.aliased(event), event)
         if event.tag is not None:
-            self.report("RB010", f"tag '{event.tag}' is not supported", event)
+            self.report("RB010", "a tag is not supported", event, "put a value that begins with ! in quotes")
         # An anchor that is still open refers to itself; None marks it until it is closed.
         if event.anchor is not None:
             self.anchors[event.anchor] = None
@@ -86,6 +86,8 @@ class _Reader:
         match event:
             case events.ScalarEvent():
                 text = event.value
+                if "\0" in text:
+                    self.report("RB002", "the text holds a NUL character", event)
                 value = scalar_value(text) if event.implicit[0] and not event.style else text
                 return self.counted(Node(_position(event), value), event)
             case events.SequenceStartEvent():
@@ -148,10 +150,11 @@ class _Reader:
 
     def aliased(self, event: Any) -> Node:
         if event.anchor not in self.anchors:
-            self.stop("RB004", f"'*{event.anchor}' refers to an anchor that is not set before it", event)
+            hint = "put a value that begins with * in quotes"
+            self.stop("RB004", "this refers to an anchor that is not set before it", event, hint)
         node = self.anchors[event.anchor]
         if node is None:
-            self.stop("RB008", f"'*{event.anchor}' contains itself", event)
+            self.stop("RB008", "this refers to something that contains it", event)
         return node
 
     def until(self, end: type) -> Iterator[Any]:

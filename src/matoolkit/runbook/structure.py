@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from matoolkit.errors import Finding
 from matoolkit.runbook.explanations import explained, finding_at, model_at
 from matoolkit.runbook.model import DataSource, Phase, Runbook, Safeguards, Step
+from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
 from matoolkit.runbook.tree import Node
 from matoolkit.runbook.values import kind_of
@@ -56,7 +57,7 @@ class Parts:
         return (((*path, place), item) for place, item in zip(places, items, strict=False))
 
 
-def read_structure(root: Node) -> tuple[Runbook | None, Parts, list[Finding]]:
+def read_structure(root: Node, suggestions: Suggestions) -> tuple[Runbook | None, Parts, list[Finding]]:
     """Check keys and values; the runbook is there only if all of them are right."""
     if not isinstance(root.value, dict):
         message = f"a runbook is a mapping of keys such as 'name:', and this is {kind_of(root.to_plain())}"
@@ -70,7 +71,7 @@ def read_structure(root: Node) -> tuple[Runbook | None, Parts, list[Finding]]:
         runbook = Runbook.model_validate(data)
     except ValidationError as invalid:
         errors = [error for error in invalid.errors(include_url=False) if not _is_consequence(error)]
-        return None, _readable(data, errors), [explained(root, error) for error in errors]
+        return None, _readable(data, errors), [explained(root, error, suggestions) for error in errors]
     return runbook, _parts_of(runbook), []
 
 

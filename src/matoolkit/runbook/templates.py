@@ -170,5 +170,5 @@ def _variable_name(between: str) -> str:
     if not name:
         raise TemplateSyntaxProblem("'{{}}' names no variable")
     if "{" in name or "}" in name or "\n" in name:
-        raise TemplateSyntaxProblem(f"'{{{{{name}}}}}' does not name a variable")
+        raise TemplateSyntaxProblem("what stands between '{{' and '}}' has braces or a line break in it")
     return name

@@ -80,6 +80,7 @@ def position_of(root: Node, path: Path, *, key: bool = False) -> Position:
 
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", re.ASCII)
+_LONGEST_NUMBER = 25
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -95,7 +96,7 @@ def scalar_value(text: str) -> Scalar:
     """
     if text in _WORDS:
         return _WORDS[text]  # type: ignore[no-any-return]
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     if match is None:
         return text
     number = float(text) if match[2] else int(text)

@@ -26,6 +26,8 @@ MAX_QUERY = 32_768
 NAME_PATTERN = r"^[A-Za-z0-9_-]+$"
 DURATION_PATTERN = r"^[0-9]{1,9}[smhd]$"
 PERCENTAGE_PATTERN = r"^(100|[0-9]{1,2})%$"
+# Zones that mean something else on every machine.
+_LOCAL_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 ENVIRONMENT_VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
@@ -42,13 +44,13 @@ def refusal(code: str, message: str, hint: str | None = None) -> PydanticCustomE
     return PydanticCustomError(code, "{message}", {"message": message, "hint": hint})
 
 
-def from_text(check: Callable[[str], object]) -> Callable[[Any], Any]:
+def from_text(check: Callable[[str], object], hint: str | None = None) -> Callable[[Any], Any]:
     """Let a check see text only, and refuse anything else as the wrong type."""
 
     def checked(value: Any) -> Any:
         if isinstance(not_null(value), str):
             return check(value)
-        raise refusal("RB103", f"expected text, found {kind_of(value)}", _hint_for_text(value))
+        raise refusal("RB103", f"expected text, found {kind_of(value)}", hint or _hint_for_text(value))
 
     return checked
 
@@ -113,9 +115,12 @@ def time_zone(text: str) -> str:
     """Check that a time zone is one of the IANA database."""
     try:
         ZoneInfo(text)
+        is_known = text not in _LOCAL_ZONES
     except (ValueError, OSError, KeyError):
+        is_known = False
+    if not is_known:
         hint = did_you_mean(text, available_timezones()) or "write an IANA name such as Europe/Berlin or UTC"
-        raise refusal("RB114", f"'{text}' is not a time zone", hint) from None
+        raise refusal("RB114", f"'{text}' is not a time zone", hint)
     return text
 
 
@@ -145,7 +150,8 @@ def removal_limit(value: Any) -> RemovalLimit:
         return RemovalLimit(count=value)
     if isinstance(value, str) and re.fullmatch(PERCENTAGE_PATTERN, value, re.ASCII):
         return RemovalLimit(percent=int(value[:-1]))
-    raise refusal("RB115", f"{value!r} is neither a count nor a percentage", "write 10 or 20%")
+    shown = f"'{value}'" if isinstance(value, str) else kind_of(value)
+    raise refusal("RB115", f"{shown} is neither a count nor a percentage", "write 10 or 20%")
 
 
 def kind_of(value: Any) -> str:
@@ -173,7 +179,7 @@ def _name(text: str, longest: int) -> str:
     if not text:
         raise refusal("RB108", "is empty", "use letters, digits, - and _")
     if re.fullmatch(NAME_PATTERN, text, re.ASCII) is None:
-        raise refusal("RB105", f"{text[:MAX_NAME]!r} is not a name", "use letters, digits, - and _ only")
+        raise refusal("RB105", f"'{text}' is not a name", "use letters, digits, - and _ only")
     return _not_longer_than(longest, text)
 
 

@@ -116,28 +116,83 @@ def test_a_file_that_cannot_be_read_is_said_and_the_others_are_still_checked(
     assert "IN404" in err
 
 
-def test_secrets_are_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "secret.yaml"
-    path.write_text(
-        "data_source:\n  connection: Server=x;Password=hunter2\n"
-        "phases:\n- steps:\n  - params: {nope: [Password: hunter2]}\n  - params:\n      Password: hunter2 # x: [\n",
-        encoding="utf-8",
-    )
-    for output in ("text", "json", "github"):
-        run(["runbook", "lint", "-o", output, str(path)])
-        out, err = capsys.readouterr()
-        assert "hunter2" not in out + err
+SECRETS = [
+    "data_source:\n  connection: Server=x;Password=hunter2\n",
+    "data_source:\n  conn: postgresql://me:hunter2@db/x\n",
+    "name: postgresql://me:hunter2@db/x\n",
+    "data_source:\n  batch_time_zone: Server=x;Pwd=hunter2\n",
+    "phases:\n- steps:\n  - params: {nope: [Password: hunter2]}\n",
+    "phases:\n- steps:\n  - {params: {Password: hunter2}, nope: 1}\n",
+    "phases:\n- steps:\n  - params:\n      Password: hunter2 # x: [\n      Password: hunter2\n",
+    "a:\n  Password: hunter2: x\n",
+    'a:\n  Password: "hunter2\n',
+    "a:\n  AdminPassword: *hunter2\n",
+    "a:\n  ClientSecret: !hunter2 x\n",
+    "a:\n  ApiKey: hunter2: x\n",
+    "nope: 1 # password: hunter2\n",
+    "phases:\n- steps:\n  - {name: a, worker_id: w, function: New-EntraUser, params: {Password: 'a{{{hunter2}}'}}\n",
+    "phases:\n- steps:\n  - {name: a, worker_id: w, function: New-EntraUser, params: {Password: [hunter2]}}\n",
+]
 
 
-def test_a_syntax_error_on_a_line_with_a_password_does_not_show_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("text", SECRETS)
+@pytest.mark.parametrize("output", ["text", "json", "github"])
+def test_secrets_are_not_shown(text: str, output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "secret.yaml"
-    path.write_text("a:\n  Password: hunter2: x\n", encoding="utf-8")
-    run(["runbook", "lint", str(path)])
+    path.write_text(text, encoding="utf-8")
+    assert run(["runbook", "lint", "-o", output, str(path)]) == 1
     out, err = capsys.readouterr()
-    assert "RB004" in out
     assert "hunter2" not in out + err
+
+
+@pytest.mark.parametrize("line", ["Password: secret:initial", 'Password: "{{Pwd}}"', "connection: SOURCE_URL"])
+def test_references_to_secrets_are_shown(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "reference.yaml"
+    path.write_text(line, encoding="utf-8")
+    run(["runbook", "lint", str(path)])
+    assert line in capsys.readouterr().out
+
+
+def test_a_document_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "steers.yaml"
+    path.write_text('"\\e[31mred\\nline\\u202E": 1\n', encoding="utf-8")
+    for output in ("text", "github"):
+        run(["runbook", "lint", "-o", output, str(path)])
+        out = capsys.readouterr().out
+        assert "\x1b[31m" not in out
+        assert "\u202e" not in out
+        assert r"'\x1b[31mred\nline\u202e'" in out
+
+
+def test_what_is_endless_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "endless.yaml"
+    path.write_text(f"{'a' * 100_000}: 1\n", encoding="utf-8")
+    run(["runbook", "lint", str(path)])
+    assert len(capsys.readouterr().out) < 2_000
+
+
+def test_an_unreadable_file_is_part_of_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runbook", "lint", "--json", "nope.yaml"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["unreadable"] == [
+        {"file": "nope.yaml", "message": "cannot read nope.yaml: no such file or directory"}
+    ]
+
+
+def test_a_file_whose_name_is_not_text_can_be_linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"{tmp_path}/\udcff.yaml"
+    Path(name).write_text("nope: 1", encoding="utf-8")
+    assert run(["runbook", "lint", "--json", name]) == 1
+    assert "\ufffd.yaml" in json.loads(capsys.readouterr().out)["findings"][0]["file"]
+
+
+def test_a_full_disk_is_no_bug(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("typer.echo", full)
+    assert run(["runbook", "lint", "--json", GOOD]) == 6
+    assert "no space left on device" in capsys.readouterr().err
 
 
 def test_thousands_of_findings_are_counted_and_the_worst_shown(

@@ -175,6 +175,7 @@ def test_r4_a_connection_is_the_name_of_a_variable_and_never_repeated(connection
         "SELECT ((( ; DROP TABLE people",
         "SELECT ((( DELETE",
         "SELEC Id FROM people",
+        "SELECT Id FROM people /*! INTO OUTFILE 'x' */",
     ],
 )
 def test_r4_the_query_is_one_statement_that_reads(query: str) -> None:
@@ -191,6 +192,9 @@ def test_r4_the_query_is_one_statement_that_reads(query: str) -> None:
         ("sql", "WITH p AS (SELECT * FROM people) SELECT Id, Upn, T, Aliases FROM p; -- the end"),
         ("sql", "SELECT Id, Upn, T, Aliases FROM a UNION ALL SELECT 1, 2, 3, 'DROP TABLE x; --' FROM b"),
         ("sql", "select * from people"),
+        ("sql", "SELECT [Id], [Upn], [T], [Aliases] FROM people"),
+        ("sql", "SELECT TOP 5 Id, REPLACE(Upn, 'a', 'b') AS Upn, T, Aliases FROM people"),
+        ("sql", "SELECT Id, Upn, T::timestamp AS T, ARRAY[a, b] AS Aliases FROM people"),
     ],
 )
 def test_r4_queries_of_every_dialect_are_accepted(source_type: str, query: str) -> None:

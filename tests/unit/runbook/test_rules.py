@@ -230,3 +230,54 @@ def test_an_immediate_runbook_has_no_use_for_what_is_about_batch_times() -> None
     document["data_source"] |= {"batch_time": "immediate", "batch_time_zone": "UTC"}
     del document["data_source"]["batch_time_column"]
     assert sorted(codes(document)) == ["RB310", "RB310", "RB314"]
+
+
+def test_r10_a_rollback_that_needs_what_only_a_later_step_makes_is_a_warning() -> None:
+    document = with_steps(
+        step(name="first", on_failure="undo"),
+        step(name="second", output_params={"Made": "Id"}),
+        rollbacks={"undo": [uses("{{Made}}")]},
+    )
+    assert codes(document) == ["RB305"]
+
+
+def test_r10_a_rollback_is_not_taken_for_inits_alone_when_its_other_user_is_broken() -> None:
+    document = with_steps(step(on_failure=["undo"]), rollbacks={"undo": [uses("{{Upn}}")]})
+    document["init"] = [uses("{{_batch_id}}") | {"on_failure": "undo"}]
+    assert set(codes(document)) == {"RB103"}
+
+
+def test_r7_a_multi_valued_column_cannot_name_a_function() -> None:
+    limited = step(function="{{Aliases}}", allowed_functions=["Set-EntraUserUPN"])
+    assert codes(with_steps(limited)) == ["RB216"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_fine"), [(True, True), ("false", True), ("{{Upn}}", True), ("yes", False), (1, False), ([], False)]
+)
+def test_a_value_that_a_function_cannot_take_is_warned_of(value: object, is_fine: bool) -> None:
+    enables = step(function="Set-EntraUserEnabled", params={"UserId": "x", "Enabled": value})
+    assert codes(with_steps(enables)) == ([] if is_fine else ["RB317"])
+
+
+def test_columns_and_parameters_that_differ_only_by_case_are_warned_of() -> None:
+    document = with_steps(step(params={"UserId": "a", "userid": "b", "NewUserPrincipalName": "c"}))
+    document["data_source"]["query"] = "SELECT Id, ID, Upn, T, Aliases FROM people"
+    assert sorted(codes(document)) == ["RB315", "RB316"]
+
+
+def test_a_broken_name_is_not_given_another_one() -> None:
+    document = with_steps(step(name="a b", poll={"interval": "2h", "timeout": "1h"}))
+    messages = " ".join(found.message for found in findings(document))
+    assert "this step" in messages
+    assert "unreadable" not in messages
+
+
+def test_a_document_full_of_mistakes_gets_no_more_hints_than_anybody_reads() -> None:
+    names = [f"Variable{number}" for number in range(500)]
+    document = with_steps(*(uses(f"{{{{{name}}}}}") | {"name": name} for name in names))
+    columns = ", ".join(f"Variabl{number}" for number in range(500))
+    document["data_source"]["query"] = f"SELECT Id, Upn, T, Aliases, {columns} FROM people"
+    found = [finding for finding in findings(document) if finding.code == "RB304"]
+    assert len(found) == 1000
+    assert sum(finding.hint is not None for finding in found) == 100

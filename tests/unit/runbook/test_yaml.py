@@ -69,6 +69,15 @@ phases:
     assert first.retry is not None
 
 
+def test_a_number_of_any_length_is_read() -> None:
+    assert plain(f"a: {'9' * 10_000}") == {"a": "9" * 10_000}
+
+
+def test_a_nul_character_is_refused_however_it_is_written() -> None:
+    _, findings = read_yaml(Source('a: "x\\0y"'))
+    assert [(found.code, found.column) for found in findings] == [("RB002", 4)]
+
+
 @given(st.integers())
 def test_any_integer_keeps_its_digits(number: int) -> None:
     assert str(plain(f"- {number}")) in (f"[{number}]", f"['{number}']")

@@ -1,5 +1,6 @@
 """`matoolkit runbook`: check runbooks before anything reaches a tenant."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from matoolkit.errors import Finding, Severity, UnreadableFile
 from matoolkit.runbook.catalogue import BUILT_IN
 from matoolkit.runbook.findings import kind_of_finding
 from matoolkit.runbook.parse import Report, lint_runbook
+from matoolkit.runbook.presentable import presentable
 from matoolkit.runbook.schema import json_schema
 from matoolkit.runbook.source import MAX_BYTES
 
@@ -55,7 +57,7 @@ def lint(
     linted, unreadable = _lint_files(files, strict=strict)
     match LintFormat.JSON if json else output:
         case LintFormat.JSON:
-            typer.echo(as_json(linted))
+            typer.echo(as_json(linted, unreadable))
         case LintFormat.GITHUB:
             for file in linted:
                 for found in file.report.findings:
@@ -102,21 +104,30 @@ def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], li
         except UnreadableFile as error:
             unreadable.append(error)
         else:
-            linted.append(LintedFile("<stdin>" if file == "-" else file, _strictly(report) if strict else report))
+            linted.append(
+                LintedFile("<stdin>" if file == "-" else _name(file), _strictly(report) if strict else report)
+            )
     return linted, unreadable
 
 
 def _read(file: str) -> bytes:
     """Read a file, but no more of it than shows that it is too large."""
     if file == "-":
+        if sys.stdin is None:
+            raise UnreadableFile("-", "there is no standard input")
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     try:
         with Path(file).open("rb") as opened:
             return opened.read(MAX_BYTES + 1)
     except OSError as error:
-        raise UnreadableFile(file, (error.strerror or type(error).__name__).lower()) from None
+        raise UnreadableFile(_name(file), (error.strerror or type(error).__name__).lower()) from None
     except ValueError as error:
-        raise UnreadableFile(repr(file), str(error)) from None
+        raise UnreadableFile(_name(file), str(error)) from None
+
+
+def _name(file: str) -> str:
+    """Write a file's name so that every output can hold it."""
+    return presentable(os.fsencode(file).decode(errors="replace")) or "''"
 
 
 def _strictly(report: Report) -> Report:

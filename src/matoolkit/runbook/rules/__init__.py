@@ -7,6 +7,7 @@ from matoolkit.runbook.catalogue import Catalogue
 from matoolkit.runbook.rules import functions, names, source, timing, variables
 from matoolkit.runbook.rules.context import Check
 from matoolkit.runbook.structure import Parts
+from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.tree import Node
 
 RULES: Sequence[Callable[[Check], None]] = (
@@ -18,9 +19,9 @@ RULES: Sequence[Callable[[Check], None]] = (
 )
 
 
-def check_rules(root: Node, parts: Parts, catalogue: Catalogue) -> list[Finding]:
+def check_rules(root: Node, parts: Parts, catalogue: Catalogue, suggestions: Suggestions) -> list[Finding]:
     """Apply every rule."""
-    check = Check(root, parts, catalogue)
+    check = Check(root, parts, catalogue, suggestions)
     for rule in RULES:
         rule(check)
     return check.findings

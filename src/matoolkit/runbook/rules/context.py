@@ -10,9 +10,13 @@ from matoolkit.runbook.catalogue import Catalogue
 from matoolkit.runbook.findings import finding
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.query import QueryFacts, query_facts
-from matoolkit.runbook.structure import Parts
+from matoolkit.runbook.structure import UNREADABLE, Parts
+from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path, TemplateSyntaxProblem, Use, texts, uses
 from matoolkit.runbook.tree import Node, position_of
+
+# Longer than any job could carry.
+MAX_TEMPLATE = 32_768
 
 
 class Place(Enum):
@@ -33,11 +37,18 @@ class StepAt:
     place: Place
     owner: str = ""
 
+    @property
+    def label(self) -> str:
+        """How to speak of the step."""
+        return "this step" if self.step.name.startswith(UNREADABLE) else f"step '{self.step.name}'"
+
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         """The variables that the step needs, with their full paths; a malformed template needs none."""
         found: list[Use] = []
         for path, text in self.texts():
+            if len(text) > MAX_TEMPLATE:
+                continue
             try:
                 found += uses(text, path)
             except TemplateSyntaxProblem:
@@ -57,6 +68,7 @@ class Check:
     root: Node
     parts: Parts
     catalogue: Catalogue
+    suggestions: Suggestions
     findings: list[Finding] = field(default_factory=list)
 
     def report(self, code: str, path: Path, message: str, hint: str | None = None, *, key: bool = False) -> None:
@@ -126,14 +138,24 @@ class Check:
         return users
 
     @cached_property
+    def _ranks(self) -> dict[str, int]:
+        """The order in which phases run: by offset, then as they are listed (rule O3)."""
+        phases = sorted(enumerate(self.parts.phases), key=lambda item: (-item[1].offset.minutes, item[0]))
+        return {phase.name: rank for rank, (_, phase) in enumerate(phases)}
+
+    def moment(self, at: StepAt) -> tuple[int, int]:
+        """When a step of a phase runs, in relation to the others."""
+        return self._ranks[at.owner], int(at.path[-1])
+
+    @cached_property
     def _touched(self) -> frozenset[Path]:
         return frozenset(path[:length] for path in self.parts.repaired for length in range(1, len(path) + 1))
 
     def knows_no_member(self, at: StepAt) -> bool:
         """Whether a step only ever runs for a batch as a whole."""
-        return at.place is Place.INIT or (
-            at.place is Place.ROLLBACK and self.rollback_users.get(at.owner.casefold()) == {Place.INIT}
-        )
+        if at.place is Place.ROLLBACK and not self.has_lost("phases", "steps", "on_failure"):
+            return self.rollback_users.get(at.owner.casefold()) == {Place.INIT}
+        return at.place is Place.INIT
 
     def _steps(self) -> Iterator[StepAt]:
         parts = self.parts

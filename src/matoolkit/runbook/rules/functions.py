@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from matoolkit.errors import did_you_mean
 from matoolkit.runbook.catalogue import Function
 from matoolkit.runbook.rules.context import Check, StepAt
 from matoolkit.runbook.structure import UNREADABLE
@@ -14,7 +13,9 @@ from matoolkit.runbook.templates import (
     is_templated,
     parse_template,
 )
+from matoolkit.runbook.values import kind_of
 
+_HINTS_FOR_KIND = {"true or false": "write true or false", "text": 'a template has two braces: "{{Name}}"'}
 SECRET_PREFIX = "secret:"  # noqa: S105 - the prefix of a reference, not a secret
 
 
@@ -24,7 +25,7 @@ def a_function_from_data_is_limited(check: Check) -> None:
         step, path = at.step, (*at.path, "function")
         if _is_template(step.function):
             if step.allowed_functions is None and check.is_sound((*at.path, "allowed_functions")):
-                message = f"the function of step '{at.step.name}' comes from data, and nothing limits it"
+                message = f"the function of {at.label} comes from data, and nothing limits it"
                 check.report("RB306", path, message, "list what it may be in 'allowed_functions'")
         elif step.allowed_functions is not None and step.function != UNREADABLE:
             _check_needless_limit(check, at, step.allowed_functions)
@@ -36,7 +37,7 @@ def functions_are_known(check: Check) -> None:
     for at in check.steps:
         for path, name in _function_names(at):
             if name.casefold() not in check.catalogue:
-                hint = did_you_mean(name, known) or "`matoolkit runbook functions` lists the built-in ones"
+                hint = check.suggestions.hint(name, known) or "`matoolkit runbook functions` lists the built-in ones"
                 check.report("RB307", path, f"no worker is known to have a function '{name}'", hint)
 
 
@@ -53,10 +54,33 @@ def parameters_fit_the_function(check: Check) -> None:
                 path = (*at.path, "params") if at.step.params else (*at.path, "function")
                 check.report("RB308", path, message, f"add '{missing[0]}:' to 'params'")
             for name in at.step.params:
-                if function.parameter(name) is None:
+                if function.parameter(name) is None and "{{" not in name:
                     message = f"function '{function.name}' has no parameter '{name}'"
-                    hint = did_you_mean(name, [parameter.name for parameter in function.parameters])
+                    hint = check.suggestions.hint(name, [parameter.name for parameter in function.parameters])
                     check.report("RB309", (*at.path, "params", name), message, hint, key=True)
+
+
+def parameters_are_given_once(check: Check) -> None:
+    """Warn of parameters that stand twice in different cases: functions do not tell them apart."""
+    for at in check.steps:
+        seen: set[str] = set()
+        for name in at.step.params:
+            if name.casefold() in seen:
+                message = f"the parameter '{name}' is given twice, in different spellings"
+                check.report("RB316", (*at.path, "params", name), message, "remove one of the two", key=True)
+            seen.add(name.casefold())
+
+
+def parameters_have_the_right_kind(check: Check) -> None:
+    """Warn of values written out that the function cannot take, such as `yes` for true or `{Name}` for a template."""
+    for at in check.steps:
+        for function in _known_functions(check, at):
+            for name, value in at.step.params.items():
+                parameter = function.parameter(name)
+                if parameter is None or parameter.is_secret or parameter.takes(value):
+                    continue
+                message = f"'{name}' of '{function.name}' takes {parameter.kind}, and this is {kind_of(value)}"
+                check.report("RB317", (*at.path, "params", name), message, _HINTS_FOR_KIND.get(parameter.kind))
 
 
 def passwords_are_not_in_the_runbook(check: Check) -> None:
@@ -71,7 +95,7 @@ def passwords_are_not_in_the_runbook(check: Check) -> None:
         for path, value in _entries(at.step.params, (*at.path, "params")):
             if str(path[-1]).casefold() in secret | {"password"} and _is_written_out(value):
                 hint = "write secret:NAME, which the worker looks up"
-                check.report("RB213", path, f"'{path[-1]}' of step '{at.step.name}' is written in the runbook", hint)
+                check.report("RB213", path, f"'{path[-1]}' of {at.label} is written in the runbook", hint)
 
 
 def _check_needless_limit(check: Check, at: StepAt, allowed: tuple[str, ...]) -> None:
@@ -132,8 +156,6 @@ def _is_written_out(value: Json) -> bool:
             except TemplateSyntaxProblem:
                 return True
             return not (len(parts) == 1 and isinstance(parts[0], Variable))
-        case dict() | list():
-            return False
         case _:
             return True
 
@@ -142,5 +164,7 @@ RULES = (
     a_function_from_data_is_limited,
     functions_are_known,
     parameters_fit_the_function,
+    parameters_are_given_once,
+    parameters_have_the_right_kind,
     passwords_are_not_in_the_runbook,
 )

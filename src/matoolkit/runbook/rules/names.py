@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from matoolkit.errors import did_you_mean
 from matoolkit.runbook.rules.context import Check, Place
 from matoolkit.runbook.templates import Path
 
@@ -30,14 +29,14 @@ def rollback_names_are_unique(check: Check) -> None:
 
 def on_failure_names_a_rollback(check: Check) -> None:
     """Report references to rollbacks that are not there, and those that can never be followed."""
-    known = check.keys_at(("rollbacks",))
-    folded = {name.casefold() for name in known if not name.startswith("x-")}
+    known = [name for name in check.keys_at(("rollbacks",)) if not name.startswith("x-")]
+    folded = {name.casefold() for name in known}
     for at in check.steps:
         name, path = at.step.on_failure, (*at.path, "on_failure")
         if name is None:
             continue
         if name.casefold() not in folded:
-            hint = did_you_mean(name, known) or "add it under 'rollbacks:'"
+            hint = check.suggestions.hint(name, known) or "add it under 'rollbacks:'"
             check.report("RB204", path, f"there is no rollback '{name}'", hint)
         elif at.place in {Place.ROLLBACK, Place.REMOVAL}:
             message = "'on_failure' has no effect here: when such a step fails, the next one runs all the same"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from matoolkit.errors import did_you_mean
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.rules.context import Check
 from matoolkit.runbook.structure import UNREADABLE
@@ -56,6 +55,16 @@ def columns_are_not_reserved(check: Check) -> None:
             check.report("RB208", (*SOURCE, "query"), f"column '{column}' begins with '_'", hint)
 
 
+def columns_can_be_told_apart(check: Check) -> None:
+    """Warn of columns whose names differ only by case, or not at all: a template could mean either (rule R6)."""
+    seen: set[str] = set()
+    for column in check.columns or ():
+        if column.casefold() in seen:
+            hint = f"give it another name: {column} AS other_name"
+            check.report("RB315", (*SOURCE, "query"), f"the query returns two columns '{column}'", hint)
+        seen.add(column.casefold())
+
+
 def named_columns_are_in_the_query(check: Check) -> None:
     """Report keys that refer to a column that the query does not return."""
     source = check.parts.data_source
@@ -64,7 +73,7 @@ def named_columns_are_in_the_query(check: Check) -> None:
     known = {column.casefold() for column in check.columns}
     for path, column in _named_columns(check, source):
         if column != UNREADABLE and column.casefold() not in known:
-            hint = did_you_mean(column, check.columns) or f"the query returns {', '.join(check.columns[:10])}"
+            hint = check.suggestions.hint(column, check.columns) or f"the query returns {', '.join(check.columns[:10])}"
             check.report("RB209", path, f"the query returns no column '{column}'", hint)
 
 
@@ -122,6 +131,7 @@ RULES = (
     databricks_has_a_warehouse,
     query_only_reads,
     columns_are_not_reserved,
+    columns_can_be_told_apart,
     named_columns_are_in_the_query,
     multi_valued_columns_make_sense,
     keys_have_an_effect,

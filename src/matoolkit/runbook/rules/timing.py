@@ -26,7 +26,7 @@ def immediate_phases_do_not_wait_for_the_past(check: Check) -> None:
         return
     for path, phase in check.parts.items(("phases",), check.parts.phases):
         if phase.offset.minutes > 0:
-            message = f"in an immediate runbook T is now, so '{phase.name}' at {phase.offset} is due at once"
+            message = f"in an immediate runbook T is now, so a phase at {phase.offset} is due at once"
             check.report("RB314", (*path, "offset"), message, "write T-0")
 
 
@@ -36,7 +36,7 @@ def polls_ask_before_they_give_up(check: Check) -> None:
         poll = at.step.poll
         if poll and poll.interval > poll.timeout:
             message = (
-                f"the poll of step '{at.step.name}' waits {format_duration(poll.interval)} between two questions,"
+                f"the poll of {at.label} waits {format_duration(poll.interval)} between two questions,"
                 f" longer than its timeout of {format_duration(poll.timeout)}"
             )
             check.report("RB303", (*at.path, "poll", "interval"), message, "shorten the interval")

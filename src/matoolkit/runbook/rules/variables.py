@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from matoolkit.errors import did_you_mean
-from matoolkit.runbook.rules.context import Check, Place, StepAt
+from matoolkit.runbook.rules.context import MAX_TEMPLATE, Check, Place, StepAt
 from matoolkit.runbook.templates import (
     SPECIAL_VARIABLES,
     Json,
@@ -21,14 +20,21 @@ def templates_are_well_formed(check: Check) -> None:
     """Report braces that do not match or name nothing, and templates where none can be."""
     for at in check.steps:
         for path, text in at.texts():
-            try:
-                parse_template(text)
-            except TemplateSyntaxProblem as problem:
-                check.report("RB210", path, f"malformed template: {problem}")
+            _check_template(check, path, text)
         for path in _keys(at.step.params, (*at.path, "params")):
             if "{{" in str(path[-1]):
                 message = "a parameter's name cannot be a template"
                 check.report("RB210", path, message, "templates go into values", key=True)
+
+
+def _check_template(check: Check, path: Path, text: str) -> None:
+    if len(text) > MAX_TEMPLATE:
+        check.report("RB110", path, f"the text is {len(text):,} characters long; at most {MAX_TEMPLATE:,} are allowed")
+        return
+    try:
+        parse_template(text)
+    except TemplateSyntaxProblem as problem:
+        check.report("RB210", path, f"malformed template: {problem}")
 
 
 def outputs_can_be_used(check: Check) -> None:
@@ -36,7 +42,7 @@ def outputs_can_be_used(check: Check) -> None:
     for at in check.steps:
         path = (*at.path, "output_params")
         if at.step.output_params and at.place is not Place.PHASE:
-            message = f"'output_params' of step '{at.step.name}' can be used by nobody: it stands in '{at.place.value}'"
+            message = f"'output_params' of {at.label} can be used by nobody: it stands in '{at.place.value}'"
             check.report("RB212", path, message, "remove the key", key=True)
         for variable in at.step.output_params:
             if variable.startswith("_") or "{" in variable or "}" in variable:
@@ -48,7 +54,9 @@ def special_variables_exist(check: Check) -> None:
     """Report names that begin as specials do and are none: nobody can ever supply them."""
     for _, use in _uses(check, lambda _: True):
         if _is_unknown_special(use):
-            hint = did_you_mean(use.variable, SPECIAL_VARIABLES) or f"there are {', '.join(SPECIAL_VARIABLES)}"
+            hint = (
+                check.suggestions.hint(use.variable, SPECIAL_VARIABLES) or f"there are {', '.join(SPECIAL_VARIABLES)}"
+            )
             check.report("RB218", use.path, f"there is no special variable '{use.variable}'", hint)
 
 
@@ -65,12 +73,16 @@ def init_knows_no_member(check: Check) -> None:
 
 
 def lists_stand_alone(check: Check) -> None:
-    """Report multi-valued columns inside a longer text (rule R7)."""
+    """Report multi-valued columns inside a longer text, or as the name of a function (rule R7)."""
     source = check.parts.data_source
     lists = {column.name.casefold() for column in source.multi_valued_columns} if source else set()
     for _, use in _uses(check, lambda _: True):
         folded = use.variable.casefold()
-        if folded in lists and folded not in check.outputs and not use.is_whole_value:
+        if folded not in lists or folded in check.outputs:
+            continue
+        if use.path[-1] == "function":
+            check.report("RB216", use.path, f"'{use.variable}' is a list and cannot name a function")
+        elif not use.is_whole_value:
             message = f"'{use.variable}' is a list and cannot be written inside a longer text"
             check.report("RB216", use.path, message, f'let it be the whole value: "{{{{{use.variable}}}}}"')
 
@@ -83,7 +95,7 @@ def variables_are_supplied(check: Check) -> None:
     known = frozenset(name.casefold() for name in supplied)
     for _, use in _uses(check, lambda at: not check.knows_no_member(at)):
         if use.variable.casefold() not in known and not _is_unknown_special(use):
-            hint = did_you_mean(use.variable, supplied)
+            hint = check.suggestions.hint(use.variable, supplied)
             check.report("RB304", use.path, f"nothing supplies the variable '{use.variable}'", hint)
 
 
@@ -91,24 +103,30 @@ def outputs_are_made_before_they_are_used(check: Check) -> None:
     """Warn of steps that need an output which only they themselves or later steps make."""
     if check.has_lost("phases", "steps", "output_params", "offset"):
         return
-    phases = sorted(enumerate(check.parts.phases), key=lambda item: (-item[1].offset.minutes, item[0]))
-    rank = {phase.name: number for number, (_, phase) in enumerate(phases)}
     for at, use in _uses(check, lambda at: at.place is Place.PHASE):
         makers = _only_makers(check, use)
-        if makers and all(_moment(maker, rank) >= _moment(at, rank) for maker in makers):
-            maker = "the step itself makes it" if at in makers else f"step '{makers[0].step.name}' makes it later"
+        if makers and _first_moment(check, makers) >= check.moment(at):
+            maker = "the step itself makes it" if at in makers else f"{makers[0].label} makes it later"
             check.report("RB312", use.path, f"'{use.variable}' is not there yet: {maker}")
 
 
 def rollbacks_do_not_need_what_failed(check: Check) -> None:
-    """Warn of a rollback that needs an output of the very step whose failure starts it."""
+    """Warn of steps whose rollback needs an output that only the failed step itself, or a later one, makes."""
+    if check.has_lost("phases", "steps", "output_params", "offset"):
+        return
+    latest: dict[str, tuple[tuple[int, int], str]] = {}
     for at, use in _uses(check, lambda at: at.place is Place.ROLLBACK):
-        makers = _only_makers(check, use)
-        if len(makers) == 1 and (makers[0].step.on_failure or "").casefold() == at.owner.casefold():
-            step = makers[0].step.name
-            message = f"rollback '{at.owner}' needs '{use.variable}', which step '{step}' only makes if it succeeds"
+        if makers := _only_makers(check, use):
+            name = at.owner.casefold()
+            latest[name] = max(latest.get(name, ((-1, -1), "")), (_first_moment(check, makers), use.variable))
+    for at in check.steps:
+        if at.place is not Place.PHASE or at.step.on_failure is None:
+            continue
+        moment, variable = latest.get(at.step.on_failure.casefold(), ((-1, -1), ""))
+        if moment >= check.moment(at):
+            message = f"rollback '{at.step.on_failure}' needs '{variable}', which is not made yet when {at.label} fails"
             hint = "give this step a rollback that can do without"
-            check.report("RB305", (*makers[0].path, "on_failure"), message, hint)
+            check.report("RB305", (*at.path, "on_failure"), message, hint)
 
 
 def _uses(check: Check, wanted: Callable[[StepAt], bool]) -> Iterator[tuple[StepAt, Use]]:
@@ -121,8 +139,8 @@ def _only_makers(check: Check, use: Use) -> list[StepAt]:
     return [] if folded in check.folded_columns else check.outputs.get(folded, [])
 
 
-def _moment(at: StepAt, rank: dict[str, int]) -> tuple[int, int]:
-    return rank[at.owner], int(at.path[-1])
+def _first_moment(check: Check, makers: list[StepAt]) -> tuple[int, int]:
+    return min(check.moment(maker) for maker in makers)
 
 
 def _is_shared_with_init(check: Check, at: StepAt) -> bool:

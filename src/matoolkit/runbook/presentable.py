@@ -1,0 +1,44 @@
+"""What may be shown of a document: nothing endless, nothing that steers a terminal, nothing secret."""
+
+import re
+
+_LONGEST = 300
+_MASK = "•••"
+
+# Addresses and connection strings carry their credentials with them, wherever they stand.
+_CREDENTIALS = re.compile(
+    r"(?i)(://)[^/@\s]{1,200}@|\b(password|pwd|\w{0,20}(?:key|secret|token))(\s{0,3}=\s{0,3})[^;\s]{1,500}"
+)
+# The value of a key that is likely to hold a secret.
+_SENSITIVE = re.compile(
+    r"(?i)(pass(?:wor[dt]|phrase)?|pas+wor[dt]|pwd|secret|token|api.?key|credential|conn|connection)"
+    r"[\w.-]{0,40}[\"']?\s{0,20}[:=]\s{0,20}(?P<value>\S.*)$"
+)
+# A reference, a template that is the whole value, or the name of an environment variable.
+_HARMLESS = re.compile(r"""["']?(?:secret:[^"']*|\{\{[^{}]*\}\}|[A-Z][A-Z0-9_]*)["']?[\s,}\]]*""")
+
+
+def presentable(text: str) -> str:
+    """Make a text safe to print: one line, printable, not too long, credentials masked."""
+    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    masked = _CREDENTIALS.sub(_mask, shown)
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in masked)
+
+
+def presentable_line(line: str, *, hidden_from: int | None = None) -> str | None:
+    """Return a line of the document as it may be shown, or none if it is too long to be read.
+
+    What stands from `hidden_from` on, counted from 0, is masked whatever it is. Columns before it stay where they are.
+    """
+    if len(line) > _LONGEST:
+        return None
+    if hidden_from is not None:
+        line = line[:hidden_from] + _MASK
+    elif (found := _SENSITIVE.search(line)) and not _HARMLESS.fullmatch(found["value"]):
+        line = line[: found.start("value")] + _MASK
+    masked = _CREDENTIALS.sub(_mask, line)
+    return "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in masked)
+
+
+def _mask(found: re.Match[str]) -> str:
+    return f"{found[1]}{_MASK}@" if found[1] else f"{found[2]}{found[3]}{_MASK}"
