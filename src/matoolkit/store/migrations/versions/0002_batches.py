@@ -133,14 +133,8 @@ def _create_phase_executions() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
-        "ix_phase_executions_due",
-        "phase_executions",
-        ["due_at", "id"],
-        **only_where(sa.text("status = 'pending'")),
+        "ix_phase_executions_due", "phase_executions", ["due_at", "id"], **only_where(sa.text("status = 'pending'"))
     )
     op.create_index(
-        "ix_phase_executions_running",
-        "phase_executions",
-        ["id"],
-        **only_where(sa.text("status = 'dispatched'")),
+        "ix_phase_executions_running", "phase_executions", ["id"], **only_where(sa.text("status = 'dispatched'"))
     )
