@@ -171,7 +171,7 @@ CREATE TABLE batch_members (
     left_source_at DATETIME2(6) NULL,
     removed_at DATETIME2(6) NULL,
     removed_by NVARCHAR(200) NULL,
-    remove_reason NVARCHAR(200) NULL,
+    remove_reason NVARCHAR(max) NULL,
     remove_dispatched_at DATETIME2(6) NULL,
     failed_at DATETIME2(6) NULL,
     CONSTRAINT pk_batch_members PRIMARY KEY (id),
@@ -223,6 +223,10 @@ CREATE INDEX ix_phase_executions_due ON phase_executions (due_at, id) WHERE stat
 
 GO
 
+CREATE INDEX ix_phase_executions_open ON phase_executions (batch_id) WHERE status IN ('dispatched', 'pending');
+
+GO
+
 CREATE INDEX ix_phase_executions_running ON phase_executions (id) WHERE status = 'dispatched';
 
 GO
@@ -248,7 +252,7 @@ CREATE TABLE step_executions (
     attempt INTEGER NOT NULL,
     job_id NVARCHAR(100) NULL,
     result_json NVARCHAR(max) NULL,
-    error_type NVARCHAR(200) NULL,
+    error_type NVARCHAR(max) NULL,
     error_message NVARCHAR(max) NULL,
     missing_outputs_json NVARCHAR(max) NULL,
     dispatched_at DATETIME2(6) NULL,
@@ -317,7 +321,7 @@ CREATE TABLE init_executions (
     attempt INTEGER NOT NULL,
     job_id NVARCHAR(100) NULL,
     result_json NVARCHAR(max) NULL,
-    error_type NVARCHAR(200) NULL,
+    error_type NVARCHAR(max) NULL,
     error_message NVARCHAR(max) NULL,
     missing_outputs_json NVARCHAR(max) NULL,
     dispatched_at DATETIME2(6) NULL,
@@ -379,7 +383,7 @@ CREATE TABLE rollback_executions (
     attempt INTEGER NOT NULL,
     job_id NVARCHAR(100) NULL,
     result_json NVARCHAR(max) NULL,
-    error_type NVARCHAR(200) NULL,
+    error_type NVARCHAR(max) NULL,
     error_message NVARCHAR(max) NULL,
     missing_outputs_json NVARCHAR(max) NULL,
     dispatched_at DATETIME2(6) NULL,
@@ -524,7 +528,7 @@ CREATE TABLE dead_letters (
     message_type NVARCHAR(50) NOT NULL,
     body NVARCHAR(max) NOT NULL,
     properties_json NVARCHAR(max) NOT NULL,
-    reason NVARCHAR(100) NOT NULL,
+    reason NVARCHAR(max) NOT NULL,
     description NVARCHAR(max) NULL,
     delivery_count INTEGER NOT NULL,
     enqueued_at DATETIME2(6) NOT NULL,

@@ -200,8 +200,8 @@ FROM batches GROUP BY batches.runbook_name, batches.status ORDER BY batches.runb
 GO
 
 -- store.counts.failures_by_error
-SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS substring_1, count(*) AS steps, count(DISTINCT step_executions.batch_member_id) AS count_1, min(step_executions.id) AS example 
-FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
+SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS substring_1, count(*) AS count_1, count(DISTINCT step_executions.batch_member_id) AS count_2, min(step_executions.id) AS min_1 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
 WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN (N'failed', N'poll_timeout') GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) ORDER BY count(*) DESC, min(step_executions.id)
 GO
 
@@ -210,6 +210,12 @@ SELECT batch_members.batch_id, batch_members.status, count(*) AS count_1
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY batch_members.batch_id, batch_members.status ORDER BY batch_members.batch_id, batch_members.status
+GO
+
+-- store.counts.members_that_failed
+SELECT step_executions.batch_member_id 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN (N'failed', N'poll_timeout') AND phase_executions.phase_name = :phase_name_1 AND step_executions.step_name = :step_name_1 AND substring(coalesce(step_executions.error_message, ''), 1, 200) = :substring_1
 GO
 
 -- store.counts.phase_outcomes
@@ -316,7 +322,7 @@ GO
 
 -- store.deadletters.keep_dead_letters
 INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(100) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
@@ -602,15 +608,15 @@ UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_
 GO
 
 -- store.moves.fail
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(200) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.fail_lost
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(200) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
 GO
 
 -- store.moves.fail_undispatched
-UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(200) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = N'pending'
+UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = N'pending'
 GO
 
 -- store.moves.give_up_cancelled
@@ -632,11 +638,11 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.moves.retry_later
-UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:answered_at, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(200) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:answered_at, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.retry_lost
-UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(200) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
+UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
 GO
 
 -- store.moves.succeed
@@ -644,7 +650,7 @@ UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error
 GO
 
 -- store.moves.time_out_polls
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(200) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.outbox.add_messages
@@ -673,6 +679,14 @@ GO
 -- store.outbox.waiting_count
 SELECT count(*) AS count_1 
 FROM outbox
+GO
+
+-- store.phases.batches_without_open_phases
+SELECT TOP 7 batches.id 
+FROM batches 
+WHERE batches.status = N'active' AND NOT (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN (N'dispatched', N'pending'))) ORDER BY batches.id
 GO
 
 -- store.phases.cancel_phases

@@ -32,6 +32,7 @@ from matoolkit.store.counts import batch_counts
 from matoolkit.store.phases import (
     NewDueTime,
     NewPhase,
+    batches_without_open_phases,
     cancel_phases,
     complete_phases,
     dispatch_phases,
@@ -222,6 +223,7 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
         assert [phase.id for phase in phases_without_open_steps(tx)] == [dispatched]
         assert complete_phases(tx, everything, world.now) == [dispatched]
         assert fail_phases(tx, everything, world.now) == []
+        assert batches_without_open_phases(tx) == []
         assert reopen_phases(tx, everything) == [dispatched, skipped]
         assert reschedule_phases(tx, [NewDueTime(number, world.now) for number in everything]) == [pending]
         assert {phase.id: phase.status for phase in phases_by_id(tx, everything)} == {
@@ -231,6 +233,16 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
             superseded: PhaseStatus.SUPERSEDED,
             cancelled: PhaseStatus.CANCELLED,
         }
+
+
+def test_o16_a_batch_without_open_phases_is_found(store: Store, world: World) -> None:
+    batch = world.batch()
+    phase = world.phase(batch)
+    world.batch(world.runbook("ended"), BatchStatus.COMPLETED)
+    with store.transaction() as tx:
+        assert batches_without_open_phases(tx) == []
+        skip_phases(tx, [phase.id], world.now)
+        assert batches_without_open_phases(tx) == [batch.id]
 
 
 def test_phases_are_created_once(store: Store, world: World) -> None:

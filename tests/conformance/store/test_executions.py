@@ -5,7 +5,7 @@ import pytest
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
-from matoolkit.store.counts import failures_by_error, phase_outcomes, step_counts
+from matoolkit.store.counts import failures_by_error, members_that_failed, phase_outcomes, step_counts
 from matoolkit.store.executions import (
     inits_by_id,
     lost_jobs,
@@ -299,6 +299,28 @@ def test_failures_are_grouped_by_error_with_the_largest_group_first(store: Store
     assert (first.error, first.error_type, first.steps, first.members) == ("mailbox not found", None, 3, 3)
     assert first.example_step_id == steps[1]
     assert (second.error, second.error_type, second.steps) == ("no licence", "Graph", 1)
+
+
+def test_o14_members_to_retry_are_chosen_by_step_and_error_of_their_present_epoch(store: Store, world: World) -> None:
+    batch = world.batch()
+    members = world.members(batch, 3)
+    steps = world.steps(batch, world.phase(batch), members)
+    with store.transaction() as tx:
+        world.dispatched(tx, steps)
+        errors = ["no licence", "mailbox\0 not found", "mailbox\0 not found"]
+        failures = [Failure(step, job(step), None, error) for step, error in zip(steps, errors, strict=True)]
+        fail(tx, Kind.STEP, failures, world.now)
+        assert members_that_failed(tx, batch.id) == members
+        group = failures_by_error(tx, batch.id)[0]
+        chosen = members_that_failed(
+            tx, batch.id, phase_name=group.phase_name, step_name=group.step_name, error=group.error
+        )
+        assert chosen == members[1:]
+        assert members_that_failed(tx, batch.id, step_name="another") == []
+        fail_members(tx, members, world.now)
+        restart_members(tx, members[1:], world.now, forget_outputs=False)
+        assert members_that_failed(tx, batch.id) == members[:1]
+        assert len(failures_by_error(tx, batch.id)) == 1
 
 
 def test_pages_of_steps_follow_one_another(store: Store, world: World) -> None:

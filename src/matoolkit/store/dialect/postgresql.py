@@ -28,7 +28,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, is_text
 from matoolkit.store.dialect.types import Instant
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
@@ -46,6 +46,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "42501": StoreReadOnly,
     "23": RowConflict,
 }
+_POOL = {"pool_pre_ping": True, "pool_size": 10, "max_overflow": 20}
 _UPGRADING = 7_203_118  # the number under which processes meet that want to change the tables
 
 
@@ -58,8 +59,8 @@ class PostgreSQL(Dialect):
     extra = "postgres"
 
     def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
-        """Find out before use whether a pooled connection still lives."""
-        return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
+        """Keep connections, and find out before use whether one still lives."""
+        return _POOL | {"connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
         """Wait for a lock only so long, and hand arrays over in binary: as text each value would be escaped."""
@@ -85,6 +86,8 @@ class PostgreSQL(Dialect):
         for name, kind in columns.items():
             if isinstance(kind, Instant):
                 lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
+            elif is_text(kind):
+                lists[name] = [_storable(value) if value and "\0" in value else value for value in lists[name]]
         arrays = [
             bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
         ]
@@ -125,6 +128,11 @@ class PostgreSQL(Dialect):
             return StoreUnavailable if lost else StoreError
         found = (_ERRORS[state[:length]] for length in (5, 3, 2) if state[:length] in _ERRORS)
         return next(found, StoreError)
+
+
+def _storable(value: str) -> str:
+    # No text here can hold a NUL, and a worker's error message may well contain one.
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _element_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:

@@ -22,7 +22,7 @@ def _work_columns() -> list[sa.Column[Any]]:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("job_id", sa.Unicode(100)),
         sa.Column("result_json", sa.UnicodeText()),
-        sa.Column("error_type", sa.Unicode(200)),
+        sa.Column("error_type", sa.UnicodeText()),
         sa.Column("error_message", sa.UnicodeText()),
         sa.Column("missing_outputs_json", sa.UnicodeText()),
         sa.Column("dispatched_at", Instant()),

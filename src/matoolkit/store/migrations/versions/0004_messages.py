@@ -100,7 +100,7 @@ def _create_dead_letters() -> None:
         sa.Column("message_type", sa.Unicode(50), nullable=False),
         sa.Column("body", sa.UnicodeText(), nullable=False),
         sa.Column("properties_json", sa.UnicodeText(), nullable=False),
-        sa.Column("reason", sa.Unicode(100), nullable=False),
+        sa.Column("reason", sa.UnicodeText(), nullable=False),
         sa.Column("description", sa.UnicodeText()),
         sa.Column("delivery_count", sa.Integer(), nullable=False),
         sa.Column("enqueued_at", Instant(), nullable=False),
