@@ -30,6 +30,7 @@ def copy(tmp_path: Path) -> Path:
         ("runbook/model.py", "from matoolkit.cli import output"),
         ("errors/root.py", "from matoolkit import settings"),
         ("domain/states.py", "import sqlalchemy"),
+        ("cli/commands/db.py", "import sqlalchemy"),
         ("store/batches.py", "from matoolkit.cli import output"),
         ("crashpoints.py", "from matoolkit.store import open_store"),
         ("ids.py", "from matoolkit import clock"),

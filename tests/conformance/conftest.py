@@ -104,7 +104,7 @@ def statements(store: Store) -> Iterator[Callable[[], list[str]]]:
     sent: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if not statement.startswith(("BEGIN", "SET TRANSACTION")):
+        if not statement.startswith(("BEGIN", "SET TRANSACTION", "PRAGMA query_only")):
             sent.append(statement)
 
     def taken() -> list[str]:

@@ -489,8 +489,7 @@ CREATE TABLE bus_messages (
     expires_at DATETIME2(6) NOT NULL,
     lock_token NVARCHAR(36) NULL,
     delivery_count INTEGER NOT NULL,
-    CONSTRAINT pk_bus_messages PRIMARY KEY (id),
-    CONSTRAINT fk_bus_messages_topic FOREIGN KEY(topic, subscription) REFERENCES bus_subscriptions (topic, subscription)
+    CONSTRAINT pk_bus_messages PRIMARY KEY (id)
 );
 
 GO

@@ -131,7 +131,7 @@ WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1
 GO
 
 -- store.batches.hold_batches
-UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN (N'active', N'detected', N'init_dispatched')
+UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN (N'active', N'detected', N'init_dispatched')
 GO
 
 -- store.batches.insert_batches

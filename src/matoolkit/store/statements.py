@@ -76,17 +76,20 @@ def move_each(
     *guards: ColumnElement[bool],
     matching: Iterable[str] = (),
     following: Iterable[str] = (),
+    differing: Iterable[str] = (),
 ) -> list[int]:
     """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
 
     A move is a record with an `id`; its other fields are written to the columns of their names. Those in
-    `matching` the row must already have; those in `following` must be one more than what it has.
+    `matching` the row must already have; those in `following` must be one more than what it has, those in
+    `differing` something else.
     """
     if not moves:
         return []
     names, given = _table_of_records(tx, table, moves)
     same = [table.c[name] == given.c[name] for name in ("id", *matching)]
     same += [table.c[name] == given.c[name] - 1 for name in following]
+    same += [table.c[name].is_distinct_from(given.c[name]) for name in differing]
     written = {name: given.c[name] for name in names if name not in ("id", *matching)}
     statement = update(table).where(*same, *guards).values(written | dict(values)).returning(table.c.id)
     return sorted(tx.values(statement))

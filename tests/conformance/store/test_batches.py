@@ -163,6 +163,10 @@ def test_t6_a_hold_is_approved_only_for_what_was_shown(store: Store, world: Worl
         assert held.is_held
         assert (held.hold_key, held.approved_hold_key, held.approved_hold_by) == ("key-2", "key-2", "anna")
         assert held.held_at == world.now - timedelta(minutes=5)
+        same = Hold(batch.id, "13 of 40 would leave", "key-2", "{}")
+        assert hold_batches(tx, [same], world.now) == []
+        assert hold_batches(tx, [Hold(batch.id, "14 of 40", "key-3", "{}")], world.now) == [batch.id]
+        assert batches_by_id(tx, [batch.id])[0].approved_hold_key is None
         assert release_batches(tx, [batch.id]) == [batch.id]
         assert release_batches(tx, [batch.id]) == []
 

@@ -163,7 +163,7 @@ def explained(busy: Store) -> Callable[..., str]:
     sent: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if not statement.startswith(("BEGIN", "SET TRANSACTION", "EXPLAIN")):
+        if not statement.startswith(("BEGIN", "SET TRANSACTION", "PRAGMA", "EXPLAIN")):
             sent.append((statement, parameters))
 
     def explain(call: Callable[[Transaction], Any], *, allow_scans: bool = False) -> str:

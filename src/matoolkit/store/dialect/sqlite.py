@@ -77,6 +77,7 @@ class SQLite(Dialect):
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
+        connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     def now(self) -> ColumnElement[datetime]:

@@ -2,7 +2,6 @@
 
 from sqlalchemy import (
     Column,
-    ForeignKeyConstraint,
     Index,
     Integer,
     Table,
@@ -59,7 +58,6 @@ bus_messages = Table(
     Column("expires_at", Instant, nullable=False, doc="When it becomes a dead letter if nobody took it."),
     Column("lock_token", Unicode(36), doc="The lock of the consumer that has it; empty when nobody does."),
     Column("delivery_count", Integer, nullable=False, doc="How often it was received."),
-    ForeignKeyConstraint(["topic", "subscription"], ["bus_subscriptions.topic", "bus_subscriptions.subscription"]),
     Index("ix_bus_messages_visible", "topic", "subscription", "visible_at", "id"),
     Index("ix_bus_messages_expires_at", "expires_at"),
     Index("ix_bus_messages_message_id", "topic", "message_id"),

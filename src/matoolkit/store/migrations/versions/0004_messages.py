@@ -67,11 +67,6 @@ def _create_bus_messages() -> None:
         sa.Column("lock_token", sa.Unicode(36)),
         sa.Column("delivery_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_bus_messages")),
-        sa.ForeignKeyConstraint(
-            ["topic", "subscription"],
-            ["bus_subscriptions.topic", "bus_subscriptions.subscription"],
-            name=op.f("fk_bus_messages_topic"),
-        ),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_bus_messages_expires_at", "bus_messages", ["expires_at"])
