@@ -141,7 +141,7 @@ def test_w6_a_worker_that_announces_itself_again_replaces_what_it_said(store: St
     with store.transaction() as tx:
         announce_functions(tx, "w1", [AnnouncedFunction("A", "[]"), AnnouncedFunction("B", "[]")], world.now)
         announce_functions(tx, "w2", [AnnouncedFunction("A", "[]")], world.now)
-        announce_functions(tx, "w1", [AnnouncedFunction("C", "[1]")], world.now)
+        announce_functions(tx, "w1", [AnnouncedFunction("C", "[1]"), AnnouncedFunction("C", "[2]")], world.now)
         assert [(row.worker_id, row.function_name) for row in known_functions(tx)] == [
             ("w1", "C"),
             ("w2", "A"),

@@ -92,7 +92,7 @@ class PostgreSQL(Dialect):
             bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
         ]
         given = func.unnest(*arrays).table_valued(*(column(name) for name in columns)).render_derived()
-        # A query of its own, because UPDATE cannot tell the types of a function's columns apart otherwise.
+        # The columns of a function have no types of their own; the query around it gives them ours.
         return select(*(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())).subquery()
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
