@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import orjson
 from pydantic import BaseModel, SecretStr
+from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, UniqueConstraint
 
 from matoolkit import errors
 from matoolkit.duration import format_duration
@@ -19,6 +20,8 @@ from matoolkit.runbook.catalogue import BUILT_IN
 from matoolkit.runbook.findings import FINDING_KINDS
 from matoolkit.runbook.schema import json_schema
 from matoolkit.settings import ClientSettings, Settings, WorkerSettings, variable_names
+from matoolkit.store.dialect.types import Instant, OneOf
+from matoolkit.store.schema import MEANINGS, metadata
 
 REFERENCE = Path(__file__).parent / "reference"
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -154,6 +157,51 @@ def all_errors(root: type[errors.MatoolkitError]) -> Iterator[type[errors.Matool
         yield from all_errors(child)
 
 
+def _tables() -> str:
+    return "\n".join(_one_table(table) for table in metadata.sorted_tables)
+
+
+def _one_table(table: Table) -> str:
+    rows = (
+        (f"`{column.name}`", _type(column), "" if column.nullable else "yes", column.doc or "")
+        for column in table.columns
+    )
+    columns = _table(("column", "type", "always set", "meaning"), rows)
+    keys = "".join(f"- {line}\n" for line in _keys_of(table))
+    return f"### {table.name}\n\n{MEANINGS[table.name]}\n\n{columns}\n{keys}"
+
+
+def _type(column: Column[Any]) -> str:
+    for key in column.foreign_keys:
+        return f"[{key.column.table.name}](#{key.column.table.name})"
+    if isinstance(column.type, OneOf):
+        return " ".join(f"`{choice}`" for choice in column.type.choices)
+    longest = getattr(column.type, "length", None)
+    length = f"({longest})" if longest else ""
+    kinds = {Instant: "UTC time", Boolean: "yes or no", Integer: "number", String: f"text{length}"}
+    return next(words for kind, words in kinds.items() if isinstance(column.type, kind))
+
+
+def _keys_of(table: Table) -> Iterator[str]:
+    yield f"primary key: {_names(table.primary_key.columns)}"
+    unique = [one for one in table.constraints if isinstance(one, UniqueConstraint)]
+    for constraint in sorted(unique, key=lambda one: str(one.name)):
+        yield f"unique: {_names(constraint.columns)}"
+    for index in sorted(table.indexes, key=lambda one: str(one.name)):
+        where = index.dialect_options["sqlite"]["where"]
+        only = "" if where is None else f", only where {_condition(where)}"
+        yield f"{'unique' if index.unique else 'index'} `{index.name}`: {_names(index.columns)}{only}"
+
+
+def _names(columns: Iterable[Column[Any]]) -> str:
+    return ", ".join(f"`{column.name}`" for column in columns)
+
+
+def _condition(where: ColumnElement[bool]) -> str:
+    text = str(where.compile(compile_kwargs={"literal_binds": True}))
+    return f"`{text.split('.', 1)[-1]}`"
+
+
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
@@ -169,6 +217,7 @@ def _json(document: Any) -> str:
 
 _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": _findings,
+    "tables": _tables,
     "functions": _functions,
     "errors": _errors,
     "settings": _settings(Settings),

@@ -28,7 +28,11 @@ def copy(tmp_path: Path) -> Path:
     [
         ("runbook/offsets.py", "import sqlalchemy"),
         ("runbook/model.py", "from matoolkit.cli import output"),
-        ("errors.py", "from matoolkit import settings"),
+        ("errors/root.py", "from matoolkit import settings"),
+        ("domain/states.py", "import sqlalchemy"),
+        ("cli/commands/db.py", "import sqlalchemy"),
+        ("store/batches.py", "from matoolkit.cli import output"),
+        ("crashpoints.py", "from matoolkit.store import open_store"),
         ("ids.py", "from matoolkit import clock"),
         ("settings.py", "from matoolkit.runbook import values"),
         ("newroom.py", "import json"),

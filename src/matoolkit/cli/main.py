@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from matoolkit import __version__
-from matoolkit.cli.commands import runbook
+from matoolkit.cli.commands import db, runbook
 from matoolkit.cli.output import print_error
 from matoolkit.errors import MatoolkitError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(runbook.app, name="runbook")
+app.add_typer(db.app, name="db")
 
 
 @app.callback(invoke_without_command=True)

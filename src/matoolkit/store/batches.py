@@ -215,9 +215,18 @@ def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[in
 
 
 def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
-    """Hold unfinished batches, or let the hold of one stand for something else than before."""
-    held_since = func.coalesce(batches.c.held_at, literal(at, Instant))
-    return move_each(tx, batches, holds, {"held_at": held_since}, is_any(batches.c.status, UNFINISHED_BATCHES))
+    """Hold unfinished batches, or let a hold stand for something else; an earlier approval does not count for it.
+
+    A hold for the very same thing stays as it is, with its approval.
+    """
+    values = {
+        "held_at": func.coalesce(batches.c.held_at, literal(at, Instant)),
+        "approved_hold_key": None,
+        "approved_hold_by": None,
+        "approved_hold_at": None,
+    }
+    unfinished = is_any(batches.c.status, UNFINISHED_BATCHES)
+    return move_each(tx, batches, holds, values, unfinished, differing=["hold_key"])
 
 
 def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:

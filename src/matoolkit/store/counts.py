@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, literal_column, select
 
 from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
@@ -12,6 +13,13 @@ from matoolkit.store.transaction import Transaction
 
 ERROR_GROUP_LENGTH = 200
 _STATUS = step_executions.c.status
+
+# Numbers are written out: two parameters with the same value are not the same expression to GROUP BY.
+_shortened_error: ColumnElement[Any] = func.substring(
+    func.coalesce(step_executions.c.error_message, literal_column("''")),
+    literal_column("1"),
+    literal_column(str(ERROR_GROUP_LENGTH)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +112,59 @@ def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOut
 
 
 def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:
-    """Group the failed steps of a batch by phase, step and error, the largest group first."""
-    failed = {StepStatus.FAILED, StepStatus.POLL_TIMEOUT}
-    error = func.substring(func.coalesce(step_executions.c.error_message, ""), 1, ERROR_GROUP_LENGTH)
-    groups = (phase_executions.c.phase_name, step_executions.c.step_name, step_executions.c.error_type, error)
+    """Group the failed steps of a batch by phase, step and error, the largest group first.
+
+    What a member failed at before it started all over is left out.
+    """
+    groups = (
+        phase_executions.c.phase_name,
+        step_executions.c.step_name,
+        step_executions.c.error_type,
+        _shortened_error,
+    )
     query = (
-        select(
+        _failures(
+            batch_id,
             *groups,
-            func.count().label("steps"),
+            func.count(),
             func.count(step_executions.c.batch_member_id.distinct()),
-            func.min(step_executions.c.id).label("example"),
+            func.min(step_executions.c.id),
         )
-        .join(phase_executions, phase_executions.c.id == step_executions.c.phase_execution_id)
-        .where(step_executions.c.batch_id == batch_id, is_any(step_executions.c.status, failed))
         .group_by(*groups)
         .order_by(func.count().desc(), func.min(step_executions.c.id))
     )
     return tx.rows(FailureGroup, query)
+
+
+def members_that_failed(
+    tx: Transaction,
+    batch_id: int,
+    *,
+    phase_name: str | None = None,
+    step_name: str | None = None,
+    error: str | None = None,
+) -> list[int]:
+    """Return the members of a batch that failed, at a step or with an error if these are given, by id."""
+    query = _failures(batch_id, step_executions.c.batch_member_id)
+    if phase_name is not None:
+        query = query.where(phase_executions.c.phase_name == phase_name)
+    if step_name is not None:
+        query = query.where(step_executions.c.step_name == step_name)
+    if error is not None:
+        query = query.where(_shortened_error == error)
+    return sorted(set(tx.values(query)))
+
+
+def _failures(batch_id: int, *columns: ColumnElement[Any]) -> Select[Any]:
+    present = and_(
+        batch_members.c.id == step_executions.c.batch_member_id,
+        batch_members.c.epoch == step_executions.c.epoch,
+    )
+    failed = is_any(_STATUS, {StepStatus.FAILED, StepStatus.POLL_TIMEOUT})
+    return (
+        select(*columns)
+        .select_from(step_executions)
+        .join(phase_executions, phase_executions.c.id == step_executions.c.phase_execution_id)
+        .join(batch_members, present)
+        .where(step_executions.c.batch_id == batch_id, failed)
+    )

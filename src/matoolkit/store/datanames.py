@@ -30,7 +30,7 @@ def column_names(sources: Iterable[str], known: Mapping[str, str], reserved: Ite
 
 def _plain(name: str) -> str:
     letters = (letter if letter.isalnum() or letter == "_" else " " for letter in name)
-    return "_".join("".join(letters).split()).lstrip("_")
+    return "_".join("".join(letters).split()).strip("_")
 
 
 def _first_free(stem: str, ending: str, is_taken: Callable[[str], bool]) -> str:

@@ -6,8 +6,9 @@ A row is written when it is new, when it changed, when it leaves and when it com
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import orjson
 from sqlalchemy import (
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Table,
     Unicode,
     UnicodeText,
+    case,
     literal,
     select,
     true,
@@ -56,11 +58,24 @@ class DataRow(NamedTuple):
 
 
 class KnownRow(NamedTuple):
-    """What the table knows of a member."""
+    """What the table knows of a member; the hash is empty when the source no longer returns it."""
 
+    key: str
     row_id: int
     row_hash: str
-    is_current: bool
+
+
+class KnownRows:
+    """What the table knows of all members: enough to see what changed."""
+
+    def __init__(self, rows: Sequence[KnownRow]) -> None:
+        self.rows = rows
+        self.hashes = {row_hash for _, _, row_hash in rows}
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Row of each folded key; made when the first change is seen, and most of the time there is none."""
+        return {key: row_id for key, row_id, _ in self.rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,44 +110,39 @@ def open_data_table(tx: Transaction, name: str, sources: Sequence[str]) -> DataT
     return DataTable(name, columns, table)
 
 
-def known_rows(tx: Transaction, data: DataTable) -> dict[str, KnownRow]:
-    """Return what the table knows, by folded key: enough to see what changed."""
+def known_rows(tx: Transaction, data: DataTable) -> KnownRows:
+    """Return what the table knows."""
     t = data.table.c
-    query = select(t["_member_key_fold"], t["_row_id"], t["_row_hash"], t["_is_current"])
-    return dict(tx.rows(lambda key, *known: (key, KnownRow(*known)), query))
+    row_hash = case((t["_is_current"] == true(), t["_row_hash"]), else_="")
+    query = select(t["_member_key_fold"], t["_row_id"], row_hash)
+    return KnownRows(cast("list[KnownRow]", tx.execute(query).all()))
 
 
-def upsert_rows(
-    tx: Transaction, data: DataTable, rows: Sequence[DataRow], known: Mapping[str, KnownRow], at: datetime
-) -> Upserted:
-    """Write the rows that are new or not as they are known; a batch of rows may come in pieces."""
+def upsert_rows(tx: Transaction, data: DataTable, rows: Sequence[DataRow], known: KnownRows, at: datetime) -> Upserted:
+    """Write the rows that are new or not as they are known; the rows of a query may come in pieces."""
     new: list[tuple[Any, ...]] = []
     changed: list[tuple[Any, ...]] = []
-    for row in rows:
-        key, row_hash = folded(row.member_key), hash_of(row)
-        before = known.get(key)
-        if before is None:
+    for row, row_hash in zip(rows, map(hash_of, rows), strict=True):
+        if row_hash in known.hashes:
+            continue
+        key = folded(row.member_key)
+        row_id = known.ids.get(key)
+        if row_id is None:
             new.append((_checked(row.member_key), key, row.batch_time, row_hash, *row.values))
-        elif before.row_hash != row_hash or not before.is_current:
-            changed.append((before.row_id, row.batch_time, row_hash, *row.values))
+        else:
+            changed.append((row_id, row.batch_time, row_hash, *row.values))
     _insert(tx, data, new, at)
     _update(tx, data, changed, at)
     return Upserted(len(new), len(changed), len(rows) - len(new) - len(changed))
 
 
-def mark_gone(
-    tx: Transaction,
-    data: DataTable,
-    known: Mapping[str, KnownRow],
-    present: Collection[str],
-    at: datetime,
-) -> int:
+def mark_gone(tx: Transaction, data: DataTable, known: KnownRows, present: Collection[str], at: datetime) -> int:
     """Mark the rows whose folded keys the source no longer returns; says how many those are."""
-    gone = [row.row_id for key, row in known.items() if row.is_current and key not in present]
+    gone = [(row_id,) for key, row_id, row_hash in known.rows if key not in present and row_hash]
     if not gone:
         return 0
     t = data.table
-    given = tx.table_of({"id": BigId}, [(row_id,) for row_id in gone])
+    given = tx.table_of({"id": BigId}, gone)
     chosen = update(t).where(t.c["_row_id"].in_(select(given.c.id)), t.c["_is_current"] == true())
     return tx.changed(chosen.values(_is_current=False, _last_seen_at=at))
 
@@ -149,8 +159,7 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
 
 def hash_of(row: DataRow) -> str:
     """Return the fingerprint by which a change of a row is seen."""
-    written = orjson.dumps((row.member_key, row.batch_time, row.values), option=orjson.OPT_UTC_Z)
-    return blake2b(written, digest_size=16).hexdigest()
+    return blake2b(orjson.dumps(tuple(row)), digest_size=16).hexdigest()
 
 
 _OWN_COLUMNS = (

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, exists
+from sqlalchemy import ColumnElement, exists, select
 
 from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, PhaseStatus
 from matoolkit.store.schema import batches, phase_executions, step_executions
@@ -110,6 +110,13 @@ def phases_without_open_steps(tx: Transaction, limit: int = 1000) -> list[PhaseR
         _DISPATCHED, phase_executions.c.expanded_at.is_not(None), ~open_step
     )
     return tx.rows(PhaseRow, query.order_by(phase_executions.c.id).limit(limit))
+
+
+def batches_without_open_phases(tx: Transaction, limit: int = 1000) -> list[int]:
+    """Return active batches all of whose phases have ended, for the sweep that ends them (rule O16)."""
+    open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
+    query = select(batches.c.id).where(is_any(batches.c.status, {BatchStatus.ACTIVE}), ~open_phase)
+    return tx.values(query.order_by(batches.c.id).limit(limit))
 
 
 def dispatch_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:

@@ -76,17 +76,20 @@ def move_each(
     *guards: ColumnElement[bool],
     matching: Iterable[str] = (),
     following: Iterable[str] = (),
+    differing: Iterable[str] = (),
 ) -> list[int]:
     """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
 
     A move is a record with an `id`; its other fields are written to the columns of their names. Those in
-    `matching` the row must already have; those in `following` must be one more than what it has.
+    `matching` the row must already have; those in `following` must be one more than what it has, those in
+    `differing` something else.
     """
     if not moves:
         return []
     names, given = _table_of_records(tx, table, moves)
     same = [table.c[name] == given.c[name] for name in ("id", *matching)]
     same += [table.c[name] == given.c[name] - 1 for name in following]
+    same += [table.c[name].is_distinct_from(given.c[name]) for name in differing]
     written = {name: given.c[name] for name in names if name not in ("id", *matching)}
     statement = update(table).where(*same, *guards).values(written | dict(values)).returning(table.c.id)
     return sorted(tx.values(statement))
@@ -96,12 +99,23 @@ def insert_each(
     tx: Transaction, table: Table, rows: Sequence[Any], values: Mapping[str, Any], key: Iterable[str] = ()
 ) -> Any:
     """Prepare the insertion of records with some values in common; with a key, of those not there yet."""
+    if key:
+        rows = _first_of_each(rows, [name for name in key if name not in values])
     names, given = _table_of_records(tx, table, rows)
     alike = {name: literal(value, table.c[name].type) for name, value in values.items()}
     written: dict[str, ColumnElement[Any]] = {**{name: given.c[name] for name in names}, **alike}
     if not key:
         return insert_from(table, written, given)
     return tx.insert_missing(table, written, given, key)
+
+
+def _first_of_each(rows: Sequence[Any], key: Sequence[str]) -> Sequence[Any]:
+    # Not every database passes by a row that is twice in one statement.
+    key_of = attrgetter(*key)
+    first: dict[Any, Any] = {}
+    for row in rows:
+        first.setdefault(key_of(row), row)
+    return list(first.values())
 
 
 def _table_of_records(tx: Transaction, table: Table, records: Sequence[Any]) -> tuple[list[str], FromClause]:

@@ -55,7 +55,7 @@ class Transaction:
     def rows(self, make: Callable[..., RowT], statement: Executable) -> list[RowT]:
         """Run a statement and make a record of each row it returns."""
         with told_apart(self.dialect, self._connection.engine.url):
-            return [make(*row) for row in self._connection.execute(statement)]
+            return [make(*row) for row in self._connection.execute(statement).all()]
 
     def values(self, statement: Executable) -> list[Any]:
         """Run a statement and return the first column of what it returns."""

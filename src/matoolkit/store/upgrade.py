@@ -48,8 +48,17 @@ class SchemaStatus:
     pending: tuple[str, ...]
 
 
+def revisions() -> tuple[str, ...]:
+    """Return the whole history, oldest first."""
+    script = ScriptDirectory(str(_MIGRATIONS))
+    return tuple(revision.revision for revision in reversed(list(script.walk_revisions())))
+
+
 def schema_status(store: Store) -> SchemaStatus:
-    """Look which schema the database has."""
+    """Look which schema the database has; a file that is not there yet is not made by looking."""
+    if _file_is_missing(store):
+        history = revisions()
+        return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
     with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
         return _status(connection)
 
@@ -95,9 +104,16 @@ def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = N
 
 def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
+    if _file_is_missing(store):
+        return ["there is no database yet"]
     with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         return sorted(_described(difference) for difference in compare_metadata(context, metadata))
+
+
+def _file_is_missing(store: Store) -> bool:
+    path = store.engine.url.database
+    return store.dialect.is_file and path not in (None, "", ":memory:") and not Path(str(path)).exists()
 
 
 def _reader(store: Store) -> Engine:
@@ -105,7 +121,7 @@ def _reader(store: Store) -> Engine:
 
 
 def _status(connection: Connection) -> SchemaStatus:
-    history = _revisions()
+    history = revisions()
     wanted = history[-1]
     found = MigrationContext.configure(connection).get_current_heads()
     if not found:
@@ -117,11 +133,6 @@ def _status(connection: Connection) -> SchemaStatus:
         return SchemaStatus(SchemaState.NEW, at, wanted, ())
     state = SchemaState.CURRENT if at == wanted else SchemaState.OLD
     return SchemaStatus(state, at, wanted, history[history.index(at) + 1 :])
-
-
-def _revisions() -> tuple[str, ...]:
-    script = ScriptDirectory(str(_MIGRATIONS))
-    return tuple(revision.revision for revision in reversed(list(script.walk_revisions())))
 
 
 def _config(**attributes: Any) -> Config:

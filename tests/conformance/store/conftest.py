@@ -1,8 +1,8 @@
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store
+from tests.conformance.store.world import World
 
 
 @pytest.fixture

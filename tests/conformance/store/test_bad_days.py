@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event, text
-from tests.conformance.databases import NOON, Database, PostgresServer
-from tests.conformance.store.threads import in_threads
-from tests.conformance.store.world import World
 
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import (
+    SchemaMissing,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -24,6 +22,9 @@ from matoolkit.store import Store, open_store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import lock_batches
 from matoolkit.store.upgrade import require_current_schema
+from tests.conformance.databases import NOON, Database, PostgresServer
+from tests.conformance.store.threads import in_threads
+from tests.conformance.store.world import World
 
 ENTRY = NewAuditEntry("anna", "batch.cancel", "batch", "42", reason="x" * 500)
 
@@ -33,9 +34,7 @@ def entries(store: Store) -> int:
         return len(audit_page(tx, limit=100_000))
 
 
-def test_a_full_disk_undoes_the_transaction_and_work_resumes_with_room(
-    migrated_file: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_undoes_the_transaction_and_work_resumes_with_room(migrated_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "small.db"
     path.write_bytes(migrated_file.read_bytes())
     store = open_store(f"sqlite:///{path}")
@@ -91,9 +90,7 @@ def test_a_deadlock_ends_one_of_the_two_as_busy(postgres: PostgresServer) -> Non
     database = Database(postgres.url_of(name), "postgresql")
     stores = [database.open(), database.open()]
     with stores[0].transaction() as tx:
-        tx.execute(
-            text("INSERT INTO leases SELECT n::text, '', 0, now(), now() FROM generate_series(1, 2) n")
-        )
+        tx.execute(text("INSERT INTO leases SELECT n::text, '', 0, now(), now() FROM generate_series(1, 2) n"))
     first_locked = [Event(), Event()]
 
     def cross(mine: int) -> str:
@@ -169,18 +166,25 @@ def test_a_file_that_is_no_database_is_told_so(tmp_path: Path) -> None:
     assert path.read_text().startswith("this is a shopping list")
 
 
-def test_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable):
-        require_current_schema(open_store(f"sqlite:///{tmp_path}/nowhere/state.db"))
+def test_a_file_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/nowhere/state.db")
+    with pytest.raises(StoreUnavailable), store.transaction():
+        pass
 
 
-def test_writing_while_only_reading_was_promised_is_refused(postgres: PostgresServer) -> None:
-    name = postgres.make_migrated()
-    database = Database(postgres.url_of(name), "postgresql")
-    with pytest.raises(StoreReadOnly), database.open().reading() as tx:
+def test_looking_for_a_database_that_is_not_there_does_not_make_one(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/nowhere/state.db")
+    with pytest.raises(SchemaMissing):
+        require_current_schema(store)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_while_only_reading_was_promised_is_refused(store: Store) -> None:
+    with pytest.raises(StoreReadOnly), store.reading() as tx:
         record_changes(tx, [ENTRY], NOON)
-    database.close()
-    postgres.drop(name)
+    with store.transaction() as tx:
+        record_changes(tx, [ENTRY], NOON)
+    assert entries(store) == 1
 
 
 def test_a_missing_table_is_an_error_with_the_databases_own_words(store: Store) -> None:

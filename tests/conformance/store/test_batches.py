@@ -1,7 +1,6 @@
 from datetime import timedelta
 
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.errors import RowConflict
@@ -33,6 +32,7 @@ from matoolkit.store.counts import batch_counts
 from matoolkit.store.phases import (
     NewDueTime,
     NewPhase,
+    batches_without_open_phases,
     cancel_phases,
     complete_phases,
     dispatch_phases,
@@ -49,6 +49,7 @@ from matoolkit.store.phases import (
     supersede_phases,
 )
 from matoolkit.store.runbooks import NewVersion, publish_version
+from tests.conformance.store.world import World
 
 
 def test_a_batch_is_stored_as_it_was_given(store: Store, world: World) -> None:
@@ -86,10 +87,7 @@ def test_m5_batches_are_locked_in_the_order_of_their_ids(store: Store, world: Wo
 def test_m3_a_move_changes_only_what_its_guard_allows_and_says_which(store: Store, world: World) -> None:
     runbook = world.runbook()
     statuses = list(BatchStatus)
-    ids = [
-        world.batch(runbook, status, world.now + timedelta(days=day)).id
-        for day, status in enumerate(statuses)
-    ]
+    ids = [world.batch(runbook, status, world.now + timedelta(days=day)).id for day, status in enumerate(statuses)]
     by_status = dict(zip(statuses, ids, strict=True))
     with store.transaction() as tx:
         assert complete_batches(tx, ids, world.now) == [by_status[BatchStatus.ACTIVE]]
@@ -117,9 +115,7 @@ def test_m2_init_counts_how_often_it_was_requested(store: Store, world: World) -
     assert (now.status, now.init_count) == (BatchStatus.INIT_DISPATCHED, 2)
 
 
-def test_t5_a_whole_calendar_can_slip_a_week_and_two_batches_can_trade_places(
-    store: Store, world: World
-) -> None:
+def test_t5_a_whole_calendar_can_slip_a_week_and_two_batches_can_trade_places(store: Store, world: World) -> None:
     runbook, week = world.runbook(), timedelta(days=7)
     times = [world.now + week * number for number in range(4)]
     ids = [world.batch(runbook, start=time).id for time in times]
@@ -167,6 +163,10 @@ def test_t6_a_hold_is_approved_only_for_what_was_shown(store: Store, world: Worl
         assert held.is_held
         assert (held.hold_key, held.approved_hold_key, held.approved_hold_by) == ("key-2", "key-2", "anna")
         assert held.held_at == world.now - timedelta(minutes=5)
+        same = Hold(batch.id, "13 of 40 would leave", "key-2", "{}")
+        assert hold_batches(tx, [same], world.now) == []
+        assert hold_batches(tx, [Hold(batch.id, "14 of 40", "key-3", "{}")], world.now) == [batch.id]
+        assert batches_by_id(tx, [batch.id])[0].approved_hold_key is None
         assert release_batches(tx, [batch.id]) == [batch.id]
         assert release_batches(tx, [batch.id]) == []
 
@@ -227,6 +227,7 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
         assert [phase.id for phase in phases_without_open_steps(tx)] == [dispatched]
         assert complete_phases(tx, everything, world.now) == [dispatched]
         assert fail_phases(tx, everything, world.now) == []
+        assert batches_without_open_phases(tx) == []
         assert reopen_phases(tx, everything) == [dispatched, skipped]
         assert reschedule_phases(tx, [NewDueTime(number, world.now) for number in everything]) == [pending]
         assert {phase.id: phase.status for phase in phases_by_id(tx, everything)} == {
@@ -236,6 +237,16 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
             superseded: PhaseStatus.SUPERSEDED,
             cancelled: PhaseStatus.CANCELLED,
         }
+
+
+def test_o16_a_batch_without_open_phases_is_found(store: Store, world: World) -> None:
+    batch = world.batch()
+    phase = world.phase(batch)
+    world.batch(world.runbook("ended"), BatchStatus.COMPLETED)
+    with store.transaction() as tx:
+        assert batches_without_open_phases(tx) == []
+        skip_phases(tx, [phase.id], world.now)
+        assert batches_without_open_phases(tx) == [batch.id]
 
 
 def test_phases_are_created_once(store: Store, world: World) -> None:

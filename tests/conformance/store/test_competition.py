@@ -6,9 +6,6 @@ from itertools import chain
 from threading import Barrier, Event
 
 import pytest
-from tests.conformance.databases import Database
-from tests.conformance.store.threads import in_threads
-from tests.conformance.store.world import World
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import OverdueBehavior
@@ -23,6 +20,9 @@ from matoolkit.store.moves import Failure, Success, fail, succeed
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages, delete_sent
 from matoolkit.store.runbooks import NewVersion, publish_version, runbook_versions
 from matoolkit.store.steps import cancel_steps_of_batches
+from tests.conformance.databases import Database
+from tests.conformance.store.threads import in_threads
+from tests.conformance.store.world import World
 
 PROCESSES = 4
 
@@ -50,9 +50,7 @@ def test_m3_competing_moves_share_the_rows_without_overlap(world: World, stores:
     assert sorted(chain(*results)) == members
 
 
-def test_m3_a_result_racing_a_cancel_is_taken_or_cancelled_never_both(
-    world: World, stores: list[Store]
-) -> None:
+def test_m3_a_result_racing_a_cancel_is_taken_or_cancelled_never_both(world: World, stores: list[Store]) -> None:
     batch = world.batch()
     phase = world.phase(batch)
     steps = world.steps(batch, phase, world.members(batch, 200))
@@ -64,9 +62,7 @@ def test_m3_a_result_racing_a_cancel_is_taken_or_cancelled_never_both(
         ready.wait()
         moved: list[int] = []
         for step in range(0, 200, 20):
-            answers = [
-                Success(number, f"step-{number}-attempt-1", "{}") for number in steps[step : step + 20]
-            ]
+            answers = [Success(number, f"step-{number}-attempt-1", "{}") for number in steps[step : step + 20]]
             with stores[0].transaction() as tx:
                 lock_batches(tx, [batch.id])
                 moved += succeed(tx, Kind.STEP, answers, world.now)
@@ -82,9 +78,7 @@ def test_m3_a_result_racing_a_cancel_is_taken_or_cancelled_never_both(
     assert sorted(answered + cancelled) == steps
 
 
-def test_m5_two_results_that_finish_a_phase_at_the_same_moment_end_it_once(
-    world: World, stores: list[Store]
-) -> None:
+def test_m5_two_results_that_finish_a_phase_at_the_same_moment_end_it_once(world: World, stores: list[Store]) -> None:
     batch = world.batch()
     phase = world.phase(batch)
     steps = world.steps(batch, phase, world.members(batch, 2))
@@ -198,9 +192,7 @@ def test_t10_a_lease_cannot_change_hands_inside_a_transaction_that_confirmed_it(
         confirm_lease(tx, lease)
 
 
-def test_v1_people_who_publish_at_the_same_moment_get_different_versions(
-    world: World, stores: list[Store]
-) -> None:
+def test_v1_people_who_publish_at_the_same_moment_get_different_versions(world: World, stores: list[Store]) -> None:
     world.runbook()
     ready = Barrier(PROCESSES)
 

@@ -3,7 +3,6 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import inspect, text
-from tests.conformance.store.world import World
 
 from matoolkit.domain.keys import folded
 from matoolkit.errors import TooManyColumns, UnusableKey
@@ -12,12 +11,14 @@ from matoolkit.store.datatables import (
     MOST_COLUMNS,
     DataRow,
     DataTable,
+    KnownRows,
     data_rows,
     known_rows,
     mark_gone,
     open_data_table,
     upsert_rows,
 )
+from tests.conformance.store.world import World
 
 HOSTILE = 'x"; DROP TABLE batches; --'
 NAMES = [
@@ -54,7 +55,7 @@ def test_d2_hostile_column_names_are_stored_and_never_executed(store: Store, wor
     with store.transaction() as tx:
         table = open_data_table(tx, "runbook_wave_v1", NAMES)
         values = [f"value of {name!r}" for name in NAMES]
-        upsert_rows(tx, table, [DataRow("anna", world.now, values)], {}, world.now)
+        upsert_rows(tx, table, [DataRow("anna", world.now, values)], KnownRows([]), world.now)
     columns = list(table.columns.values())
     assert len({column.casefold() for column in columns}) == len(NAMES)
     assert all(len(column.encode()) <= 63 for column in columns)
@@ -65,12 +66,10 @@ def test_d2_hostile_column_names_are_stored_and_never_executed(store: Store, wor
     assert set(columns) <= {column["name"] for column in inspect(store.engine).get_columns("runbook_wave_v1")}
 
 
-def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names(
-    store: Store, world: World
-) -> None:
+def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names(store: Store, world: World) -> None:
     with store.transaction() as tx:
         before = open_data_table(tx, "runbook_wave_v1", ["a b"])
-        upsert_rows(tx, before, [DataRow("anna", None, ["1"])], {}, world.now)
+        upsert_rows(tx, before, [DataRow("anna", None, ["1"])], KnownRows([]), world.now)
     with store.transaction() as tx:
         after = open_data_table(tx, "runbook_wave_v1", ["a_b", "a b", HOSTILE])
         assert dict(list(after.columns.items())[:1]) == dict(before.columns)
@@ -95,7 +94,7 @@ def test_t4_an_unchanged_row_costs_no_write(
     store: Store, world: World, table: DataTable, statements: Callable[[], list[str]]
 ) -> None:
     with store.transaction() as tx:
-        assert upsert_rows(tx, table, rows(100), {}, world.now).inserted == 100
+        assert upsert_rows(tx, table, rows(100), KnownRows([]), world.now).inserted == 100
     statements()
     with store.transaction() as tx:
         known = known_rows(tx, table)
@@ -105,12 +104,10 @@ def test_t4_an_unchanged_row_costs_no_write(
     assert len(statements()) == 1
 
 
-def test_t4_only_what_changed_is_written_and_the_time_with_it(
-    store: Store, world: World, table: DataTable
-) -> None:
+def test_t4_only_what_changed_is_written_and_the_time_with_it(store: Store, world: World, table: DataTable) -> None:
     start = world.now
     with store.transaction() as tx:
-        upsert_rows(tx, table, rows(3), {}, start)
+        upsert_rows(tx, table, rows(3), KnownRows([]), start)
     world.clock.advance(timedelta(minutes=5))
     with store.transaction() as tx:
         known = known_rows(tx, table)
@@ -133,7 +130,7 @@ def test_t4_only_what_changed_is_written_and_the_time_with_it(
 
 def test_d2_a_row_that_comes_back_is_current_again(store: Store, world: World, table: DataTable) -> None:
     with store.transaction() as tx:
-        upsert_rows(tx, table, rows(1), {}, world.now)
+        upsert_rows(tx, table, rows(1), KnownRows([]), world.now)
         mark_gone(tx, table, known_rows(tx, table), set(), world.now)
         assert data_rows(tx, table) == []
         known = known_rows(tx, table)
@@ -155,13 +152,11 @@ def test_d2_the_statements_of_an_upsert_do_not_grow_with_its_rows(
     assert counts == [1, 2]
 
 
-def test_d2_a_table_takes_as_many_columns_as_every_database_allows_and_no_more(
-    store: Store, world: World
-) -> None:
+def test_d2_a_table_takes_as_many_columns_as_every_database_allows_and_no_more(store: Store, world: World) -> None:
     names = [f"column {number} " + "x" * 5000 for number in range(MOST_COLUMNS)]
     with store.transaction() as tx:
         wide = open_data_table(tx, "runbook_wide_v1", names)
-        upsert_rows(tx, wide, [DataRow("anna", None, names)], {}, world.now)
+        upsert_rows(tx, wide, [DataRow("anna", None, names)], KnownRows([]), world.now)
         ((_, _, _, *values),) = data_rows(tx, wide)
         assert values == names
     with pytest.raises(TooManyColumns), store.transaction() as tx:
@@ -170,4 +165,4 @@ def test_d2_a_table_takes_as_many_columns_as_every_database_allows_and_no_more(
 
 def test_a_key_that_cannot_be_stored_is_refused(store: Store, world: World, table: DataTable) -> None:
     with pytest.raises(UnusableKey), store.transaction() as tx:
-        upsert_rows(tx, table, [DataRow("x" * 401, None, ["", ""])], {}, world.now)
+        upsert_rows(tx, table, [DataRow("x" * 401, None, ["", ""])], KnownRows([]), world.now)

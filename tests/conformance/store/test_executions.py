@@ -1,12 +1,11 @@
 from datetime import timedelta
 
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
-from matoolkit.store.counts import failures_by_error, phase_outcomes, step_counts
+from matoolkit.store.counts import failures_by_error, members_that_failed, phase_outcomes, step_counts
 from matoolkit.store.executions import (
     inits_by_id,
     lost_jobs,
@@ -58,6 +57,7 @@ from matoolkit.store.steps import (
     steps_of_members,
     steps_page,
 )
+from tests.conformance.store.world import World
 
 
 def one_step(world: World) -> int:
@@ -196,9 +196,7 @@ def test_o16_the_answer_to_a_job_that_failed_as_lost_is_only_noted(store: Store,
     assert status_of(store, step) is StepStatus.FAILED
 
 
-def test_o5_a_cancelled_job_stays_in_flight_until_its_answer_comes_or_it_is_lost(
-    store: Store, world: World
-) -> None:
+def test_o5_a_cancelled_job_stays_in_flight_until_its_answer_comes_or_it_is_lost(store: Store, world: World) -> None:
     batch = world.batch()
     answered, lost, unsent = steps = world.steps(batch, world.phase(batch), world.members(batch, 3))
     with store.transaction() as tx:
@@ -242,9 +240,7 @@ def test_r9_work_without_job_fails_only_while_pending(store: Store, world: World
 
 
 @pytest.mark.parametrize("scope", ["members", "phases"])
-def test_o8_all_open_steps_of_members_or_phases_are_cancelled_at_once(
-    store: Store, world: World, scope: str
-) -> None:
+def test_o8_all_open_steps_of_members_or_phases_are_cancelled_at_once(store: Store, world: World, scope: str) -> None:
     batch = world.batch()
     members = world.members(batch, 2)
     first, second = (world.phase(batch, index) for index in range(2))
@@ -305,6 +301,28 @@ def test_failures_are_grouped_by_error_with_the_largest_group_first(store: Store
     assert (second.error, second.error_type, second.steps) == ("no licence", "Graph", 1)
 
 
+def test_o14_members_to_retry_are_chosen_by_step_and_error_of_their_present_epoch(store: Store, world: World) -> None:
+    batch = world.batch()
+    members = world.members(batch, 3)
+    steps = world.steps(batch, world.phase(batch), members)
+    with store.transaction() as tx:
+        world.dispatched(tx, steps)
+        errors = ["no licence", "mailbox\0 not found", "mailbox\0 not found"]
+        failures = [Failure(step, job(step), None, error) for step, error in zip(steps, errors, strict=True)]
+        fail(tx, Kind.STEP, failures, world.now)
+        assert members_that_failed(tx, batch.id) == members
+        group = failures_by_error(tx, batch.id)[0]
+        chosen = members_that_failed(
+            tx, batch.id, phase_name=group.phase_name, step_name=group.step_name, error=group.error
+        )
+        assert chosen == members[1:]
+        assert members_that_failed(tx, batch.id, step_name="another") == []
+        fail_members(tx, members, world.now)
+        restart_members(tx, members[1:], world.now, forget_outputs=False)
+        assert members_that_failed(tx, batch.id) == members[:1]
+        assert len(failures_by_error(tx, batch.id)) == 1
+
+
 def test_pages_of_steps_follow_one_another(store: Store, world: World) -> None:
     batch = world.batch()
     phase = world.phase(batch)
@@ -315,9 +333,7 @@ def test_pages_of_steps_follow_one_another(store: Store, world: World) -> None:
         assert steps_page(tx, batch.id, status=StepStatus.FAILED) == []
 
 
-def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_step(
-    store: Store, world: World
-) -> None:
+def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_step(store: Store, world: World) -> None:
     batch = world.batch()
     new = [
         NewInit(

@@ -2,12 +2,12 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from tests.conformance.databases import Database
 
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import LeaseLost
 from matoolkit.store import Store
 from matoolkit.store.leases import acquire_lease, confirm_lease, held_leases, release_lease, renew_lease
+from tests.conformance.databases import Database
 
 MINUTE = timedelta(minutes=1)
 
@@ -22,9 +22,7 @@ def test_t10_one_process_holds_a_lease_at_a_time(store: Store) -> None:
         assert held_leases(tx) == [first]
 
 
-def test_t10_an_expired_lease_changes_hands_and_its_old_holder_is_fenced_off(
-    store: Store, clock: VirtualClock
-) -> None:
+def test_t10_an_expired_lease_changes_hands_and_its_old_holder_is_fenced_off(store: Store, clock: VirtualClock) -> None:
     with store.transaction() as tx:
         old = acquire_lease(tx, "scheduler", "process-1", MINUTE)
     assert old is not None
@@ -63,9 +61,7 @@ def test_t10_a_released_lease_is_free_at_once(store: Store) -> None:
         assert acquire_lease(tx, "scheduler", "process-2", MINUTE) is not None
 
 
-def test_t10_the_databases_clock_decides_not_that_of_a_process(
-    database: Database, clock: VirtualClock
-) -> None:
+def test_t10_the_databases_clock_decides_not_that_of_a_process(database: Database, clock: VirtualClock) -> None:
     fast = VirtualClock(clock.now())
     on_database_time, other = database.open(), database.open()
     with on_database_time.transaction() as tx:

@@ -1,7 +1,6 @@
 from datetime import timedelta
 
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.errors import RowConflict, UnusableKey
@@ -37,6 +36,7 @@ from matoolkit.store.membership import (
     memberships,
     unfinished_enrolments,
 )
+from tests.conformance.store.world import World
 
 HOSTILE_KEYS = [
     "x'; DROP TABLE batches; --",
@@ -100,9 +100,7 @@ def test_m3_only_active_members_are_refreshed_removed_or_failed(store: Store, wo
     assert members[failed].data_hash != "new"
 
 
-def test_t5_a_removed_member_that_returns_begins_a_new_epoch_and_waits_to_catch_up(
-    store: Store, world: World
-) -> None:
+def test_t5_a_removed_member_that_returns_begins_a_new_epoch_and_waits_to_catch_up(store: Store, world: World) -> None:
     batch = world.batch()
     (member,) = world.members(batch, 1)
     with store.transaction() as tx:
@@ -132,9 +130,7 @@ def test_o14_a_failed_member_goes_on_or_begins_again_without_its_outputs(store: 
     assert [now[number].worker_data_json for number in members] == ['{"id": 7}', '{"id": 7}', "{}"]
 
 
-def test_t7_the_latest_place_of_a_key_is_found_whatever_became_of_its_batch(
-    store: Store, world: World
-) -> None:
+def test_t7_the_latest_place_of_a_key_is_found_whatever_became_of_its_batch(store: Store, world: World) -> None:
     runbook = world.runbook()
     first = world.batch(runbook, start=world.now)
     world.members(first, 2)

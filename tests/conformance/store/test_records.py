@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.domain.states import DeadLetterStatus, OverdueBehavior
 from matoolkit.store import Store
@@ -52,6 +51,7 @@ from matoolkit.store.runbooks import (
     runbook_versions,
     runbooks_by_id,
 )
+from tests.conformance.store.world import World
 
 MINUTE = timedelta(minutes=1)
 
@@ -71,9 +71,7 @@ def test_m1_messages_wait_in_the_order_in_which_they_were_written(store: Store, 
         assert waiting_count(tx) == 5
 
 
-def test_m1_what_a_process_sends_itself_is_left_to_it_until_its_claim_runs_out(
-    store: Store, world: World
-) -> None:
+def test_m1_what_a_process_sends_itself_is_left_to_it_until_its_claim_runs_out(store: Store, world: World) -> None:
     mine, other = Claim("mine", world.now + MINUTE), Claim("other", world.now + 2 * MINUTE)
     with store.transaction() as tx:
         add_messages(tx, [message(1), message(2)], world.now, mine)
@@ -124,9 +122,7 @@ def test_a_key_is_forgotten_when_it_has_run_out(store: Store, world: World) -> N
 
 def test_m7_dead_letters_are_kept_until_somebody_resolves_them(store: Store, world: World) -> None:
     letters = [
-        NewDeadLetter(
-            "worker-jobs", "worker-1", f"job-{n}", "worker-job", "{}", "{}", "expired", None, 10, world.now
-        )
+        NewDeadLetter("worker-jobs", "worker-1", f"job-{n}", "worker-job", "{}", "{}", "expired", None, 10, world.now)
         for n in range(3)
     ]
     with store.transaction() as tx:
@@ -145,7 +141,7 @@ def test_w6_a_worker_that_announces_itself_again_replaces_what_it_said(store: St
     with store.transaction() as tx:
         announce_functions(tx, "w1", [AnnouncedFunction("A", "[]"), AnnouncedFunction("B", "[]")], world.now)
         announce_functions(tx, "w2", [AnnouncedFunction("A", "[]")], world.now)
-        announce_functions(tx, "w1", [AnnouncedFunction("C", "[1]")], world.now)
+        announce_functions(tx, "w1", [AnnouncedFunction("C", "[1]"), AnnouncedFunction("C", "[2]")], world.now)
         assert [(row.worker_id, row.function_name) for row in known_functions(tx)] == [
             ("w1", "C"),
             ("w2", "A"),
@@ -200,9 +196,7 @@ def test_v1_the_newest_version_is_the_active_one_and_older_ones_stay(store: Stor
 
 
 @pytest.mark.parametrize("other", ["wave_a", "wave.a", "x" * 100])
-def test_d2_runbooks_whose_names_collide_get_tables_of_their_own(
-    store: Store, world: World, other: str
-) -> None:
+def test_d2_runbooks_whose_names_collide_get_tables_of_their_own(store: Store, world: World, other: str) -> None:
     world.runbook("wave-a")
     world.runbook("x" * 99 + "y")
     name = world.runbook(other).data_table_name

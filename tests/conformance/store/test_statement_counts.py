@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.conformance.store.world import World
 
 from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
@@ -28,6 +27,7 @@ from matoolkit.store.outbox import NewMessage, add_messages
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.steps import cancel_steps_of_members, current_steps_of_members
+from tests.conformance.store.world import World
 
 SMALL, LARGE = 3, 3000  # the large one is beyond every database's limit of parameters
 
@@ -61,9 +61,7 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         reopen(tx, Kind.STEP, chosen)
         new = [NewMember(batch.id, f"new-{size}-{number}", "{}", "h") for number in range(size)]
         assert len(insert_members(tx, new, world.now)) == size
-        messages = [
-            NewMessage("worker-jobs", f"{size}-{number}", "worker-job", "{}") for number in range(size)
-        ]
+        messages = [NewMessage("worker-jobs", f"{size}-{number}", "worker-job", "{}") for number in range(size)]
         assert len(add_messages(tx, messages, world.now)) == size
         step_counts(tx, [phase.id])
         phase_outcomes(tx, [phase.id])

@@ -2,9 +2,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import inspect, select, text
-from tests.conformance.databases import Database
-from tests.conformance.store.world import World
+from sqlalchemy import BigInteger, Boolean, UnicodeText, inspect, select, text
 
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
@@ -13,6 +11,9 @@ from matoolkit.errors import NaiveTime, RowConflict
 from matoolkit.store import Store, schema
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches, lock_batches
+from matoolkit.store.dialect.types import Instant
+from tests.conformance.databases import Database
+from tests.conformance.store.world import World
 
 ENTRY = NewAuditEntry("anna", "batch.cancel", "batch", "42")
 
@@ -103,9 +104,22 @@ def test_a_reader_sees_one_picture_while_others_write(database: Database, store:
         assert batches_by_id(tx, [batch.id]) == before
 
 
-def test_nothing_is_asked_of_the_database_for_an_empty_set(
-    store: Store, statements: Callable[[], list[str]]
-) -> None:
+def test_values_of_every_kind_survive_being_handed_over_as_rows(store: Store) -> None:
+    kinds = {"id": BigInteger(), "text": UnicodeText(), "flag": Boolean(), "at": Instant()}
+    summer = datetime(2026, 7, 1, 14, 30, 0, 1, tzinfo=timezone(timedelta(hours=2)))
+    rows = [
+        (1, "x", True, summer),
+        (2**62, None, False, None),
+        (-(2**62), 'é "quoted" \\ {a,b} NULL 🧑‍💻', None, datetime(1, 1, 2, tzinfo=UTC)),
+        (None, "", True, datetime(9999, 12, 30, tzinfo=UTC)),
+    ]
+    with store.transaction() as tx:
+        for given in (rows, rows[1:2], []):
+            found = tx.execute(select(tx.table_of(kinds, given))).all()
+            assert [tuple(row) for row in found] == given
+
+
+def test_nothing_is_asked_of_the_database_for_an_empty_set(store: Store, statements: Callable[[], list[str]]) -> None:
     with store.transaction() as tx:
         assert batches_by_id(tx, []) == []
         assert lock_batches(tx, []) == []

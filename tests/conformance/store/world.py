@@ -44,9 +44,7 @@ class World:
         with self.store.transaction() as tx:
             return insert_batches(tx, [new], self.now)[0]
 
-    def members(
-        self, batch: BatchRow, count: int, *, waiting: bool = False, prefix: str = "user"
-    ) -> list[int]:
+    def members(self, batch: BatchRow, count: int, *, waiting: bool = False, prefix: str = "user") -> list[int]:
         caught_up_at = None if waiting else self.now
         new = [
             NewMember(
@@ -67,11 +65,7 @@ class World:
             return insert_phases(tx, [new])[0]
 
     def steps(self, batch: BatchRow, phase: PhaseRow, members: list[int], per_member: int = 1) -> list[int]:
-        new = [
-            self.new_step(batch.id, phase.id, member, index)
-            for member in members
-            for index in range(per_member)
-        ]
+        new = [self.new_step(batch.id, phase.id, member, index) for member in members for index in range(per_member)]
         with self.store.transaction() as tx:
             return sorted(step.id for step in insert_steps(tx, new, self.now))
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     column,
     exists,
     func,
+    select,
     text,
 )
 from sqlalchemy.engine import URL
@@ -26,8 +27,11 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, insert_from, is_text
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, is_text
 from matoolkit.store.dialect.types import FoldedKey, Instant
+
+# A query that is part of a statement may only be sorted if it is also limited.
+_ALL = 2_147_483_647
 
 _LOCK = "WITH (UPDLOCK, HOLDLOCK, ROWLOCK)"
 _LOCK_WHAT_IS_FREE = "WITH (UPDLOCK, READPAST, ROWLOCK)"
@@ -100,7 +104,11 @@ class SqlServer(Dialect):
         there = table.alias("there")
         same_key = [there.c[name] == values[name] for name in key]
         missing = ~exists().where(*same_key).select_from(there).with_hint(there, _LOCK, "mssql")
-        return insert_from(table, values, source, missing, order_by=order_by)
+        cells = (value.label(name) for name, value in values.items())
+        query = select(*cells).select_from(source).where(missing)
+        if order_by is not None:
+            query = query.order_by(order_by).limit(_ALL)
+        return table.insert().from_select(list(values), query, include_defaults=False)
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""

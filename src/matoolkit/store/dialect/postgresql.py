@@ -29,7 +29,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, is_text
 from matoolkit.store.dialect.types import Instant
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
@@ -47,6 +47,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "42501": StoreReadOnly,
     "23": RowConflict,
 }
+_POOL = {"pool_pre_ping": True, "pool_size": 10, "max_overflow": 20}
 _CHANNEL = "matoolkit"
 _UPGRADING = 7_203_118  # the number under which processes meet that want to change the tables
 
@@ -61,11 +62,14 @@ class PostgreSQL(Dialect):
     can_listen = True
 
     def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
-        """Find out before use whether a pooled connection still lives."""
-        return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
+        """Keep connections, and find out before use whether one still lives."""
+        return _POOL | {"connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
-        """Wait for a lock only so long."""
+        """Wait for a lock only so long, and hand arrays over in binary: as text each value would be escaped."""
+        from psycopg.types.array import ListBinaryDumper
+
+        connection.adapters.register_dumper(list, ListBinaryDumper)
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {int(patience_seconds * 1000)}")
         connection.commit()
@@ -85,11 +89,13 @@ class PostgreSQL(Dialect):
         for name, kind in columns.items():
             if isinstance(kind, Instant):
                 lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
+            elif is_text(kind):
+                lists[name] = [_storable(value) if value and "\0" in value else value for value in lists[name]]
         arrays = [
             bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
         ]
         given = func.unnest(*arrays).table_valued(*(column(name) for name in columns)).render_derived()
-        # A query of its own, because UPDATE cannot tell the types of a function's columns apart otherwise.
+        # The columns of a function have no types of their own; the query around it gives them ours.
         return select(*(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())).subquery()
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
@@ -141,6 +147,11 @@ class PostgreSQL(Dialect):
             return StoreUnavailable if lost else StoreError
         found = (_ERRORS[state[:length]] for length in (5, 3, 2) if state[:length] in _ERRORS)
         return next(found, StoreError)
+
+
+def _storable(value: str) -> str:
+    # No text here can hold a NUL, and a worker's error message may well contain one.
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _element_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:

@@ -90,17 +90,10 @@ class Dialect(ABC):
         """Tell which of our errors an error of the driver is."""
 
 
-def insert_from(
-    table: Table,
-    values: Mapping[str, ColumnElement[Any]],
-    source: FromClause,
-    *conditions: ColumnElement[bool],
-    order_by: ColumnElement[Any] | None = None,
-) -> Insert:
+def insert_from(table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause) -> Insert:
     """Insert a row for each row of a source."""
     query = select(*(value.label(name) for name, value in values.items())).select_from(source)
-    chosen = query.where(*conditions).order_by(order_by)
-    return table.insert().from_select(list(values), chosen, include_defaults=False)
+    return table.insert().from_select(list(values), query, include_defaults=False)
 
 
 def is_text(column: TypeEngine[Any]) -> bool:

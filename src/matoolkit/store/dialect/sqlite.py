@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -76,6 +77,7 @@ class SQLite(Dialect):
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
+        connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     def now(self) -> ColumnElement[datetime]:
@@ -85,8 +87,7 @@ class SQLite(Dialect):
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Hand the rows over as JSON; a single column as a plain array, which is quicker to read."""
         only_one = len(columns) == 1
-        if any(isinstance(kind, Instant) for kind in columns.values()):
-            rows = [[_stored(value) for value in row] for row in rows]
+        rows = _with_stored_times(columns, rows)
         values = [row[0] for row in rows] if only_one else rows
         given = func.json_each(bindparam("rows", orjson.dumps(values).decode(), unique=True))
         value = given.table_valued("value", joins_implicitly=True).c.value
@@ -141,7 +142,19 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _stored(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return as_utc(value).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-    return value
+def _with_stored_times(columns: Columns, rows: Rows) -> Rows:
+    places = [place for place, kind in enumerate(columns.values()) if isinstance(kind, Instant)]
+    if not places:
+        return rows
+    stored = cache(_stored)  # most rows of a statement share their times
+    written = [list(row) for row in rows]
+    for row in written:
+        for place in places:
+            row[place] = stored(row[place])
+    return written
+
+
+def _stored(instant: datetime | None) -> str | None:
+    if instant is None:
+        return None
+    return as_utc(instant).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

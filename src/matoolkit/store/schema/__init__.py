@@ -3,6 +3,7 @@
 from matoolkit.store.schema.administration import audit_log, idempotency_keys, leases
 from matoolkit.store.schema.batches import batch_members, batches, phase_executions
 from matoolkit.store.schema.executions import init_executions, rollback_executions, step_executions
+from matoolkit.store.schema.meanings import MEANINGS
 from matoolkit.store.schema.messages import (
     bus_messages,
     bus_recent_ids,
@@ -19,6 +20,7 @@ from matoolkit.store.schema.runbooks import (
 )
 
 __all__ = [
+    "MEANINGS",
     "audit_log",
     "batch_members",
     "batches",

@@ -14,7 +14,7 @@ from sqlalchemy import (
 )
 
 from matoolkit.domain.keys import MAX_KEY_LENGTH
-from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import OPEN_PHASES, UNFINISHED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, OneOf, id_column, one_of, partial_index
 from matoolkit.store.schema.metadata import metadata
 
@@ -79,7 +79,7 @@ batch_members = Table(
     Column("left_source_at", Instant, doc="When the source, after T, no longer returned it."),
     Column("removed_at", Instant, doc="When it left."),
     Column("removed_by", Unicode(200), doc="Who removed it: a person, or the scheduler."),
-    Column("remove_reason", Unicode(200), doc="Why it left."),
+    Column("remove_reason", UnicodeText, doc="Why it left."),
     Column("remove_dispatched_at", Instant, doc="When the orchestrator was told that it left."),
     Column("failed_at", Instant, doc="When one of its steps failed for good."),
     UniqueConstraint("batch_id", "member_key_fold"),
@@ -125,4 +125,9 @@ partial_index(
     "ix_phase_executions_running",
     phase_executions.c.id,
     where=phase_executions.c.status == PhaseStatus.DISPATCHED,
+)
+partial_index(
+    "ix_phase_executions_open",
+    phase_executions.c.batch_id,
+    where=phase_executions.c.status.in_(sorted(OPEN_PHASES)),
 )

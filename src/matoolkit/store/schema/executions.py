@@ -34,7 +34,7 @@ def _work_columns() -> list[Column[Any]]:
         Column("attempt", Integer, nullable=False, doc="Dispatches so far, whatever their reason; never reset."),
         Column("job_id", Unicode(100), doc="Id of the latest job."),
         Column("result_json", UnicodeText, doc="What the worker returned, JSON."),
-        Column("error_type", Unicode(200), doc="Kind of error, as the worker names it."),
+        Column("error_type", UnicodeText, doc="Kind of error, as the worker names it."),
         Column("error_message", UnicodeText, doc="What went wrong."),
         Column("missing_outputs_json", UnicodeText, doc="Outputs that the result owed and did not have, JSON."),
         Column("dispatched_at", Instant, doc="When the latest job was dispatched."),

@@ -75,7 +75,7 @@ dead_letters = Table(
     Column("message_type", Unicode(50), nullable=False, doc="Kind of message."),
     Column("body", UnicodeText, nullable=False, doc="The message, JSON."),
     Column("properties_json", UnicodeText, nullable=False, doc="Its properties, JSON."),
-    Column("reason", Unicode(100), nullable=False, doc="Why it is here, in a word or two."),
+    Column("reason", UnicodeText, nullable=False, doc="Why it is here, in a word or two."),
     Column("description", UnicodeText, doc="Why it is here, at length."),
     Column("delivery_count", Integer, nullable=False, doc="How often it was tried."),
     Column("enqueued_at", Instant, nullable=False, doc="When it was published."),

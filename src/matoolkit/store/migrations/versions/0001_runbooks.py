@@ -43,11 +43,7 @@ def _create_runbooks() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
-        "uq_runbooks_active",
-        "runbooks",
-        ["name_key"],
-        unique=True,
-        **only_where(sa.column("is_active") == sa.true()),
+        "uq_runbooks_active", "runbooks", ["name_key"], unique=True, **only_where(sa.column("is_active") == sa.true())
     )
 
 

@@ -83,7 +83,7 @@ def _create_batch_members() -> None:
         sa.Column("left_source_at", Instant()),
         sa.Column("removed_at", Instant()),
         sa.Column("removed_by", sa.Unicode(200)),
-        sa.Column("remove_reason", sa.Unicode(200)),
+        sa.Column("remove_reason", sa.UnicodeText()),
         sa.Column("remove_dispatched_at", Instant()),
         sa.Column("failed_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batch_members")),
@@ -133,14 +133,14 @@ def _create_phase_executions() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
-        "ix_phase_executions_due",
-        "phase_executions",
-        ["due_at", "id"],
-        **only_where(sa.text("status = 'pending'")),
+        "ix_phase_executions_due", "phase_executions", ["due_at", "id"], **only_where(sa.text("status = 'pending'"))
     )
     op.create_index(
-        "ix_phase_executions_running",
+        "ix_phase_executions_open",
         "phase_executions",
-        ["id"],
-        **only_where(sa.text("status = 'dispatched'")),
+        ["batch_id"],
+        **only_where(sa.text("status IN ('dispatched', 'pending')")),
+    )
+    op.create_index(
+        "ix_phase_executions_running", "phase_executions", ["id"], **only_where(sa.text("status = 'dispatched'"))
     )

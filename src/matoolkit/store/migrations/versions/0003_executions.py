@@ -22,7 +22,7 @@ def _work_columns() -> list[sa.Column[Any]]:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("job_id", sa.Unicode(100)),
         sa.Column("result_json", sa.UnicodeText()),
-        sa.Column("error_type", sa.Unicode(200)),
+        sa.Column("error_type", sa.UnicodeText()),
         sa.Column("error_message", sa.UnicodeText()),
         sa.Column("missing_outputs_json", sa.UnicodeText()),
         sa.Column("dispatched_at", Instant()),
@@ -50,8 +50,11 @@ def _work_columns() -> list[sa.Column[Any]]:
 def upgrade() -> None:
     """Create the tables."""
     _create_step_executions()
+    _index_step_executions()
     _create_init_executions()
+    _index_init_executions()
     _create_rollback_executions()
+    _index_rollback_executions()
 
 
 def _create_step_executions() -> None:
@@ -73,33 +76,24 @@ def _create_step_executions() -> None:
             ["batch_member_id"], ["batch_members.id"], name=op.f("fk_step_executions_batch_member_id")
         ),
         sa.ForeignKeyConstraint(
-            ["phase_execution_id"],
-            ["phase_executions.id"],
-            name=op.f("fk_step_executions_phase_execution_id"),
+            ["phase_execution_id"], ["phase_executions.id"], name=op.f("fk_step_executions_phase_execution_id")
         ),
         sa.UniqueConstraint(
-            "batch_member_id",
-            "epoch",
-            "phase_execution_id",
-            "step_index",
-            name=op.f("uq_step_executions_member_step"),
+            "batch_member_id", "epoch", "phase_execution_id", "step_index", name=op.f("uq_step_executions_member_step")
         ),
         sqlite_autoincrement=True,
     )
+
+
+def _index_step_executions() -> None:
     op.create_index("ix_step_executions_batch_id", "step_executions", ["batch_id", "id"])
     op.create_index("ix_step_executions_batch_status", "step_executions", ["batch_id", "status", "id"])
     op.create_index(
-        "ix_step_executions_lost",
-        "step_executions",
-        ["lost_at", "id"],
-        **only_where(sa.text("lost_at IS NOT NULL")),
+        "ix_step_executions_lost", "step_executions", ["lost_at", "id"], **only_where(sa.text("lost_at IS NOT NULL"))
     )
     op.create_index("ix_step_executions_phase_status", "step_executions", ["phase_execution_id", "status"])
     op.create_index(
-        "ix_step_executions_poll",
-        "step_executions",
-        ["poll_due_at", "id"],
-        **only_where(sa.text("status = 'polling'")),
+        "ix_step_executions_poll", "step_executions", ["poll_due_at", "id"], **only_where(sa.text("status = 'polling'"))
     )
     op.create_index(
         "ix_step_executions_retry",
@@ -130,17 +124,14 @@ def _create_init_executions() -> None:
         ),
         sqlite_autoincrement=True,
     )
+
+
+def _index_init_executions() -> None:
     op.create_index(
-        "ix_init_executions_lost",
-        "init_executions",
-        ["lost_at", "id"],
-        **only_where(sa.text("lost_at IS NOT NULL")),
+        "ix_init_executions_lost", "init_executions", ["lost_at", "id"], **only_where(sa.text("lost_at IS NOT NULL"))
     )
     op.create_index(
-        "ix_init_executions_poll",
-        "init_executions",
-        ["poll_due_at", "id"],
-        **only_where(sa.text("status = 'polling'")),
+        "ix_init_executions_poll", "init_executions", ["poll_due_at", "id"], **only_where(sa.text("status = 'polling'"))
     )
     op.create_index(
         "ix_init_executions_retry",
@@ -166,8 +157,7 @@ def _create_rollback_executions() -> None:
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_rollback_executions")),
         sa.CheckConstraint(
-            "cause IN ('step_failed', 'init_failed', 'member_removed')",
-            name=op.f("ck_rollback_executions_cause"),
+            "cause IN ('step_failed', 'init_failed', 'member_removed')", name=op.f("ck_rollback_executions_cause")
         ),
         sa.CheckConstraint(
             "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
@@ -178,18 +168,17 @@ def _create_rollback_executions() -> None:
             ["batch_member_id"], ["batch_members.id"], name=op.f("fk_rollback_executions_batch_member_id")
         ),
         sa.ForeignKeyConstraint(
-            ["init_execution_id"],
-            ["init_executions.id"],
-            name=op.f("fk_rollback_executions_init_execution_id"),
+            ["init_execution_id"], ["init_executions.id"], name=op.f("fk_rollback_executions_init_execution_id")
         ),
         sa.ForeignKeyConstraint(
-            ["step_execution_id"],
-            ["step_executions.id"],
-            name=op.f("fk_rollback_executions_step_execution_id"),
+            ["step_execution_id"], ["step_executions.id"], name=op.f("fk_rollback_executions_step_execution_id")
         ),
         sa.UniqueConstraint("sequence_key", "step_index", name=op.f("uq_rollback_executions_sequence_key_step_index")),
         sqlite_autoincrement=True,
     )
+
+
+def _index_rollback_executions() -> None:
     op.create_index("ix_rollback_executions_batch_status", "rollback_executions", ["batch_id", "status", "id"])
     op.create_index(
         "ix_rollback_executions_lost",

@@ -56,7 +56,7 @@ def _create_bus_messages() -> None:
         sa.Column("lock_token", sa.Unicode(36)),
         sa.Column("delivery_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_bus_messages")),
-        sa.UniqueConstraint("topic", "message_id", name="uq_bus_messages_message"),
+        sa.UniqueConstraint("topic", "message_id", name=op.f("uq_bus_messages_message")),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_bus_messages_expires_at", "bus_messages", ["expires_at"])
@@ -84,7 +84,7 @@ def _create_dead_letters() -> None:
         sa.Column("message_type", sa.Unicode(50), nullable=False),
         sa.Column("body", sa.UnicodeText(), nullable=False),
         sa.Column("properties_json", sa.UnicodeText(), nullable=False),
-        sa.Column("reason", sa.Unicode(100), nullable=False),
+        sa.Column("reason", sa.UnicodeText(), nullable=False),
         sa.Column("description", sa.UnicodeText()),
         sa.Column("delivery_count", sa.Integer(), nullable=False),
         sa.Column("enqueued_at", Instant(), nullable=False),

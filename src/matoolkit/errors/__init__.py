@@ -1,0 +1,118 @@
+"""Every exception of the system.
+
+    MatoolkitError                MT500   something in the system itself is wrong
+    ├── NaiveTime                 MT501   a time without zone reached code that needs an instant
+    ├── Refused                   MT400   what was asked for cannot be done as asked
+    │   ├── InvalidSettings       ST400   the environment holds a setting that cannot be used
+    │   ├── UnreadableFile        IN404   a file that was named cannot be read
+    │   ├── UnknownFindingCode    RB404   no finding has this code
+    │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
+    │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
+    │   ├── UnusableKey           DB422   a key is empty, too long, or holds a NUL character
+    │   └── TooManyColumns        DB413   a query returns more columns than a table can have
+    ├── TemplateError             TP400   a template cannot be resolved for a member
+    │   ├── UnresolvedVariable    TP404   nobody supplies the variable
+    │   ├── AmbiguousVariable     TP409   several names match it but for their case
+    │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
+    │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+    ├── UnreadableMessage         BU422   a message is not what it should be
+    ├── MessageTooLarge           BU413   a message is larger than any bus would carry
+    ├── BusUnavailable            BU503   the bus cannot be reached
+    └── StoreError                DB500   the database refused a statement
+        ├── RowConflict           DB409   a row breaks a rule of its table
+        ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
+        ├── StoreBusy             DB504   another process holds what is needed, or a deadlock was broken
+        ├── StoreFull             DB507   the database has no room left
+        ├── StoreReadOnly         DB403   the database may only be read
+        ├── StoreDamaged          DB508   the file is no database, or a broken one
+        ├── DriverMissing         DB501   the driver for this database is not installed
+        ├── LeaseLost             DB410   another process has taken over the work
+        └── WrongSchema           DB510   the tables do not fit this version of the program
+            ├── SchemaMissing     DB511   there are no tables yet
+            ├── SchemaTooOld      DB512   the tables are those of an older version
+            ├── SchemaTooNew      DB513   the tables are those of a newer version
+            └── SchemaDamaged     DB514   the tables are not what their version says
+
+Each class has a stable code, the HTTP status and the exit code with which people meet it; each instance
+says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
+"""
+
+from matoolkit.errors.bus import BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.root import (
+    InvalidSettings,
+    MatoolkitError,
+    NaiveTime,
+    Refused,
+    UnreadableFile,
+    did_you_mean,
+    nearest,
+)
+from matoolkit.errors.runbook import (
+    AmbiguousVariable,
+    Finding,
+    FunctionNotAllowed,
+    InvalidRunbook,
+    NotText,
+    Severity,
+    TemplateError,
+    UnknownFindingCode,
+    UnresolvedVariable,
+)
+from matoolkit.errors.store import (
+    DriverMissing,
+    InvalidDatabaseUrl,
+    LeaseLost,
+    RowConflict,
+    SchemaDamaged,
+    SchemaMissing,
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    TooManyColumns,
+    UnusableKey,
+    WrongSchema,
+)
+
+__all__ = [
+    "AmbiguousVariable",
+    "BusUnavailable",
+    "DriverMissing",
+    "Finding",
+    "FunctionNotAllowed",
+    "InvalidDatabaseUrl",
+    "InvalidRunbook",
+    "InvalidSettings",
+    "LeaseLost",
+    "MatoolkitError",
+    "MessageTooLarge",
+    "NaiveTime",
+    "NotText",
+    "Refused",
+    "RowConflict",
+    "SchemaDamaged",
+    "SchemaMissing",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "Severity",
+    "StoreBusy",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "TemplateError",
+    "TooManyColumns",
+    "UnknownFindingCode",
+    "UnreadableFile",
+    "UnreadableMessage",
+    "UnresolvedVariable",
+    "UnusableKey",
+    "WrongSchema",
+    "did_you_mean",
+    "nearest",
+]

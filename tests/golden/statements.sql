@@ -1,0 +1,924 @@
+-- store.audit.audit_page
+SELECT TOP 7 audit_log.id, audit_log.at, audit_log.actor, audit_log.action, audit_log.subject_type, audit_log.subject_id, audit_log.runbook_name, audit_log.batch_id, audit_log.before_json, audit_log.after_json, audit_log.reason 
+FROM audit_log 
+WHERE audit_log.subject_type = :subject_type_1 AND audit_log.subject_id = :subject_id_1 AND audit_log.batch_id = :batch_id_1 AND audit_log.runbook_name = :runbook_name_1 AND audit_log.id < :id_1 ORDER BY audit_log.id DESC
+GO
+
+-- store.audit.record_changes
+INSERT INTO audit_log (actor, action, subject_type, subject_id, runbook_name, batch_id, before_json, after_json, reason, at) OUTPUT inserted.id SELECT anon_1.actor AS actor, anon_1.action AS action, anon_1.subject_type AS subject_type, anon_1.subject_id AS subject_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.before_json AS before_json, anon_1.after_json AS after_json, anon_1.reason AS reason, :param_1 AS at 
+FROM (SELECT [actor], [action], [subject_type], [subject_id], [runbook_name], [batch_id], [before_json], [after_json], [reason] FROM OPENJSON(:rows_1) WITH ([actor] NVARCHAR(200) '$[0]', [action] NVARCHAR(100) '$[1]', [subject_type] NVARCHAR(50) '$[2]', [subject_id] NVARCHAR(200) '$[3]', [runbook_name] NVARCHAR(100) '$[4]', [batch_id] BIGINT '$[5]', [before_json] NVARCHAR(MAX) '$[6]', [after_json] NVARCHAR(MAX) '$[7]', [reason] NVARCHAR(MAX) '$[8]')) AS anon_1
+GO
+
+-- store.automation.automated_runbooks
+SELECT runbook_automation_settings.runbook_name, runbook_automation_settings.automation_enabled, runbook_automation_settings.enabled_at, runbook_automation_settings.enabled_by, runbook_automation_settings.disabled_at, runbook_automation_settings.disabled_by 
+FROM runbook_automation_settings 
+WHERE runbook_automation_settings.automation_enabled = 1
+GO
+
+-- store.automation.automation_of
+SELECT runbook_automation_settings.runbook_name, runbook_automation_settings.automation_enabled, runbook_automation_settings.enabled_at, runbook_automation_settings.enabled_by, runbook_automation_settings.disabled_at, runbook_automation_settings.disabled_by 
+FROM runbook_automation_settings 
+WHERE runbook_automation_settings.runbook_key = :runbook_key_1
+GO
+
+-- store.automation.disable_automation
+INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, disabled_at, disabled_by) SELECT anon_1.runbook_key AS runbook_key, :param_1 AS runbook_name, :param_2 AS automation_enabled, :param_3 AS disabled_at, :param_4 AS disabled_by 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:rows_1) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM runbook_automation_settings AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.runbook_key = anon_1.runbook_key))
+GO
+
+-- store.automation.disable_automation
+UPDATE runbook_automation_settings SET automation_enabled=:automation_enabled, disabled_at=:disabled_at, disabled_by=:disabled_by WHERE runbook_automation_settings.runbook_key = :runbook_key_1
+GO
+
+-- store.automation.enable_automation
+INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, enabled_at, enabled_by) SELECT anon_1.runbook_key AS runbook_key, :param_1 AS runbook_name, :param_2 AS automation_enabled, :param_3 AS enabled_at, :param_4 AS enabled_by 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:rows_1) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM runbook_automation_settings AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.runbook_key = anon_1.runbook_key))
+GO
+
+-- store.automation.enable_automation
+UPDATE runbook_automation_settings SET automation_enabled=:automation_enabled, enabled_at=:enabled_at, enabled_by=:enabled_by WHERE runbook_automation_settings.runbook_key = :runbook_key_1
+GO
+
+-- store.automation.last_tick
+SELECT runbook_ticks.runbook_name, runbook_ticks.runbook_version, runbook_ticks.started_at, runbook_ticks.finished_at, runbook_ticks.queried, runbook_ticks.rows_read, runbook_ticks.rows_set_aside, runbook_ticks.rows_ignored, runbook_ticks.batches_created, runbook_ticks.batches_rescheduled, runbook_ticks.batches_held, runbook_ticks.members_added, runbook_ticks.members_removed, runbook_ticks.members_moved, runbook_ticks.members_returned, runbook_ticks.members_refreshed, runbook_ticks.phases_dispatched, runbook_ticks.set_aside_json, runbook_ticks.remarks_json 
+FROM runbook_ticks 
+WHERE runbook_ticks.runbook_key = :runbook_key_1
+GO
+
+-- store.automation.last_ticks
+SELECT runbook_ticks.runbook_name, runbook_ticks.runbook_version, runbook_ticks.started_at, runbook_ticks.finished_at, runbook_ticks.queried, runbook_ticks.rows_read, runbook_ticks.rows_set_aside, runbook_ticks.rows_ignored, runbook_ticks.batches_created, runbook_ticks.batches_rescheduled, runbook_ticks.batches_held, runbook_ticks.members_added, runbook_ticks.members_removed, runbook_ticks.members_moved, runbook_ticks.members_returned, runbook_ticks.members_refreshed, runbook_ticks.phases_dispatched, runbook_ticks.set_aside_json, runbook_ticks.remarks_json 
+FROM runbook_ticks ORDER BY runbook_ticks.runbook_key
+GO
+
+-- store.automation.record_tick
+INSERT INTO runbook_ticks (runbook_key, runbook_name, runbook_version, started_at, finished_at, queried, rows_read, rows_set_aside, rows_ignored, batches_created, batches_rescheduled, batches_held, members_added, members_removed, members_moved, members_returned, members_refreshed, phases_dispatched, set_aside_json, remarks_json) SELECT anon_1.runbook_key AS runbook_key, :param_1 AS runbook_name, :param_2 AS runbook_version, :param_3 AS started_at, :param_4 AS finished_at, :param_5 AS queried, :param_6 AS rows_read, :param_7 AS rows_set_aside, :param_8 AS rows_ignored, :param_9 AS batches_created, :param_10 AS batches_rescheduled, :param_11 AS batches_held, :param_12 AS members_added, :param_13 AS members_removed, :param_14 AS members_moved, :param_15 AS members_returned, :param_16 AS members_refreshed, :param_17 AS phases_dispatched, :param_18 AS set_aside_json, :param_19 AS remarks_json 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:rows_1) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM runbook_ticks AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.runbook_key = anon_1.runbook_key))
+GO
+
+-- store.automation.record_tick
+UPDATE runbook_ticks SET runbook_version=:runbook_version, started_at=:started_at, finished_at=:finished_at, queried=:queried, rows_read=:rows_read, rows_set_aside=:rows_set_aside, rows_ignored=:rows_ignored, batches_created=:batches_created, batches_rescheduled=:batches_rescheduled, batches_held=:batches_held, members_added=:members_added, members_removed=:members_removed, members_moved=:members_moved, members_returned=:members_returned, members_refreshed=:members_refreshed, phases_dispatched=:phases_dispatched, set_aside_json=:set_aside_json, remarks_json=:remarks_json WHERE runbook_ticks.runbook_key = :runbook_key_1
+GO
+
+-- store.batches.activate_batches
+UPDATE batches SET status=:status OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'detected', N'init_dispatched')
+GO
+
+-- store.batches.advance_to_phase
+UPDATE batches SET current_phase=:current_phase OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = N'active' AND batches.is_manual = 1
+GO
+
+-- store.batches.approve_hold
+UPDATE batches SET approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :hold_key_1 AND batches.held_at IS NOT NULL
+GO
+
+-- store.batches.batches_at
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 0 AND batches.batch_start_time IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] DATETIME2(6) '$[0]')) AS anon_1)
+GO
+
+-- store.batches.batches_by_id
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.batches.batches_page
+SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.id < :id_1 ORDER BY batches.id DESC
+GO
+
+-- store.batches.cancel_batches
+UPDATE batches SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.batches.complete_batches
+UPDATE batches SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = N'active'
+GO
+
+-- store.batches.dispatch_init
+UPDATE batches SET status=:status, init_dispatched_at=:init_dispatched_at, init_count=(batches.init_count + :init_count_1) OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.batches.fail_batches
+UPDATE batches SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.batches.follow_version
+UPDATE batches SET runbook_id=:runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.runbook_name = (SELECT runbooks.name 
+FROM runbooks 
+WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1
+GO
+
+-- store.batches.hold_batches
+UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.batches.insert_batches
+INSERT INTO batches (runbook_id, runbook_name, batch_start_time, status, is_manual, created_by, init_dispatched_at, init_count, detected_at) OUTPUT inserted.id SELECT anon_1.runbook_id AS runbook_id, anon_1.runbook_name AS runbook_name, anon_1.batch_start_time AS batch_start_time, anon_1.status AS status, anon_1.is_manual AS is_manual, anon_1.created_by AS created_by, anon_1.init_dispatched_at AS init_dispatched_at, anon_1.init_count AS init_count, :param_1 AS detected_at 
+FROM (SELECT [runbook_id], [runbook_name], [batch_start_time], [status], [is_manual], [created_by], [init_dispatched_at], [init_count] FROM OPENJSON(:rows_1) WITH ([runbook_id] BIGINT '$[0]', [runbook_name] NVARCHAR(100) '$[1]', [batch_start_time] DATETIME2(6) '$[2]', [status] NVARCHAR(20) '$[3]', [is_manual] BIT '$[4]', [created_by] NVARCHAR(200) '$[5]', [init_dispatched_at] DATETIME2(6) '$[6]', [init_count] BIGINT '$[7]')) AS anon_1
+GO
+
+-- store.batches.insert_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.batches.lock_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+FROM batches WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
+GO
+
+-- store.batches.release_batches
+UPDATE batches SET held_at=:held_at, hold_reason=:hold_reason, hold_key=:hold_key, hold_json=:hold_json OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.held_at IS NOT NULL
+GO
+
+-- store.batches.reopen_batches
+UPDATE batches SET status=:status, completed_at=:completed_at, reopened_at=:reopened_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'completed', N'failed')
+GO
+
+-- store.batches.reschedule_batches
+UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.is_manual = 0
+GO
+
+-- store.batches.reschedule_batches
+UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.is_manual = 0
+GO
+
+-- store.batches.unfinished_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.catalogue.announce_functions
+DELETE FROM worker_functions WHERE worker_functions.worker_id = :worker_id_1
+GO
+
+-- store.catalogue.announce_functions
+INSERT INTO worker_functions (function_name, parameters_json, worker_id, announced_at) SELECT anon_1.function_name AS function_name, anon_1.parameters_json AS parameters_json, :param_1 AS worker_id, :param_2 AS announced_at 
+FROM (SELECT [function_name], [parameters_json] FROM OPENJSON(:rows_1) WITH ([function_name] NVARCHAR(200) '$[0]', [parameters_json] NVARCHAR(MAX) '$[1]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM worker_functions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.worker_id = :param_1 AND there.function_name = anon_1.function_name))
+GO
+
+-- store.catalogue.known_functions
+SELECT worker_functions.worker_id, worker_functions.function_name, worker_functions.parameters_json, worker_functions.announced_at 
+FROM worker_functions ORDER BY worker_functions.worker_id, worker_functions.function_name
+GO
+
+-- store.counts.batch_counts
+SELECT batches.runbook_name, batches.status, count(*) AS count_1 
+FROM batches GROUP BY batches.runbook_name, batches.status ORDER BY batches.runbook_name, batches.status
+GO
+
+-- store.counts.failures_by_error
+SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS substring_1, count(*) AS count_1, count(DISTINCT step_executions.batch_member_id) AS count_2, min(step_executions.id) AS min_1 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN (N'failed', N'poll_timeout') GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) ORDER BY count(*) DESC, min(step_executions.id)
+GO
+
+-- store.counts.member_counts
+SELECT batch_members.batch_id, batch_members.status, count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY batch_members.batch_id, batch_members.status ORDER BY batch_members.batch_id, batch_members.status
+GO
+
+-- store.counts.members_that_failed
+SELECT step_executions.batch_member_id 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN (N'failed', N'poll_timeout') AND phase_executions.phase_name = :phase_name_1 AND step_executions.step_name = :step_name_1 AND substring(coalesce(step_executions.error_message, ''), 1, 200) = :substring_1
+GO
+
+-- store.counts.phase_outcomes
+SELECT anon_1.phase_execution_id, count(*) AS count_1, sum(anon_1.through) AS sum_1 
+FROM (SELECT step_executions.phase_execution_id AS phase_execution_id, min(CASE WHEN (step_executions.status = N'succeeded') THEN :param_1 ELSE :param_2 END) AS through 
+FROM step_executions 
+WHERE step_executions.phase_execution_id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_2) GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch) AS anon_1 GROUP BY anon_1.phase_execution_id ORDER BY anon_1.phase_execution_id
+GO
+
+-- store.counts.step_counts
+SELECT step_executions.phase_execution_id, step_executions.status, count(*) AS count_1 
+FROM step_executions 
+WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY step_executions.phase_execution_id, step_executions.status ORDER BY step_executions.phase_execution_id, step_executions.status
+GO
+
+-- store.datatables.data_rows
+SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.text, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._row_id > :row_id_1 AND runbook_wave_v1._is_current = 1 ORDER BY runbook_wave_v1._row_id
+GO
+
+-- store.datatables.known_rows
+SELECT runbook_wave_v1._member_key_fold, runbook_wave_v1._row_id, CASE WHEN (runbook_wave_v1._is_current = 1) THEN runbook_wave_v1._row_hash ELSE :param_1 END AS anon_1 
+FROM runbook_wave_v1
+GO
+
+-- store.datatables.mark_gone
+UPDATE runbook_wave_v1 SET _last_seen_at=:_last_seen_at, _is_current=:_is_current WHERE runbook_wave_v1._row_id IN (SELECT anon_1.id 
+FROM (SELECT [id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]')) AS anon_1) AND runbook_wave_v1._is_current = 1
+GO
+
+-- store.datatables.open_data_table
+SELECT data_table_columns.source_name, data_table_columns.column_name 
+FROM data_table_columns 
+WHERE data_table_columns.table_name = :table_name_1 ORDER BY data_table_columns.id
+GO
+
+-- store.datatables.open_data_table
+ALTER TABLE runbook_wave_v1_there ADD [Email] NVARCHAR(max) NULL
+GO
+
+-- store.datatables.open_data_table
+INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :param_1 AS table_name 
+FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
+GO
+
+-- store.datatables.open_data_table
+SELECT data_table_columns.source_name, data_table_columns.column_name 
+FROM data_table_columns 
+WHERE data_table_columns.table_name = :table_name_1 ORDER BY data_table_columns.id
+GO
+
+-- store.datatables.open_data_table
+CREATE TABLE runbook_wave_v1 (
+	_row_id BIGINT NOT NULL IDENTITY, 
+	_member_key NVARCHAR(400) NOT NULL, 
+	_member_key_fold NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL, 
+	_batch_time DATETIME2(6) NULL, 
+	_first_seen_at DATETIME2(6) NOT NULL, 
+	_last_seen_at DATETIME2(6) NOT NULL, 
+	_is_current BIT NOT NULL, 
+	_row_hash NVARCHAR(32) NOT NULL, 
+	text NVARCHAR(max) NULL, 
+	[x_DROP_TABLE_batches] NVARCHAR(max) NULL, 
+	[DROP_TABLE_batches] NVARCHAR(max) NULL, 
+	PRIMARY KEY (_row_id), 
+	UNIQUE (_member_key_fold)
+)
+GO
+
+-- store.datatables.open_data_table
+INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :param_1 AS table_name 
+FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
+GO
+
+-- store.datatables.upsert_rows
+INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, text, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.text AS text, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
+FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [text], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [text] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
+GO
+
+-- store.datatables.upsert_rows
+UPDATE runbook_wave_v1 SET _batch_time=anon_1._batch_time, _last_seen_at=:_last_seen_at, _is_current=:_is_current, _row_hash=anon_1._row_hash, text=anon_1.text, [Email]=anon_1.[Email], [Aliases]=anon_1.[Aliases] FROM runbook_wave_v1, (SELECT [_row_id], [_batch_time], [_row_hash], [text], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_row_id] BIGINT '$[0]', [_batch_time] DATETIME2(6) '$[1]', [_row_hash] NVARCHAR(32) '$[2]', [text] NVARCHAR(MAX) '$[3]', [Email] NVARCHAR(MAX) '$[4]', [Aliases] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE runbook_wave_v1._row_id = anon_1._row_id
+GO
+
+-- store.deadletters.dead_letters_by_id
+SELECT dead_letters.id, dead_letters.topic, dead_letters.subscription, dead_letters.message_id, dead_letters.message_type, dead_letters.body, dead_letters.properties_json, dead_letters.reason, dead_letters.description, dead_letters.delivery_count, dead_letters.enqueued_at, dead_letters.dead_lettered_at, dead_letters.status, dead_letters.resolved_at, dead_letters.resolved_by, dead_letters.resent_message_id 
+FROM dead_letters 
+WHERE dead_letters.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.deadletters.dead_letters_page
+SELECT TOP 7 dead_letters.id, dead_letters.topic, dead_letters.subscription, dead_letters.message_id, dead_letters.message_type, dead_letters.body, dead_letters.properties_json, dead_letters.reason, dead_letters.description, dead_letters.delivery_count, dead_letters.enqueued_at, dead_letters.dead_lettered_at, dead_letters.status, dead_letters.resolved_at, dead_letters.resolved_by, dead_letters.resent_message_id 
+FROM dead_letters 
+WHERE dead_letters.status = N'open' AND dead_letters.id < :id_1 ORDER BY dead_letters.id DESC
+GO
+
+-- store.deadletters.discard_dead_letters
+UPDATE dead_letters SET status=:status, resolved_at=:resolved_at, resolved_by=:resolved_by OUTPUT inserted.id WHERE dead_letters.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND dead_letters.status = N'open'
+GO
+
+-- store.deadletters.keep_dead_letters
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+GO
+
+-- store.deadletters.resend_dead_letters
+UPDATE dead_letters SET status=:status, resolved_at=:resolved_at, resolved_by=:resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], [resent_message_id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(200) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = N'open'
+GO
+
+-- store.executions.inits_by_id
+SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
+FROM init_executions 
+WHERE init_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.executions.lost_jobs
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
+FROM step_executions 
+WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 ORDER BY step_executions.lost_at, step_executions.id
+GO
+
+-- store.executions.lost_jobs
+SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.lost_at 
+FROM init_executions 
+WHERE init_executions.lost_at IS NOT NULL AND init_executions.lost_at <= :lost_at_1 ORDER BY init_executions.lost_at, init_executions.id
+GO
+
+-- store.executions.lost_jobs
+SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.lost_at 
+FROM rollback_executions 
+WHERE rollback_executions.lost_at IS NOT NULL AND rollback_executions.lost_at <= :lost_at_1 ORDER BY rollback_executions.lost_at, rollback_executions.id
+GO
+
+-- store.executions.polls_due
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
+FROM step_executions 
+WHERE step_executions.status = N'polling' AND step_executions.poll_due_at <= :poll_due_at_1 ORDER BY step_executions.poll_due_at, step_executions.id
+GO
+
+-- store.executions.polls_due
+SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.poll_due_at 
+FROM init_executions 
+WHERE init_executions.status = N'polling' AND init_executions.poll_due_at <= :poll_due_at_1 ORDER BY init_executions.poll_due_at, init_executions.id
+GO
+
+-- store.executions.polls_due
+SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.poll_due_at 
+FROM rollback_executions 
+WHERE rollback_executions.status = N'polling' AND rollback_executions.poll_due_at <= :poll_due_at_1 ORDER BY rollback_executions.poll_due_at, rollback_executions.id
+GO
+
+-- store.executions.retries_due
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
+FROM step_executions 
+WHERE step_executions.status = N'pending' AND step_executions.retry_after <= :retry_after_1 ORDER BY step_executions.retry_after, step_executions.id
+GO
+
+-- store.executions.retries_due
+SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.retry_after 
+FROM init_executions 
+WHERE init_executions.status = N'pending' AND init_executions.retry_after <= :retry_after_1 ORDER BY init_executions.retry_after, init_executions.id
+GO
+
+-- store.executions.retries_due
+SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.retry_after 
+FROM rollback_executions 
+WHERE rollback_executions.status = N'pending' AND rollback_executions.retry_after <= :retry_after_1 ORDER BY rollback_executions.retry_after, rollback_executions.id
+GO
+
+-- store.executions.rollbacks_by_id
+SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.executions.steps_by_id
+SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.idempotency.begin_request
+DELETE FROM idempotency_keys WHERE idempotency_keys.actor = :actor_1 AND idempotency_keys.idempotency_key = :idempotency_key_1 AND idempotency_keys.expires_at <= :expires_at_1
+GO
+
+-- store.idempotency.begin_request
+INSERT INTO idempotency_keys (actor, idempotency_key, request_hash, created_at, expires_at) OUTPUT inserted.actor SELECT anon_1.actor AS actor, anon_1.idempotency_key AS idempotency_key, anon_1.request_hash AS request_hash, anon_1.created_at AS created_at, anon_1.expires_at AS expires_at 
+FROM (SELECT [actor], [idempotency_key], [request_hash], [created_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([actor] NVARCHAR(200) '$[0]', [idempotency_key] NVARCHAR(200) '$[1]', [request_hash] NVARCHAR(64) '$[2]', [created_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM idempotency_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.actor = anon_1.actor AND there.idempotency_key = anon_1.idempotency_key))
+GO
+
+-- store.idempotency.finish_request
+UPDATE idempotency_keys SET response_status=:response_status, response_json=:response_json WHERE idempotency_keys.actor = :actor_1 AND idempotency_keys.idempotency_key = :idempotency_key_1 AND idempotency_keys.response_status IS NULL
+GO
+
+-- store.idempotency.forget_requests
+DELETE FROM idempotency_keys WHERE idempotency_keys.expires_at <= :expires_at_1
+GO
+
+-- store.inits.inits_of_batches
+SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
+FROM init_executions 
+WHERE init_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.inits.insert_inits
+INSERT INTO init_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.runbook_version SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
+FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM init_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.step_index = anon_1.step_index))
+GO
+
+-- store.leases.acquire_lease
+SELECT sysutcdatetime() AS sysutcdatetime_1
+GO
+
+-- store.leases.acquire_lease
+INSERT INTO leases (name, holder, token, acquired_at, expires_at) SELECT anon_1.name AS name, anon_1.holder AS holder, anon_1.token AS token, anon_1.acquired_at AS acquired_at, anon_1.expires_at AS expires_at 
+FROM (SELECT [name], [holder], [token], [acquired_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([name] NVARCHAR(100) '$[0]', [holder] NVARCHAR(200) '$[1]', [token] BIGINT '$[2]', [acquired_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM leases AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.name = anon_1.name))
+GO
+
+-- store.leases.acquire_lease
+UPDATE leases SET holder=:holder, token=(leases.token + :token_1), acquired_at=:acquired_at, expires_at=:expires_at OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :name_1 AND leases.expires_at <= sysutcdatetime()
+GO
+
+-- store.leases.confirm_lease
+SELECT leases.token 
+FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+GO
+
+-- store.leases.held_leases
+SELECT leases.name, leases.holder, leases.token, leases.expires_at 
+FROM leases 
+WHERE leases.expires_at > sysutcdatetime() ORDER BY leases.name
+GO
+
+-- store.leases.release_lease
+UPDATE leases SET expires_at=sysutcdatetime() WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+GO
+
+-- store.leases.renew_lease
+SELECT sysutcdatetime() AS sysutcdatetime_1
+GO
+
+-- store.leases.renew_lease
+UPDATE leases SET expires_at=:expires_at OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+GO
+
+-- store.members.fail_members
+UPDATE batch_members SET status=:status, failed_at=:failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active'
+GO
+
+-- store.members.insert_members
+INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, :param_1 AS status, :param_2 AS epoch, :param_3 AS added_at 
+FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], [data_hash], [worker_data_json], [caught_up_at] FROM OPENJSON(:rows_1) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(400) '$[1]', [member_key_fold] NVARCHAR(400) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(32) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]')) AS anon_1
+GO
+
+-- store.members.keep_outputs
+UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [worker_data_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [worker_data_json] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id
+GO
+
+-- store.members.members_by_id
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.members.note_add_dispatched
+UPDATE batch_members SET add_dispatched_at=:add_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active'
+GO
+
+-- store.members.note_caught_up
+UPDATE batch_members SET caught_up_at=:caught_up_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL
+GO
+
+-- store.members.note_in_source
+UPDATE batch_members SET left_source_at=:left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.left_source_at IS NOT NULL
+GO
+
+-- store.members.note_left_source
+UPDATE batch_members SET left_source_at=:left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active' AND batch_members.left_source_at IS NULL
+GO
+
+-- store.members.note_remove_dispatched
+UPDATE batch_members SET remove_dispatched_at=:remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'removed'
+GO
+
+-- store.members.reactivate_members
+UPDATE batch_members SET status=:status, caught_up_at=:caught_up_at, failed_at=:failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'failed'
+GO
+
+-- store.members.refresh_members
+UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = N'active'
+GO
+
+-- store.members.remove_members
+UPDATE batch_members SET status=:status, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active'
+GO
+
+-- store.members.restart_members
+UPDATE batch_members SET status=:status, epoch=(batch_members.epoch + :epoch_1), worker_data_json=:worker_data_json, added_at=:added_at, add_dispatched_at=:add_dispatched_at, caught_up_at=:caught_up_at, left_source_at=:left_source_at, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at, failed_at=:failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'failed'
+GO
+
+-- store.members.return_members
+UPDATE batch_members SET status=:status, epoch=(batch_members.epoch + :epoch_1), data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:added_at, add_dispatched_at=:add_dispatched_at, caught_up_at=:caught_up_at, left_source_at=:left_source_at, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at, failed_at=:failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = N'removed'
+GO
+
+-- store.membership.active_members
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = N'active' ORDER BY batch_members.id
+GO
+
+-- store.membership.enrolments_of_key
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batch_members.member_key_fold = :member_key_fold_1 ORDER BY batch_members.id DESC
+GO
+
+-- store.membership.latest_enrolments
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batch_members.id IN (SELECT max(batch_members.id) AS max_1 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) GROUP BY batch_members.member_key_fold)
+GO
+
+-- store.membership.members_page
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = N'active' ORDER BY batch_members.id
+GO
+
+-- store.membership.members_waiting_to_catch_up
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL AND batch_members.status = N'active'
+GO
+
+-- store.membership.memberships
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_hash, batch_members.left_source_at 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.membership.unfinished_enrolments
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.moves.cancel
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+GO
+
+-- store.moves.dispatch
+UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:dispatched_at, answered_at=:answered_at, lost_at=anon_1.lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(200) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN (N'pending', N'polling')
+GO
+
+-- store.moves.fail
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.fail_lost
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
+GO
+
+-- store.moves.fail_undispatched
+UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = N'pending'
+GO
+
+-- store.moves.give_up_cancelled
+UPDATE step_executions SET lost_at=:lost_at OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.lost_at <= :lost_at_1
+GO
+
+-- store.moves.note_late_results
+UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:answered_at, lost_at=:lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.poll_later
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, answered_at=:answered_at, lost_at=:lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :param_1), last_polled_at=:last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.reopen
+UPDATE step_executions SET function_name=:function_name, params_json=:params_json, status=:status, job_id=:job_id, result_json=:result_json, error_type=:error_type, error_message=:error_message, missing_outputs_json=:missing_outputs_json, completed_at=:completed_at, answered_at=:answered_at, poll_started_at=:poll_started_at, last_polled_at=:last_polled_at, poll_due_at=:poll_due_at, poll_count=:poll_count, retry_count=:retry_count, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.lost_at IS NULL
+GO
+
+-- store.moves.retry_later
+UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:answered_at, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.retry_lost
+UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
+GO
+
+-- store.moves.succeed
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=:error_type, error_message=:error_message, missing_outputs_json=anon_1.missing_outputs_json, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [missing_outputs_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [missing_outputs_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.time_out_polls
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.outbox.add_messages
+INSERT INTO outbox (topic, message_id, message_type, body, properties_json, order_key, not_before, created_at, claim_token, claimed_until, tries) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.order_key AS order_key, anon_1.not_before AS not_before, :param_2 AS created_at, :param_3 AS claim_token, :param_4 AS claimed_until, :param_5 AS tries 
+FROM (SELECT [position], [topic], [message_id], [message_type], [body], [properties_json], [order_key], [not_before] FROM OPENJSON(:rows_1) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [order_key] NVARCHAR(100) '$[6]', [not_before] DATETIME2(6) '$[7]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM outbox AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id)) ORDER BY anon_1.position
+GO
+
+-- store.outbox.claim_messages
+UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT TOP 7 outbox.id 
+FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK) 
+WHERE outbox.claimed_until <= :claimed_until_1 ORDER BY outbox.claimed_until, outbox.id) AND outbox.claimed_until <= :claimed_until_2
+GO
+
+-- store.outbox.delete_sent
+DELETE FROM outbox OUTPUT deleted.id WHERE outbox.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :claim_token_1
+GO
+
+-- store.outbox.unclaim
+UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token WHERE outbox.claim_token = :claim_token_1
+GO
+
+-- store.outbox.waiting_count
+SELECT count(*) AS count_1 
+FROM outbox
+GO
+
+-- store.phases.batches_without_open_phases
+SELECT TOP 7 batches.id 
+FROM batches 
+WHERE batches.status = N'active' AND NOT (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN (N'dispatched', N'pending'))) ORDER BY batches.id
+GO
+
+-- store.phases.cancel_phases
+UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'dispatched', N'pending')
+GO
+
+-- store.phases.complete_phases
+UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'dispatched'
+GO
+
+-- store.phases.dispatch_phases
+UPDATE phase_executions SET status=:status, dispatched_at=:dispatched_at, dispatch_count=(phase_executions.dispatch_count + :dispatch_count_1), expanded_at=:expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'pending'
+GO
+
+-- store.phases.due_phases
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
+WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL ORDER BY phase_executions.due_at, phase_executions.id
+GO
+
+-- store.phases.fail_phases
+UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'dispatched'
+GO
+
+-- store.phases.insert_phases
+INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at SELECT anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :param_1 AS dispatch_count 
+FROM (SELECT [batch_id], [runbook_version], [phase_name], [phase_index], [offset_minutes], [due_at], [status], [completed_at] FROM OPENJSON(:rows_1) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(100) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(20) '$[6]', [completed_at] DATETIME2(6) '$[7]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM phase_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.phase_index = anon_1.phase_index))
+GO
+
+-- store.phases.note_expanded
+UPDATE phase_executions SET expanded_at=:expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'dispatched'
+GO
+
+-- store.phases.phases_by_id
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.phases.phases_of_batches
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.phases.phases_without_open_steps
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.status = N'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.phase_execution_id = phase_executions.id AND step_executions.status IN (N'dispatched', N'pending', N'polling'))) ORDER BY phase_executions.id
+GO
+
+-- store.phases.reopen_phases
+UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'completed', N'failed', N'skipped')
+GO
+
+-- store.phases.reschedule_phases
+UPDATE phase_executions SET due_at=anon_1.due_at OUTPUT inserted.id FROM phase_executions, (SELECT [id], [due_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = N'pending'
+GO
+
+-- store.phases.skip_phases
+UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'pending'
+GO
+
+-- store.phases.supersede_phases
+UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'dispatched', N'pending')
+GO
+
+-- store.rollbacks.insert_rollbacks
+INSERT INTO rollback_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, cause, sequence_name, sequence_key, batch_member_id, epoch, step_execution_id, init_execution_id, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.batch_member_id, inserted.epoch, inserted.runbook_version, inserted.cause, inserted.step_execution_id, inserted.init_execution_id, inserted.sequence_name, inserted.sequence_key SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.cause AS cause, anon_1.sequence_name AS sequence_name, anon_1.sequence_key AS sequence_key, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, anon_1.step_execution_id AS step_execution_id, anon_1.init_execution_id AS init_execution_id, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
+FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], [cause], [sequence_name], [sequence_key], [batch_member_id], [epoch], [step_execution_id], [init_execution_id] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [cause] NVARCHAR(20) '$[12]', [sequence_name] NVARCHAR(100) '$[13]', [sequence_key] NVARCHAR(100) '$[14]', [batch_member_id] BIGINT '$[15]', [epoch] BIGINT '$[16]', [step_execution_id] BIGINT '$[17]', [init_execution_id] BIGINT '$[18]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM rollback_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.sequence_key = anon_1.sequence_key AND there.step_index = anon_1.step_index))
+GO
+
+-- store.rollbacks.open_rollbacks_of_batches
+SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.status IN (N'dispatched', N'pending', N'polling')
+GO
+
+-- store.rollbacks.rollbacks_in_sequences
+SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.sequence_key IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(100) '$[0]')) AS anon_1)
+GO
+
+-- store.rollbacks.rollbacks_of_batches
+SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.rollbacks.rollbacks_of_members
+SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.runbooks.active_runbook
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.name_key = :name_key_1 AND runbooks.is_active = 1
+GO
+
+-- store.runbooks.active_runbooks
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.is_active = 1 ORDER BY runbooks.name_key
+GO
+
+-- store.runbooks.clear_error
+UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :id_1 AND runbooks.last_error IS NOT NULL
+GO
+
+-- store.runbooks.deactivate_version
+UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1 AND runbooks.is_active = 1
+GO
+
+-- store.runbooks.note_transition_done
+UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbooks.id = :id_1
+GO
+
+-- store.runbooks.publish_version
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
+GO
+
+-- store.runbooks.publish_version
+SELECT count(*) AS count_1 
+FROM runbooks 
+WHERE runbooks.data_table_name = :data_table_name_1
+GO
+
+-- store.runbooks.publish_version
+UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 AND runbooks.is_active = 1
+GO
+
+-- store.runbooks.publish_version
+INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :param_1 AS is_active, :param_2 AS ignore_overdue_applied, :param_3 AS created_at 
+FROM (SELECT [name], [name_key] COLLATE Latin1_General_100_BIN2 AS [name_key], [version], [data_table_name], [yaml_content], [content_hash], [overdue_behavior], [rerun_init], [published_by] FROM OPENJSON(:rows_1) WITH ([name] NVARCHAR(100) '$[0]', [name_key] NVARCHAR(400) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(63) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(64) '$[5]', [overdue_behavior] NVARCHAR(20) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(200) '$[8]')) AS anon_1
+GO
+
+-- store.runbooks.record_error
+UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :id_1
+GO
+
+-- store.runbooks.runbook_version
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1
+GO
+
+-- store.runbooks.runbook_versions
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
+GO
+
+-- store.runbooks.runbooks_by_id
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.steps.cancel_steps_of_batches
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+GO
+
+-- store.steps.cancel_steps_of_members
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+GO
+
+-- store.steps.cancel_steps_of_phases
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+GO
+
+-- store.steps.current_steps_of_members
+SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.steps.insert_steps
+INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
+FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_member_id = anon_1.batch_member_id AND there.epoch = anon_1.epoch AND there.phase_execution_id = anon_1.phase_execution_id AND there.step_index = anon_1.step_index))
+GO
+
+-- store.steps.steps_in_flight
+SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.lost_at IS NOT NULL
+GO
+
+-- store.steps.steps_of_members
+SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.steps.steps_page
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.status = N'pending' AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
+GO

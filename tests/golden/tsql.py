@@ -1,0 +1,186 @@
+"""Every statement of the store, compiled for SQL Server.
+
+No server is needed for it: a stand-in for the connection compiles what it is given and answers with a made-up row.
+`python -m tests.golden.tsql` writes the files anew after a change that was meant.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Boolean, Integer, make_url
+from sqlalchemy.dialects import mssql
+from sqlalchemy.types import TypeEngine
+
+from matoolkit import store
+from matoolkit.ids import Kind
+from matoolkit.store import Transaction
+from matoolkit.store.datatables import DataRow, DataTable, KnownRow, KnownRows, open_data_table
+from matoolkit.store.dialect.mssql import SqlServer
+from matoolkit.store.dialect.types import Instant, OneOf
+from matoolkit.store.upgrade import upgrade_script
+
+FOLDER = Path(__file__).parent
+STATEMENTS, MIGRATIONS = FOLDER / "statements.sql", FOLDER / "migrations.sql"
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by itself
+
+# These make statements for others to run, or take no transaction of a caller.
+NOT_STATEMENTS = {"store.statements", "store.transaction", "store.engine", "store.upgrade", "store.faults"}
+
+
+class Answer:
+    """What the stand-in answers: one made-up row."""
+
+    rowcount = 1
+
+    def __init__(self, row: tuple[Any, ...] | None) -> None:
+        self._rows = [] if row is None else [row]
+
+    def all(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self._rows)
+
+    def scalars(self) -> list[Any]:
+        return [row[0] for row in self._rows]
+
+
+class CompilingConnection:
+    """Stands in for a connection and keeps what it is asked to execute, as T-SQL."""
+
+    def __init__(self) -> None:
+        self.dialect = mssql.dialect(**OPTIONS)  # type: ignore[no-untyped-call]
+        self.dialect._supports_offset_fetch = True  # noqa: SLF001 - as a connected dialect finds out by itself
+        self.engine = types.SimpleNamespace(url=make_url("mssql://server/state"))
+        self.sent: list[str] = []
+
+    def execute(self, statement: Any) -> Answer:
+        compiled = statement.compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
+        self.sent.append(str(compiled).strip())
+        columns = getattr(statement, "exported_columns", None)
+        return Answer(tuple(made_up(column.type) for column in columns) if columns else None)
+
+
+class CompilingTransaction(Transaction):
+    """A transaction that only compiles."""
+
+    def __init__(self) -> None:
+        self.connection = CompilingConnection()
+        super().__init__(self.connection, SqlServer())  # type: ignore[arg-type]
+
+    def has_table(self, name: str) -> bool:
+        return name.endswith("_there")
+
+    def operations(self) -> Operations:
+        script = StringIO()
+        context = MigrationContext.configure(
+            dialect=self.connection.dialect, opts={"as_sql": True, "output_buffer": script}
+        )
+        operations = Operations(context)
+        add_column = operations.add_column
+
+        def keep(*arguments: Any) -> None:
+            add_column(*arguments)
+            self.connection.sent.append(script.getvalue().replace("GO", "").strip().rstrip(";"))
+
+        operations.add_column = keep  # type: ignore[method-assign, assignment]
+        return operations
+
+
+def made_up(kind: TypeEngine[Any]) -> Any:
+    if isinstance(kind, Instant):
+        return NOON
+    if isinstance(kind, OneOf):
+        return next(iter(kind.choices))
+    return False if isinstance(kind, Boolean) else 0 if isinstance(kind, Integer) else "text"
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Find every function of the store that takes a transaction."""
+    for found in pkgutil.iter_modules(store.__path__):
+        name = f"store.{found.name}"
+        if found.ispkg or name in NOT_STATEMENTS:
+            continue
+        module = importlib.import_module(f"matoolkit.{name}")
+        for function in vars(module).values():
+            if _is_statement_of(module.__name__, function):
+                yield f"{name}.{function.__name__}", function
+
+
+def _is_statement_of(module: str, thing: Any) -> bool:
+    if not inspect.isfunction(thing) or thing.__module__ != module or thing.__name__.startswith("_"):
+        return False
+    return "tx" in inspect.signature(thing).parameters
+
+
+def arguments_for(function: Callable[..., Any], tx: Transaction) -> dict[str, Any]:
+    hints = typing.get_type_hints(function)
+    given = {name: sample(hints[name], name) for name in inspect.signature(function).parameters if name != "tx"}
+    return {"tx": tx} | given
+
+
+def sample(kind: Any, name: str = "") -> Any:
+    """Make up a value of a type."""
+    if kind in SAMPLES:
+        return SAMPLES[kind](name)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return sample(next(one for one in inner if one is not type(None)), name)
+    if origin in (Collection, Sequence):
+        return [sample(inner[0], name)]
+    if is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{field.name: sample(hints[field.name], field.name) for field in fields(kind)})  # type: ignore[operator]
+    assert issubclass(kind, StrEnum), kind
+    return next(iter(kind))
+
+
+def _data_table(_: str) -> DataTable:
+    return open_data_table(CompilingTransaction(), "runbook_wave_v1", ["Email", "Aliases"])
+
+
+SAMPLES: dict[Any, Callable[[str], Any]] = {
+    int: lambda _: 7,
+    str: lambda name: {"name": "runbook_wave_v1_there", "sources": "Email"}.get(name, "text"),
+    bool: lambda _: True,
+    datetime: lambda _: NOON,
+    timedelta: lambda _: timedelta(minutes=1),
+    Kind: lambda _: Kind.STEP,
+    DataTable: _data_table,
+    KnownRows: lambda _: KnownRows([KnownRow("anna", 1, "hash")]),
+    Sequence[DataRow]: lambda _: [DataRow("anna", NOON, ["a", "b"]), DataRow("ben", NOON, ["c", None])],
+}
+
+
+def statements() -> str:
+    written = []
+    for name, function in sorted(public_functions(), key=lambda found: found[0]):
+        tx = CompilingTransaction()
+        function(**arguments_for(function, tx))
+        if function is open_data_table:
+            open_data_table(tx, "runbook_wave_v1", ['x"; DROP TABLE batches; --', "]; DROP TABLE batches; --"])
+        written += [f"-- {name}\n{statement}\nGO\n" for statement in tx.connection.sent]
+    return "\n".join(written)
+
+
+def migrations() -> str:
+    script = upgrade_script("mssql", OPTIONS)
+    return "\n".join(line.rstrip() for line in script.splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    STATEMENTS.write_text(statements(), encoding="utf-8")
+    MIGRATIONS.write_text(migrations(), encoding="utf-8")

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from matoolkit.cli.main import run
+from matoolkit.store import open_store
+from matoolkit.store.upgrade import revisions
+
+NEWEST = revisions()[-1]
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    url = f"sqlite:///{tmp_path}/folder/state.db"
+    monkeypatch.setenv("MATOOLKIT_DATABASE_URL", url)
+    return url
+
+
+def test_a_database_is_created_and_then_up_to_date(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["db", "status"]) == 1
+    assert capsys.readouterr().out == f"schema none, needed {NEWEST}: no tables yet: run `matoolkit db upgrade`\n"
+    assert run(["db", "check"]) == 1
+    assert "there is no database yet" in capsys.readouterr().out
+    assert run(["db", "upgrade"]) == 0
+    assert capsys.readouterr().err == f"applied {len(revisions())} revisions: {', '.join(revisions())}\n"
+    assert run(["db", "upgrade"]) == 0
+    assert capsys.readouterr().err == "nothing to do\n"
+    assert run(["db", "status"]) == run(["db", "check"]) == 0
+    assert capsys.readouterr().out == f"schema {NEWEST}, needed {NEWEST}: up to date\n" * 2
+
+
+def test_what_differs_is_listed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["db", "upgrade"])
+    store = open_store(url)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP INDEX ix_outbox_unclaimed")
+    store.close()
+    capsys.readouterr()
+    assert run(["db", "check"]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == ["index outbox ix_outbox_unclaimed: missing"]
+
+
+def test_a_newer_schema_is_refused_with_its_code(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["db", "upgrade"])
+    store = open_store(url)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    store.close()
+    capsys.readouterr()
+    assert run(["db", "upgrade"]) == 5
+    assert "DB513" in capsys.readouterr().err
+    assert run(["db", "status"]) == 1
+
+
+def test_the_statements_can_be_printed_without_a_database(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["db", "upgrade", "--sql"]) == 0
+    assert "CREATE TABLE batches" in capsys.readouterr().out
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
+def test_a_server_that_is_down_is_an_error_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MATOOLKIT_DATABASE_URL", "postgresql://anna:hunter2@127.0.0.1:1/state")
+    assert run(["db", "status"]) == 6
+    said = capsys.readouterr().err
+    assert "DB503" in said
+    assert "hint: " in said
+    assert "hunter2" not in said

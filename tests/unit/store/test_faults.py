@@ -1,0 +1,94 @@
+"""What the drivers say, told apart."""
+
+import sqlite3
+
+import psycopg
+import pytest
+
+from matoolkit.errors import (
+    DriverMissing,
+    InvalidDatabaseUrl,
+    RowConflict,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from matoolkit.store import open_store
+from matoolkit.store.dialect.mssql import SqlServer
+from matoolkit.store.dialect.postgresql import PostgreSQL
+from matoolkit.store.dialect.sqlite import SQLite
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (psycopg.errors.lookup("53100")(), StoreFull),
+        (psycopg.errors.lookup("40P01")(), StoreBusy),
+        (psycopg.errors.lookup("40001")(), StoreBusy),
+        (psycopg.errors.lookup("55P03")(), StoreBusy),
+        (psycopg.errors.lookup("57014")(), StoreBusy),
+        (psycopg.errors.lookup("57P01")(), StoreUnavailable),
+        (psycopg.errors.lookup("53300")(), StoreUnavailable),
+        (psycopg.errors.lookup("28P01")(), StoreUnavailable),
+        (psycopg.errors.lookup("23505")(), RowConflict),
+        (psycopg.errors.lookup("25006")(), StoreReadOnly),
+        (psycopg.errors.lookup("42P01")(), StoreError),
+        (psycopg.OperationalError("the connection is lost"), StoreUnavailable),
+        (psycopg.ProgrammingError("what"), StoreError),
+    ],
+)
+def test_errors_of_postgresql_are_told_apart(fault: psycopg.Error, error: type[StoreError]) -> None:
+    assert PostgreSQL().error_for(fault) is error
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, StoreBusy),
+        (sqlite3.SQLITE_LOCKED, StoreBusy),
+        (sqlite3.SQLITE_FULL, StoreFull),
+        (sqlite3.SQLITE_IOERR_WRITE, StoreUnavailable),
+        (sqlite3.SQLITE_READONLY, StoreReadOnly),
+        (sqlite3.SQLITE_CONSTRAINT_UNIQUE, RowConflict),
+        (sqlite3.SQLITE_ERROR, StoreError),
+    ],
+)
+def test_errors_of_sqlite_are_told_apart(code: int, error: type[StoreError]) -> None:
+    fault = sqlite3.OperationalError("what")
+    fault.sqlite_errorcode = code
+    assert SQLite().error_for(fault) is error
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ("[SQL Server]Transaction was deadlocked on lock resources. (1205)", StoreBusy),
+        ("[SQL Server]Lock request time out period exceeded. (1222)", StoreBusy),
+        ("[SQL Server]The transaction log for database is full. (9002)", StoreFull),
+        ("[SQL Server]The database has reached its size quota. (40544)", StoreFull),
+        ("[SQL Server]Violation of UNIQUE KEY constraint. (2627)", RowConflict),
+        ("[SQL Server]Database is not currently available. (40613)", StoreUnavailable),
+        ("Driver Error: Communication link failure; DDBC Error: TCP Provider", StoreUnavailable),
+        ("[SQL Server]Invalid object name 'x'. (208)", StoreError),
+    ],
+)
+def test_errors_of_sql_server_are_told_apart(message: str, error: type[StoreError]) -> None:
+    assert SqlServer().error_for(Exception(message)) is error
+
+
+@pytest.mark.parametrize(
+    "url", ["", "no url", "oracle://anna:hunter2@host/db", "postgresql://anna:hunter2@host:port/db"]
+)
+def test_a_url_that_cannot_be_used_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(InvalidDatabaseUrl) as refused:
+        open_store(url)
+    assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_missing_driver_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mssql_python", None)
+    with pytest.raises(DriverMissing, match="driver for SQL Server is not installed") as refused:
+        open_store("mssql://server/state")
+    assert "matoolkit[mssql]" in str(refused.value.hint)
