@@ -9,7 +9,7 @@ from typing import Any
 
 from matoolkit.store import open_store
 from matoolkit.store.upgrade import upgrade
-from tests.conformance.databases import Database
+from tests.databases import Database
 
 SCRIPT = Path(__file__).with_name("bus_under_fire.py")
 ROUNDS = 100

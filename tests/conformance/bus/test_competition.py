@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 from sqlalchemy import text
-from tests.conformance.databases import Database
-from tests.conformance.store.threads import in_threads
+from tests.databases import Database
+from tests.threads import in_threads
 
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR

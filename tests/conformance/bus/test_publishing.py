@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.conformance.databases import Database
+from tests.databases import Database
 
 from matoolkit.bus.sql import SqlBus
 from matoolkit.clock import VirtualClock

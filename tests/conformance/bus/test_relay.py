@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.conformance.databases import Database
+from tests.databases import Database
 
 from matoolkit.bus.envelope import Envelope
 from matoolkit.bus.relay import CLAIM_DURATION, Relay

@@ -43,8 +43,8 @@ from matoolkit.store.steps import (
     steps_in_flight,
     steps_page,
 )
-from tests.conformance.databases import NOON
 from tests.conformance.store.world import World
+from tests.databases import NOON
 
 LATER = NOON + timedelta(days=1)
 
