@@ -249,7 +249,7 @@ def main() -> int:
     print(report)
     if options.record:
         machine = f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores"
-        heading = f"\n## The store, {NOW:%Y-%m-%d}\n\n{machine}; medians of {ROUNDS} rounds.\n\n"
+        heading = f"\n## The store, {NOW:%Y-%m-%d}\n\n{machine}; medians of {ROUNDS} rounds, the moves of one.\n\n"
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(f"{heading}{report}\n")
     return 0 if all(ratio.is_met for ratios in results.values() for ratio in ratios) else 1

@@ -16,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, inspect
 
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
@@ -59,7 +59,7 @@ def schema_status(store: Store) -> SchemaStatus:
     if _file_is_missing(store):
         history = revisions()
         return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
-    with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
+    with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
         return _status(connection)
 
 
@@ -106,7 +106,7 @@ def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
     if _file_is_missing(store):
         return ["there is no database yet"]
-    with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
+    with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         return sorted(_described(difference) for difference in compare_metadata(context, metadata))
 
@@ -114,10 +114,6 @@ def schema_differences(store: Store) -> list[str]:
 def _file_is_missing(store: Store) -> bool:
     path = store.engine.url.database
     return store.dialect.is_file and path not in (None, "", ":memory:") and not Path(str(path)).exists()
-
-
-def _reader(store: Store) -> Engine:
-    return store.engine.execution_options(matoolkit_reading=True)
 
 
 def _status(connection: Connection) -> SchemaStatus:

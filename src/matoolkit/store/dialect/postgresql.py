@@ -45,6 +45,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "25006": StoreReadOnly,
     "42501": StoreReadOnly,
     "23": RowConflict,
+    "22001": RowConflict,
 }
 _POOL = {"pool_pre_ping": True, "pool_size": 10, "max_overflow": 20}
 _UPGRADING = 7_203_118  # the number under which processes meet that want to change the tables
