@@ -4,7 +4,8 @@ An upgrade is one transaction on every database: it happens whole or not at all,
 each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from io import StringIO
@@ -83,8 +84,7 @@ def upgrade(store: Store) -> tuple[str, ...]:
     """Apply what is missing and return the revisions that were applied."""
     if store.dialect.is_file and store.engine.url.database:
         Path(store.engine.url.database).parent.mkdir(parents=True, exist_ok=True)
-    with told_apart(store.dialect, store.engine.url), store.engine.begin() as connection:
-        store.dialect.lock_schema(connection)
+    with changing_tables(store) as connection:
         status = _status(connection)
         if status.state is SchemaState.NEW:
             raise SchemaTooNew(str(status.found), status.wanted)
@@ -92,6 +92,19 @@ def upgrade(store: Store) -> tuple[str, ...]:
             raise SchemaDamaged(["there are tables, but no record of their version"])
         command.upgrade(_config(connection=connection, on_version_apply=_revision_applied), "head")
         return status.pending
+
+
+@contextmanager
+def changing_tables(store: Store) -> Iterator[Connection]:
+    """Change tables in one transaction, in which nobody else does."""
+    with (
+        told_apart(store.dialect, store.engine.url),
+        store.engine.connect() as connection,
+        store.dialect.free_to_rebuild(connection),
+        connection.begin(),
+    ):
+        store.dialect.lock_schema(connection)
+        yield connection
 
 
 def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = None) -> str:

@@ -91,6 +91,12 @@ def test_a_url_that_cannot_be_used_is_refused_without_repeating_it(url: str) -> 
     assert "hunter2" not in f"{refused.value} {refused.value.hint}"
 
 
+def test_an_sqlite_that_is_too_old_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(StoreError, match=r"SQLite 3\.38 or newer is needed"):
+        open_store("sqlite://")
+
+
 def test_a_missing_driver_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "mssql_python", None)
     with pytest.raises(DriverMissing, match="driver for SQL Server is not installed") as refused:

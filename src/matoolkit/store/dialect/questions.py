@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -70,6 +71,10 @@ class Dialect(ABC):
         order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Insert a row for each one of the source whose key the table does not have yet."""
+
+    def free_to_rebuild(self, connection: Connection) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Allow tables to be rebuilt while others refer to them, where altering one takes that."""
+        return nullcontext()
 
     @abstractmethod
     def lock_schema(self, connection: Connection) -> None:
