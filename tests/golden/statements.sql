@@ -922,3 +922,7 @@ SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.step_
 FROM step_executions 
 WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.status = N'pending' AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
 GO
+
+-- store.upgrade.upgrade
+DECLARE @tables INT, @got INT; SELECT @tables = COUNT(*) FROM sys.tables; EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = 60000; IF @got < 0 THROW 51000, 'another process is changing the tables', 1
+GO

@@ -67,6 +67,9 @@ class CompilingConnection:
         self.engine = types.SimpleNamespace(url=make_url("mssql://server/state"))
         self.sent: list[str] = []
 
+    def exec_driver_sql(self, statement: str) -> None:
+        self.sent.append(statement)
+
     def execute(self, statement: Any) -> Answer:
         compiled = statement.compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
         self.sent.append(str(compiled).strip())
@@ -173,6 +176,9 @@ def statements() -> str:
         if function is open_data_table:
             open_data_table(tx, "runbook_wave_v1", ['x"; DROP TABLE batches; --', "]; DROP TABLE batches; --"])
         written += [f"-- {name}\n{statement}\nGO\n" for statement in tx.connection.sent]
+    locking = CompilingConnection()
+    SqlServer().lock_schema(locking)  # type: ignore[arg-type]
+    written += [f"-- store.upgrade.upgrade\n{statement}\nGO\n" for statement in locking.sent]
     return "\n".join(written)
 
 

@@ -7,9 +7,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from matoolkit.clock import Clock
-from matoolkit.errors import InvalidDatabaseUrl
+from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
-from matoolkit.store.faults import told_apart
 from matoolkit.store.transaction import Store
 
 PATIENCE_SECONDS = 30.0
@@ -24,8 +23,10 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
     parsed = _parsed(url)
     dialect = dialect_for(parsed)
     address = parsed.set(drivername=dialect.driver)
-    with told_apart(dialect, address):
+    try:
         engine = create_engine(address, hide_parameters=True, **dialect.engine_options(address))
+    except ImportError as missing:
+        raise DriverMissing(dialect.title, dialect.extra) from missing
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:

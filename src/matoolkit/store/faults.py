@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import exc
 from sqlalchemy.engine import URL
 
-from matoolkit.errors import DriverMissing, MatoolkitError, StoreBusy, StoreError, StoreUnavailable
+from matoolkit.errors import MatoolkitError, StoreBusy, StoreError, StoreUnavailable
 from matoolkit.store.dialect import Dialect
 
 
@@ -25,8 +25,6 @@ def told_apart(dialect: Dialect, url: URL) -> Iterator[None]:
         raise StoreBusy("all connections to the database are in use") from fault
     except (exc.PendingRollbackError, exc.ResourceClosedError) as fault:
         raise StoreUnavailable("the connection to the database broke during the transaction") from fault
-    except (ImportError, exc.NoSuchModuleError) as fault:
-        raise DriverMissing(dialect.title, dialect.extra) from fault
 
 
 def _error(dialect: Dialect, url: URL, fault: exc.DBAPIError) -> StoreError:

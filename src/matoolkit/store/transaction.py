@@ -110,6 +110,7 @@ class Store:
 
     def __init__(self, engine: Engine, dialect: Dialect, clock: Clock | None = None) -> None:
         self.engine = engine
+        self.reader = engine.execution_options(matoolkit_reading=True)
         self.dialect = dialect
         self._clock = clock
 
@@ -128,8 +129,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Let a block read without waiting for writers, from one picture of the data."""
-        reader = self.engine.execution_options(matoolkit_reading=True)
-        with told_apart(self.dialect, self.engine.url), reader.begin() as connection:
+        with told_apart(self.dialect, self.engine.url), self.reader.begin() as connection:
             yield Transaction(connection, self.dialect, self._clock)
 
     def close(self) -> None:

@@ -4,7 +4,8 @@ An upgrade is one transaction on every database: it happens whole or not at all,
 each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from io import StringIO
@@ -16,7 +17,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, inspect
 
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
@@ -59,7 +60,7 @@ def schema_status(store: Store) -> SchemaStatus:
     if _file_is_missing(store):
         history = revisions()
         return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
-    with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
+    with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
         return _status(connection)
 
 
@@ -83,8 +84,7 @@ def upgrade(store: Store) -> tuple[str, ...]:
     """Apply what is missing and return the revisions that were applied."""
     if store.dialect.is_file and store.engine.url.database:
         Path(store.engine.url.database).parent.mkdir(parents=True, exist_ok=True)
-    with told_apart(store.dialect, store.engine.url), store.engine.begin() as connection:
-        store.dialect.lock_schema(connection)
+    with changing_tables(store) as connection:
         status = _status(connection)
         if status.state is SchemaState.NEW:
             raise SchemaTooNew(str(status.found), status.wanted)
@@ -92,6 +92,19 @@ def upgrade(store: Store) -> tuple[str, ...]:
             raise SchemaDamaged(["there are tables, but no record of their version"])
         command.upgrade(_config(connection=connection, on_version_apply=_revision_applied), "head")
         return status.pending
+
+
+@contextmanager
+def changing_tables(store: Store) -> Iterator[Connection]:
+    """Change tables in one transaction, in which nobody else does."""
+    with (
+        told_apart(store.dialect, store.engine.url),
+        store.engine.connect() as connection,
+        store.dialect.free_to_rebuild(connection),
+        connection.begin(),
+    ):
+        store.dialect.lock_schema(connection)
+        yield connection
 
 
 def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = None) -> str:
@@ -106,7 +119,7 @@ def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
     if _file_is_missing(store):
         return ["there is no database yet"]
-    with told_apart(store.dialect, store.engine.url), _reader(store).connect() as connection:
+    with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         return sorted(_described(difference) for difference in compare_metadata(context, metadata))
 
@@ -114,10 +127,6 @@ def schema_differences(store: Store) -> list[str]:
 def _file_is_missing(store: Store) -> bool:
     path = store.engine.url.database
     return store.dialect.is_file and path not in (None, "", ":memory:") and not Path(str(path)).exists()
-
-
-def _reader(store: Store) -> Engine:
-    return store.engine.execution_options(matoolkit_reading=True)
 
 
 def _status(connection: Connection) -> SchemaStatus:

@@ -8,13 +8,13 @@ from itertools import count
 
 import pytest
 from sqlalchemy import text
-from tests.databases import Database
-from tests.threads import in_threads
 
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.clock import Clock, SystemClock, VirtualClock
 from matoolkit.store.listening import Listener
+from tests.databases import Database
+from tests.threads import in_threads
 
 from .messages import added, ids, receive
 

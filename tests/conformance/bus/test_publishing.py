@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from tests.databases import Database
 
 from matoolkit.bus.sql import SqlBus
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.store import Store
+from tests.databases import Database
 
 from .messages import added, ids, receive
 from .state import change, changes

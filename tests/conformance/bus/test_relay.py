@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.databases import Database
 
 from matoolkit.bus.envelope import Envelope
 from matoolkit.bus.relay import CLAIM_DURATION, Relay
@@ -15,6 +14,7 @@ from matoolkit.errors import BusUnavailable
 from matoolkit.store import Store, open_store
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.upgrade import upgrade
+from tests.databases import Database
 
 from .messages import added, ids, receive
 from .state import change, changes

@@ -1,8 +1,10 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from sqlalchemy import BigInteger, Boolean, UnicodeText, inspect, select, text
+from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
@@ -105,7 +107,7 @@ def test_a_reader_sees_one_picture_while_others_write(database: Database, store:
 
 
 def test_values_of_every_kind_survive_being_handed_over_as_rows(store: Store) -> None:
-    kinds = {"id": BigInteger(), "text": UnicodeText(), "flag": Boolean(), "at": Instant()}
+    kinds: dict[str, TypeEngine[Any]] = {"id": BigInteger(), "text": UnicodeText(), "flag": Boolean(), "at": Instant()}
     summer = datetime(2026, 7, 1, 14, 30, 0, 1, tzinfo=timezone(timedelta(hours=2)))
     rows = [
         (1, "x", True, summer),
@@ -115,7 +117,7 @@ def test_values_of_every_kind_survive_being_handed_over_as_rows(store: Store) ->
     ]
     with store.transaction() as tx:
         for given in (rows, rows[1:2], []):
-            found = tx.execute(select(tx.table_of(kinds, given))).all()
+            found = tx.execute(select(*tx.table_of(kinds, given).c)).all()
             assert [tuple(row) for row in found] == given
 
 

@@ -3,19 +3,25 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from sqlalchemy import inspect, text
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Column, Unicode, inspect, text
 
 from matoolkit.crashpoints import SimulatedCrash, arm, crashing, kill_process
-from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
+from matoolkit.errors import RowConflict, SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
 from matoolkit.store import Store, open_store, schema
+from matoolkit.store.batches import batches_by_id
+from matoolkit.store.membership import members_page
 from matoolkit.store.upgrade import (
     SchemaState,
+    changing_tables,
     require_current_schema,
     revisions,
     schema_differences,
     schema_status,
     upgrade,
 )
+from tests.conformance.store.world import World
 from tests.databases import Database
 from tests.threads import in_threads
 
@@ -108,6 +114,22 @@ def test_two_upgrades_at_once_do_the_work_once(empty_database: Database) -> None
     stores = [empty_database.open(), empty_database.open()]
     tasks: list[Callable[[], tuple[str, ...]]] = [partial(upgrade, store) for store in stores]
     assert sorted(len(applied) for applied in in_threads(tasks)) == [0, len(revisions())]
+
+
+def test_a_table_that_others_refer_to_can_be_altered_and_loses_nothing(store: Store, world: World) -> None:
+    batch = world.batch()
+    members = world.members(batch, 3)
+    with changing_tables(store) as connection:
+        operations = Operations(MigrationContext.configure(connection, opts={"target_metadata": schema.metadata}))
+        with operations.batch_alter_table("batches") as table:
+            table.alter_column("created_by", type_=Unicode(300), existing_type=Unicode(200))
+            table.add_column(Column("colour", Unicode(20)))
+    with store.transaction() as tx:
+        assert batches_by_id(tx, [batch.id]) == [batch]
+        assert [member.id for member in members_page(tx, batch.id)] == members
+    with pytest.raises(RowConflict):
+        run(store, "DELETE FROM batches")
+    assert schema_differences(store) == ["column batches colour: not expected", "type batches created_by: different"]
 
 
 def test_a_folder_that_does_not_exist_is_made(tmp_path_factory: pytest.TempPathFactory) -> None:

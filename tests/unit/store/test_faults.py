@@ -62,20 +62,24 @@ def test_errors_of_sqlite_are_told_apart(code: int, error: type[StoreError]) -> 
 
 
 @pytest.mark.parametrize(
-    ("message", "error"),
+    ("driver", "server", "error"),
     [
-        ("[SQL Server]Transaction was deadlocked on lock resources. (1205)", StoreBusy),
-        ("[SQL Server]Lock request time out period exceeded. (1222)", StoreBusy),
-        ("[SQL Server]The transaction log for database is full. (9002)", StoreFull),
-        ("[SQL Server]The database has reached its size quota. (40544)", StoreFull),
-        ("[SQL Server]Violation of UNIQUE KEY constraint. (2627)", RowConflict),
-        ("[SQL Server]Database is not currently available. (40613)", StoreUnavailable),
-        ("Driver Error: Communication link failure; DDBC Error: TCP Provider", StoreUnavailable),
-        ("[SQL Server]Invalid object name 'x'. (208)", StoreError),
+        ("Serialization failure", "Transaction (Process ID 52) was deadlocked on lock resources", StoreBusy),
+        ("Timeout expired", "Lock request time out period exceeded.", StoreBusy),
+        ("General error", "The transaction log for database 'state' is full due to 'LOG_BACKUP'.", StoreFull),
+        ("General error", "The database 'state' has reached its size quota.", StoreFull),
+        ("Integrity constraint violation", "Violation of UNIQUE KEY constraint 'uq_x'.", RowConflict),
+        ("General error", "Database 'state' on server 's' is not currently available.", StoreUnavailable),
+        ("Communication link failure", "TCP Provider: Error code 0x2746", StoreUnavailable),
+        ("Connection operation failed", "Login timeout", StoreUnavailable),
+        ("Connection operation failed", "Failed to load the driver.", StoreError),
+        ("Syntax error or access violation", "The UPDATE permission was denied on 'batches'.", StoreReadOnly),
+        ("Base table or view not found", "Invalid object name 'x'.", StoreError),
     ],
 )
-def test_errors_of_sql_server_are_told_apart(message: str, error: type[StoreError]) -> None:
-    assert SqlServer().error_for(Exception(message)) is error
+def test_errors_of_sql_server_are_told_apart(driver: str, server: str, error: type[StoreError]) -> None:
+    fault = Exception(f"Driver Error: {driver}; DDBC Error: [Microsoft][SQL Server]{server}")
+    assert SqlServer().error_for(fault) is error
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,12 @@ def test_a_url_that_cannot_be_used_is_refused_without_repeating_it(url: str) -> 
     with pytest.raises(InvalidDatabaseUrl) as refused:
         open_store(url)
     assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_an_sqlite_that_is_too_old_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(StoreError, match=r"SQLite 3\.38 or newer is needed"):
+        open_store("sqlite://")
 
 
 def test_a_missing_driver_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

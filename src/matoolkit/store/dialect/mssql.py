@@ -36,16 +36,18 @@ _ALL = 2_147_483_647
 _LOCK = "WITH (UPDLOCK, HOLDLOCK, ROWLOCK)"
 _LOCK_WHAT_IS_FREE = "WITH (UPDLOCK, READPAST, ROWLOCK)"
 
-# By the server's error number.
-_NUMBERS: dict[type[StoreError], tuple[int, ...]] = {
-    StoreBusy: (1205, 1222, 3960, 49918, 49919, 49920, 10928, 10929, 40501),
-    StoreFull: (1101, 1105, 9002, 40544, 40551, 40552, 40553),
-    RowConflict: (515, 547, 2601, 2627, 2628, 8152),
-    StoreReadOnly: (229, 3906, 3908),
-    StoreUnavailable: (-2, 233, 4060, 10053, 10054, 10060, 18456, 40197, 40613, 42108, 42109, 64),
+# The driver gives neither number nor SQLSTATE, only its words for the SQLSTATE and those of the server.
+_WORDS: dict[str, type[StoreError]] = {
+    r"failed to load the driver": StoreError,
+    r"serialization failure|deadlocked|lock request time out|driver error: timeout expired": StoreBusy,
+    r"service is currently busy|is changing the tables": StoreBusy,
+    r"size quota|could not allocate|log for database .* is full": StoreFull,
+    r"integrity constraint violation|right truncation": RowConflict,
+    r"is read-only|permission was denied": StoreReadOnly,
+    r"unable to establish connection|connection (not open|failure|timeout|operation failed)": StoreUnavailable,
+    r"disconnect error|communication link|server rejected|invalid authorization": StoreUnavailable,
+    r"is not currently available": StoreUnavailable,
 }
-_ERRORS = {number: error for error, numbers in _NUMBERS.items() for number in numbers}
-_UNREACHABLE = re.compile(r"08S?0[01]\d?|HYT0[01]|communication link|login timeout", re.IGNORECASE)
 
 
 class SqlServer(Dialect):
@@ -111,18 +113,19 @@ class SqlServer(Dialect):
         return table.insert().from_select(list(values), query, include_defaults=False)
 
     def lock_schema(self, connection: Connection) -> None:
-        """Take a lock that is let go when the transaction ends."""
+        """Take a lock that is let go when the transaction ends; the query makes sure that one has begun."""
         connection.exec_driver_sql(
-            "EXEC sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = 60000"
+            "DECLARE @tables INT, @got INT;"
+            " SELECT @tables = COUNT(*) FROM sys.tables;"
+            " EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = 60000;"
+            " IF @got < 0 THROW 51000, 'another process is changing the tables', 1"
         )
 
     def error_for(self, fault: BaseException) -> type[StoreError]:
-        """Go by the numbers in the driver's message; it has no field for them."""
-        message = str(fault)
-        for number in re.findall(r"\((-?\d+)\)|[Ee]rror[: ]+(\d+)|[Mm]sg (\d+)", message):
-            if (found := _ERRORS.get(int(next(filter(None, number))))) is not None:
-                return found
-        return StoreUnavailable if _UNREACHABLE.search(message) else StoreError
+        """Go by the words of the driver and of the server."""
+        said = str(fault)
+        found = (error for words, error in _WORDS.items() if re.search(words, said, re.IGNORECASE))
+        return next(found, StoreError)
 
 
 def _selected(name: str, kind: TypeEngine[Any]) -> str:

@@ -46,6 +46,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "25006": StoreReadOnly,
     "42501": StoreReadOnly,
     "23": RowConflict,
+    "22001": RowConflict,
 }
 _POOL = {"pool_pre_ping": True, "pool_size": 10, "max_overflow": 20}
 _CHANNEL = "matoolkit"

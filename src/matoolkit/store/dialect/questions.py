@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -80,6 +81,10 @@ class Dialect(ABC):
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:  # noqa: ARG002
         """Wait on a connection of the driver for words that commits of other processes send."""
         return ()
+
+    def free_to_rebuild(self, connection: Connection) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Allow tables to be rebuilt while others refer to them, where altering one takes that."""
+        return nullcontext()
 
     @abstractmethod
     def lock_schema(self, connection: Connection) -> None:

@@ -1,7 +1,8 @@
 """SQLite: one file, one writer at a time."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -51,6 +52,7 @@ _ERRORS: dict[int, type[StoreError]] = {
 }
 
 
+_OLDEST = (3, 38)  # the first that always knows JSON; UPDATE … FROM and RETURNING are older
 _TRIES = 10
 
 
@@ -65,6 +67,10 @@ class SQLite(Dialect):
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Keep a database in memory on its only connection; a file needs nothing special."""
+        if sqlite3.sqlite_version_info < _OLDEST:
+            needed, found = ".".join(map(str, _OLDEST)), sqlite3.sqlite_version
+            hint = "use a Python that was built with a newer one, or PostgreSQL"
+            raise StoreError(f"SQLite {needed} or newer is needed; this Python has {found}", hint=hint)
         return {"poolclass": StaticPool} if url.database in (None, "", ":memory:") else {}
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
@@ -118,6 +124,16 @@ class SQLite(Dialect):
             .from_select(list(values), query, include_defaults=False)
             .on_conflict_do_nothing(index_elements=list(key))
         )
+
+    @contextmanager
+    def free_to_rebuild(self, connection: Connection) -> Iterator[None]:
+        """Leave foreign keys unchecked; the switch has an effect only outside a transaction."""
+        bare = connection.connection
+        bare.execute("PRAGMA foreign_keys = OFF")
+        try:
+            yield
+        finally:
+            bare.execute("PRAGMA foreign_keys = ON")
 
     def lock_schema(self, connection: Connection) -> None:
         """Do nothing: the transaction already holds the write lock."""
