@@ -100,7 +100,9 @@ def lock_batches(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
     """Lock batches in the order of their ids and return them as they are now (rule M5)."""
     if not ids:
         return []
-    query = select_records(BatchRow, batches).where(among(tx, batches.c.id, ids)).order_by(batches.c.id)
+    # Sorted here too: SQL Server locks rows in the order in which it finds them, not in that of the answer.
+    chosen = among(tx, batches.c.id, sorted(ids))
+    query = select_records(BatchRow, batches).where(chosen).order_by(batches.c.id)
     return tx.rows(BatchRow, tx.locking(query, batches))
 
 

@@ -1,5 +1,6 @@
 """Errors of drivers, told apart and put into words."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,6 +9,8 @@ from sqlalchemy.engine import URL
 
 from matoolkit.errors import MatoolkitError, StoreBusy, StoreError, StoreUnavailable
 from matoolkit.store.dialect import Dialect
+
+_SECRET = re.compile("password|pwd|secret|token|key", re.IGNORECASE)
 
 
 @contextmanager
@@ -32,7 +35,14 @@ def _error(dialect: Dialect, url: URL, fault: exc.DBAPIError) -> StoreError:
     kind = StoreUnavailable if fault.connection_invalidated else dialect.error_for(cause)
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
     message = lines[0]
-    for secret in (url.password, *url.query.values()):
-        if isinstance(secret, str) and len(secret) > 3:
-            message = message.replace(secret, "***")
+    for secret in _secrets(url):
+        message = message.replace(secret, "***")
     return kind(f"{dialect.title}: {message}")
+
+
+def _secrets(url: URL) -> Iterator[str]:
+    if url.password:
+        yield str(url.password)
+    for name, value in url.query.items():
+        if _SECRET.search(name):
+            yield from (value,) if isinstance(value, str) else value

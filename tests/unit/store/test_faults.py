@@ -4,6 +4,8 @@ import sqlite3
 
 import psycopg
 import pytest
+from sqlalchemy import exc
+from sqlalchemy.engine import make_url
 
 from matoolkit.errors import (
     DriverMissing,
@@ -19,6 +21,7 @@ from matoolkit.store import open_store
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.postgresql import PostgreSQL
 from matoolkit.store.dialect.sqlite import SQLite
+from matoolkit.store.faults import told_apart
 
 
 @pytest.mark.parametrize(
@@ -89,6 +92,15 @@ def test_a_url_that_cannot_be_used_is_refused_without_repeating_it(url: str) -> 
     with pytest.raises(InvalidDatabaseUrl) as refused:
         open_store(url)
     assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize("address", ["anna:hunter2@host/state", "host/state?password=hunter2&sslkey=hunter2"])
+def test_secrets_of_the_address_are_not_in_what_is_said(address: str) -> None:
+    url = make_url(f"postgresql://{address}")
+    fault = exc.OperationalError("SELECT 1", {}, psycopg.OperationalError('no "hunter2" on host\nmore'))
+    with pytest.raises(StoreUnavailable) as told, told_apart(PostgreSQL(), url):
+        raise fault
+    assert told.value.message == 'PostgreSQL: no "***" on host'
 
 
 def test_an_sqlite_that_is_too_old_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,9 +62,9 @@ class PostgreSQL(Dialect):
     extra = "postgres"
     can_listen = True
 
-    def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
-        """Keep connections, and find out before use whether one still lives."""
-        return _POOL | {"connect_args": {"connect_timeout": 10, "options": "-c timezone=UTC"}}
+    def engine_options(self, url: URL) -> dict[str, Any]:
+        """Keep connections, find out before use whether one still lives, and do not wait long for a new one."""
+        return _POOL if "connect_timeout" in url.query else _POOL | {"connect_args": {"connect_timeout": 10}}
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
         """Wait for a lock only so long, and hand arrays over in binary: as text each value would be escaped."""
