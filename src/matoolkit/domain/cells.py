@@ -1,0 +1,83 @@
+"""Values of a source as JSON: what a database returns, written so that nothing is lost on the way."""
+
+import base64
+import math
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from types import UnionType
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from matoolkit.runbook.templates import Json
+
+_LARGEST_NUMBER = 2**63
+
+
+class UnreadableCell(ValueError):
+    """A value that is not what its column should hold; its text says why and does not repeat it."""
+
+
+def json_cell(value: Any) -> Json:
+    """Write a value as JSON: times in UTC, decimals and large numbers as text, GUIDs in lower case, bytes in base64."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    for kinds, write in _WRITERS:
+        if isinstance(value, kinds):
+            return write(value)
+    return str(value)
+
+
+def _whole_number(value: int) -> Json:
+    return value if abs(value) < _LARGEST_NUMBER else str(value)
+
+
+def _number(value: float) -> Json:
+    return value if math.isfinite(value) else str(value)
+
+
+def _instant(value: datetime) -> Json:
+    instant = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return instant.isoformat().replace("+00:00", "Z")
+
+
+_WRITERS: tuple[tuple[type | UnionType, Callable[[Any], Json]], ...] = (
+    (int, _whole_number),
+    (float, _number),
+    (datetime, _instant),
+    (date, date.isoformat),
+    (Decimal | time | UUID, str),
+    (bytes | bytearray | memoryview, lambda value: base64.b64encode(bytes(value)).decode()),
+    (list | tuple, lambda value: [json_cell(item) for item in value]),
+    (dict, lambda value: {str(key): json_cell(item) for key, item in value.items()}),
+)
+
+
+def multi_valued_cell(value: Any, packing: str) -> Json:
+    """Unpack a multi-valued column into a list; null stays null, and what is empty between delimiters is left out."""
+    match value:
+        case None:
+            return None
+        case list() | tuple():
+            return json_cell(value)
+        case str() if packing == "json_array":
+            return _json_array(value)
+        case str():
+            delimiter = ";" if packing == "semicolon_delimited" else ","
+            return [item.strip() for item in value.split(delimiter) if item.strip()]
+        case _:
+            return [json_cell(value)]
+
+
+def _json_array(text: str) -> Json:
+    if not text.strip():
+        return []
+    try:
+        items = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise UnreadableCell("it is not a JSON array") from None
+    if not isinstance(items, list):
+        raise UnreadableCell("it is JSON, but not an array")
+    return items

@@ -1,0 +1,154 @@
+"""Rows of a source to candidates for membership, and the rows that are set aside (rule T3).
+
+A bad row never stops the others. Its key, if it has one, still counts as present: nobody is removed because of a typing
+error in somebody's row.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from matoolkit.domain.batch_time import UnreadableBatchTime, read_batch_time
+from matoolkit.domain.cells import UnreadableCell, json_cell, multi_valued_cell
+from matoolkit.domain.keys import folded, is_usable_key
+from matoolkit.runbook.model import DataSource
+from matoolkit.runbook.templates import Json
+
+_SAMPLES = 5
+
+
+class Reason(StrEnum):
+    """Why a row is set aside."""
+
+    EMPTY_KEY = "empty_key"
+    UNUSABLE_KEY = "unusable_key"
+    DUPLICATE_KEY = "duplicate_key"
+    BAD_BATCH_TIME = "bad_batch_time"
+    BAD_VALUE = "bad_value"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that can be a member. An immediate runbook's rows have no batch time of their own."""
+
+    key: str
+    batch_time: datetime | None
+    data: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A row that cannot be used, by its key if it has one."""
+
+    reason: Reason
+    key: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that was read: who can be a member, and who was set aside and why."""
+
+    read: int
+    candidates: Mapping[str, Candidate]
+    set_aside_keys: frozenset[str]
+    counts: Mapping[Reason, int]
+    samples: Sequence[SetAside]
+
+    def is_present(self, folded_key: str) -> bool:
+        """Whether the source returned a key, in a good row or a bad one."""
+        return folded_key in self.candidates or folded_key in self.set_aside_keys
+
+
+@dataclass(slots=True)
+class RowReader:
+    """Reads the rows of a query, which may come in pieces."""
+
+    source: DataSource
+    _read: int = 0
+    _candidates: dict[str, Candidate] = field(default_factory=dict)
+    _set_aside: set[str] = field(default_factory=set)
+    _counts: Counter[Reason] = field(default_factory=Counter)
+    _samples: dict[Reason, list[SetAside]] = field(default_factory=dict)
+    _zone: ZoneInfo | None = None
+    _packings: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.source.batch_time_zone:
+            self._zone = ZoneInfo(self.source.batch_time_zone)
+        self._packings = {column.name.casefold(): column.format for column in self.source.multi_valued_columns}
+
+    def take(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Read some rows; columns are found whatever their case."""
+        places = {name.casefold(): place for place, name in reversed(list(enumerate(columns)))}
+        key_place = places[self.source.primary_key.casefold()]
+        time_place = places[self.source.batch_time_column.casefold()] if self.source.batch_time_column else None
+        packings = [self._packings.get(name.casefold()) for name in columns]
+        for row in rows:
+            self._read += 1
+            self._take(row, row[key_place], None if time_place is None else row[time_place], columns, packings)
+
+    def reading(self) -> Reading:
+        """Return what was read so far."""
+        samples = [sample for found in self._samples.values() for sample in found]
+        return Reading(self._read, self._candidates, frozenset(self._set_aside), dict(self._counts), samples)
+
+    def _take(
+        self, row: Sequence[Any], raw_key: Any, raw_time: Any, columns: Sequence[str], packings: Sequence[str | None]
+    ) -> None:
+        key = "" if raw_key is None else str(json_cell(raw_key)).strip()
+        if not key:
+            self._put_aside(Reason.EMPTY_KEY, "", f"row {self._read} has no '{self.source.primary_key}'")
+            return
+        if not is_usable_key(key):
+            self._put_aside(Reason.UNUSABLE_KEY, "", f"row {self._read} has a key that is too long or holds a NUL")
+            return
+        name = folded(key)
+        if name in self._set_aside:
+            self._put_aside(Reason.DUPLICATE_KEY, key, "the key stands in more than one row")
+        elif first := self._candidates.pop(name, None):
+            for spelling in (first.key, key):
+                self._put_aside(Reason.DUPLICATE_KEY, spelling, "the key stands in more than one row")
+        else:
+            self._read_row(name, key, row, raw_time, columns, packings)
+
+    def _read_row(
+        self,
+        name: str,
+        key: str,
+        row: Sequence[Any],
+        raw_time: Any,
+        columns: Sequence[str],
+        packings: Sequence[str | None],
+    ) -> None:
+        try:
+            batch_time = None if self.source.batch_time else read_batch_time(raw_time, self._zone)
+            data = _data(columns, row, packings)
+        except UnreadableBatchTime as why:
+            self._put_aside(Reason.BAD_BATCH_TIME, key, f"'{self.source.batch_time_column}': {why}")
+        except UnreadableCell as why:
+            self._put_aside(Reason.BAD_VALUE, key, str(why))
+        else:
+            self._candidates[name] = Candidate(key, batch_time, data)
+
+    def _put_aside(self, reason: Reason, key: str, detail: str) -> None:
+        self._counts[reason] += 1
+        if key:
+            self._set_aside.add(folded(key))
+        samples = self._samples.setdefault(reason, [])
+        if len(samples) < _SAMPLES:
+            samples.append(SetAside(reason, key, detail))
+
+
+def _data(columns: Sequence[str], row: Sequence[Any], packings: Sequence[str | None]) -> dict[str, Json]:
+    data: dict[str, Json] = {}
+    for column, value, packing in zip(columns, row, packings, strict=True):
+        try:
+            data[column] = json_cell(value) if packing is None else multi_valued_cell(value, packing)
+        except UnreadableCell as why:
+            raise UnreadableCell(f"'{column}': {why}") from None
+    return data
