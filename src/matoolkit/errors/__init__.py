@@ -15,6 +15,9 @@
     │   ├── AmbiguousVariable     TP409   several names match it but for their case
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+    ├── UnreadableMessage         BU422   a message is not what it should be
+    ├── MessageTooLarge           BU413   a message is larger than any bus would carry
+    ├── BusUnavailable            BU503   the bus cannot be reached
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
         ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
@@ -34,6 +37,7 @@ Each class has a stable code, the HTTP status and the exit code with which peopl
 says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
 """
 
+from matoolkit.errors.bus import BusUnavailable, MessageTooLarge, UnreadableMessage
 from matoolkit.errors.root import (
     InvalidSettings,
     MatoolkitError,
@@ -76,6 +80,7 @@ from matoolkit.errors.store import (
 
 __all__ = [
     "AmbiguousVariable",
+    "BusUnavailable",
     "DriverMissing",
     "Finding",
     "FunctionNotAllowed",
@@ -84,6 +89,7 @@ __all__ = [
     "InvalidSettings",
     "LeaseLost",
     "MatoolkitError",
+    "MessageTooLarge",
     "NaiveTime",
     "NotText",
     "Refused",
@@ -103,6 +109,7 @@ __all__ = [
     "TooManyColumns",
     "UnknownFindingCode",
     "UnreadableFile",
+    "UnreadableMessage",
     "UnresolvedVariable",
     "UnusableKey",
     "WrongSchema",

@@ -11,11 +11,15 @@ _MOST_COMPARED = 200
 
 
 class MatoolkitError(Exception):
-    """Something in the system itself is wrong."""
+    """Something in the system itself is wrong.
+
+    `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
+    """
 
     code: ClassVar[str] = "MT500"
     http_status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 6
+    transient: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -45,13 +45,9 @@ class TooManyColumns(Refused):
 
 
 class StoreError(MatoolkitError):
-    """The database refused a statement; every other trouble with it is a special case of this.
-
-    `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
-    """
+    """The database refused a statement; every other trouble with it is a special case of this."""
 
     code = "DB500"
-    transient: ClassVar[bool] = False
     advice: ClassVar[str | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:

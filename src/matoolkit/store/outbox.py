@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Integer, delete, func, literal, select, update
+from sqlalchemy import Integer, delete, exists, func, literal, or_, select, update
 
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.schema import outbox
@@ -91,6 +91,20 @@ def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500
     return _in_order(tx.rows(OutboxRow, statement))
 
 
+def out_of_turn(tx: Transaction, claim: Claim) -> list[int]:
+    """Return the claimed messages that must wait, because an older one with the same order key is not claimed."""
+    older = outbox.alias()
+    query = select(outbox.c.id).where(
+        outbox.c.claim_token == claim.token,
+        exists().where(
+            older.c.order_key == outbox.c.order_key,
+            older.c.id < outbox.c.id,
+            or_(older.c.claim_token.is_(None), older.c.claim_token != claim.token),
+        ),
+    )
+    return tx.values(query)
+
+
 def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int]:
     """Delete messages that were sent, if the claim on them still stands, and return which."""
     if not ids:
@@ -99,9 +113,11 @@ def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int
     return sorted(tx.values(statement.returning(outbox.c.id)))
 
 
-def unclaim(tx: Transaction, claim: Claim, at: datetime) -> int:
-    """Let go of all that was claimed and not sent, for the next relay to try."""
+def unclaim(tx: Transaction, claim: Claim, at: datetime, ids: Collection[int] | None = None) -> int:
+    """Let go of what was claimed and not sent, or of some of it, for the next relay to try."""
     mine = update(outbox).where(outbox.c.claim_token == claim.token)
+    if ids is not None:
+        mine = mine.where(among(tx, outbox.c.id, ids))
     return tx.changed(mine.values(claim_token=None, claimed_until=at))
 
 

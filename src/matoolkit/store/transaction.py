@@ -36,12 +36,16 @@ RowT = TypeVar("RowT")
 
 
 class Transaction:
-    """What the functions of this room work with; services only pass it on."""
+    """What the functions of this room work with; services only pass it on.
+
+    What is in `on_commit` is done once the transaction has committed, and not at all if it does not.
+    """
 
     def __init__(self, connection: Connection, dialect: Dialect, clock: Clock | None = None) -> None:
         self._connection = connection
         self._clock = clock
         self.dialect = dialect
+        self.on_commit: list[Callable[[], None]] = []
 
     def execute(self, statement: Executable) -> CursorResult[Any]:
         """Run a statement."""
@@ -114,10 +118,13 @@ class Store:
     def transaction(self) -> Iterator[Transaction]:
         """Do a block's work all or not at all."""
         with told_apart(self.dialect, self.engine.url), self.engine.connect() as connection:
+            tx = Transaction(connection, self.dialect, self._clock)
             with connection.begin():
-                yield Transaction(connection, self.dialect, self._clock)
+                yield tx
                 BEFORE_COMMIT.reached()
             AFTER_COMMIT.reached()
+        for action in tx.on_commit:
+            action()
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

@@ -22,9 +22,9 @@ from matoolkit.store import Store, open_store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import lock_batches
 from matoolkit.store.upgrade import require_current_schema
-from tests.conformance.databases import NOON, Database, PostgresServer
-from tests.conformance.store.threads import in_threads
 from tests.conformance.store.world import World
+from tests.databases import NOON, Database, PostgresServer
+from tests.threads import in_threads
 
 ENTRY = NewAuditEntry("anna", "batch.cancel", "batch", "42", reason="x" * 500)
 

@@ -20,9 +20,9 @@ from matoolkit.store.moves import Failure, Success, fail, succeed
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages, delete_sent
 from matoolkit.store.runbooks import NewVersion, publish_version, runbook_versions
 from matoolkit.store.steps import cancel_steps_of_batches
-from tests.conformance.databases import Database
-from tests.conformance.store.threads import in_threads
 from tests.conformance.store.world import World
+from tests.databases import Database
+from tests.threads import in_threads
 
 PROCESSES = 4
 

@@ -68,8 +68,8 @@ from matoolkit.store.phases import (
     skip_phases,
     supersede_phases,
 )
-from tests.conformance.databases import NOON
 from tests.conformance.store.world import World
+from tests.databases import NOON
 
 Move = Callable[[Transaction, int], list[int]]
 LATER = NOON + timedelta(days=1)

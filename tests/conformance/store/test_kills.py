@@ -10,7 +10,7 @@ from matoolkit.crashpoints import arm, kill_process
 from matoolkit.store import Store, Transaction, open_store
 from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.outbox import NewMessage, add_messages
-from tests.conformance.databases import Database
+from tests.databases import Database
 
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
 KILLED = -9

@@ -7,7 +7,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.errors import LeaseLost
 from matoolkit.store import Store
 from matoolkit.store.leases import acquire_lease, confirm_lease, held_leases, release_lease, renew_lease
-from tests.conformance.databases import Database
+from tests.databases import Database
 
 MINUTE = timedelta(minutes=1)
 

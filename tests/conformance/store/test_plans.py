@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import event, text
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
@@ -34,8 +34,8 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
+from matoolkit.store.queue import lock_due
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
-from matoolkit.store.schema import bus_messages
 from matoolkit.store.steps import (
     cancel_steps_of_members,
     current_steps_of_members,
@@ -43,8 +43,8 @@ from matoolkit.store.steps import (
     steps_in_flight,
     steps_page,
 )
-from tests.conformance.databases import NOON
 from tests.conformance.store.world import World
+from tests.databases import NOON
 
 LATER = NOON + timedelta(days=1)
 
@@ -106,12 +106,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     ),
     "outbox": (lambda tx: claim_messages(tx, Claim("me", LATER), NOON), {"ix_outbox_unclaimed"}),
     "queue": (
-        lambda tx: tx.values(
-            select(bus_messages.c.id)
-            .where(bus_messages.c.topic == "t", bus_messages.c.subscription == "s", bus_messages.c.visible_at <= LATER)
-            .order_by(bus_messages.c.visible_at, bus_messages.c.id)
-            .limit(100)
-        ),
+        lambda tx: lock_due(tx, "t", "s", "me", LATER, until=LATER, deliveries=10, most=100),
         {"ix_bus_messages_visible"},
     ),
     "batches to end": (batches_without_open_phases, {"ix_phase_executions_open"}),

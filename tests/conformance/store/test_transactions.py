@@ -14,8 +14,8 @@ from matoolkit.store import Store, schema
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches, lock_batches
 from matoolkit.store.dialect.types import Instant
-from tests.conformance.databases import Database
 from tests.conformance.store.world import World
+from tests.databases import Database
 
 ENTRY = NewAuditEntry("anna", "batch.cancel", "batch", "42")
 

@@ -21,9 +21,9 @@ from matoolkit.store.upgrade import (
     schema_status,
     upgrade,
 )
-from tests.conformance.databases import Database
-from tests.conformance.store.threads import in_threads
 from tests.conformance.store.world import World
+from tests.databases import Database
+from tests.threads import in_threads
 
 
 def run(store: Store, statement: str) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     DateTime,
+    Executable,
     FromClause,
     Insert,
     Integer,
@@ -48,6 +49,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "22001": RowConflict,
 }
 _POOL = {"pool_pre_ping": True, "pool_size": 10, "max_overflow": 20}
+_CHANNEL = "matoolkit"
 _UPGRADING = 7_203_118  # the number under which processes meet that want to change the tables
 
 
@@ -58,6 +60,7 @@ class PostgreSQL(Dialect):
     title = "PostgreSQL"
     driver = "postgresql+psycopg"
     extra = "postgres"
+    can_listen = True
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Keep connections, find out before use whether one still lives, and do not wait long for a new one."""
@@ -116,6 +119,22 @@ class PostgreSQL(Dialect):
             .from_select(list(values), query, include_defaults=False)
             .on_conflict_do_nothing(index_elements=list(key))
         )
+
+    def notification(self, word: str) -> Executable:
+        """Notify whoever listens, when the transaction commits."""
+        return select(func.pg_notify(_CHANNEL, word))
+
+    def listen(self, connection: Any, seconds: float) -> Iterable[str]:
+        """Listen for that long, or until something was heard."""
+        import psycopg
+
+        try:
+            if not connection.autocommit:
+                connection.autocommit = True
+                connection.execute(f"LISTEN {_CHANNEL}")
+            return [heard.payload for heard in connection.notifies(timeout=seconds, stop_after=1)]
+        except psycopg.Error as fault:
+            raise StoreUnavailable("the connection that listens is broken") from fault
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""

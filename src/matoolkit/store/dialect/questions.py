@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     Connection,
+    Executable,
     FromClause,
     Insert,
     Integer,
@@ -36,6 +37,7 @@ class Dialect(ABC):
     driver: ClassVar[str]
     extra: ClassVar[str]
     is_file: ClassVar[bool] = False
+    can_listen: ClassVar[bool] = False
 
     @abstractmethod
     def engine_options(self, url: URL) -> dict[str, Any]:
@@ -71,6 +73,14 @@ class Dialect(ABC):
         order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
         """Insert a row for each one of the source whose key the table does not have yet."""
+
+    def notification(self, word: str) -> Executable | None:  # noqa: ARG002
+        """Return the statement by which a commit wakes other processes, if the database can."""
+        return None
+
+    def listen(self, connection: Any, seconds: float) -> Iterable[str]:  # noqa: ARG002
+        """Wait on a connection of the driver for words that commits of other processes send."""
+        return ()
 
     def free_to_rebuild(self, connection: Connection) -> AbstractContextManager[None]:  # noqa: ARG002
         """Allow tables to be rebuilt while others refer to them, where altering one takes that."""

@@ -7,7 +7,6 @@ from matoolkit.store.schema.meanings import MEANINGS
 from matoolkit.store.schema.messages import (
     bus_messages,
     bus_recent_ids,
-    bus_subscriptions,
     dead_letters,
     outbox,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "batches",
     "bus_messages",
     "bus_recent_ids",
-    "bus_subscriptions",
     "data_table_columns",
     "dead_letters",
     "idempotency_keys",

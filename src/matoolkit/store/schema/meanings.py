@@ -13,7 +13,6 @@ MEANINGS = {
     "init_executions": "The steps that run once for a batch before its first phase.",
     "rollback_executions": "Steps that undo: after a failure, or when a member was removed.",
     "outbox": "Messages that were written with the state that causes them and are not sent yet. Normally almost empty.",
-    "bus_subscriptions": "Who gets the messages of a topic when the bus is in this database.",
     "bus_messages": "Messages that wait for a subscription when the bus is in this database.",
     "bus_recent_ids": "Messages published in the last minutes, by which duplicates are recognised.",
     "dead_letters": "Messages that nobody could handle, until somebody resends or discards them.",

@@ -31,16 +31,8 @@ outbox = Table(
     Column("tries", Integer, nullable=False, doc="How often somebody tried to send it."),
     UniqueConstraint("topic", "message_id"),
     Index("ix_outbox_unclaimed", "claimed_until", "id"),
+    Index("ix_outbox_order_key", "order_key", "id"),
     sqlite_autoincrement=True,
-)
-
-bus_subscriptions = Table(
-    "bus_subscriptions",
-    metadata,
-    Column("topic", Unicode(100), primary_key=True, doc="The topic."),
-    Column("subscription", Unicode(100), primary_key=True, doc="Name of the subscription."),
-    Column("filter_property", Unicode(100), doc="Property that a message must have; empty takes all."),
-    Column("filter_value", Unicode(200), doc="Value that the property must have."),
 )
 
 bus_messages = Table(
@@ -60,7 +52,7 @@ bus_messages = Table(
     Column("delivery_count", Integer, nullable=False, doc="How often it was received."),
     Index("ix_bus_messages_visible", "topic", "subscription", "visible_at", "id"),
     Index("ix_bus_messages_expires_at", "expires_at"),
-    Index("ix_bus_messages_message_id", "topic", "message_id"),
+    UniqueConstraint("topic", "message_id", name="uq_bus_messages_message"),
     sqlite_autoincrement=True,
 )
 

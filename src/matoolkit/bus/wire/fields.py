@@ -1,0 +1,84 @@
+"""The fields of a JSON object, found whatever their spelling, and refused in words when they are not right."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from matoolkit.clock import as_utc
+from matoolkit.errors import UnreadableMessage
+from matoolkit.ids import Kind
+
+
+class Fields:
+    """The fields of an object, found whatever their spelling."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._values = {_plain(name): value for name, value in document.items()}
+
+    def value(self, name: str) -> Any:
+        """Return what a field holds, or nothing."""
+        return self._values.get(_plain(name))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a field that is text."""
+        value = self.value(name)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, str):
+            return value
+        raise UnreadableMessage(f"'{name}' is missing" if value is None else f"'{name}' is not text")
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """Return a field that is a whole number, also if it is written as text."""
+        value = self.value(name)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise UnreadableMessage(f"'{name}' is missing" if value is None else f"'{name}' is not a whole number")
+
+    def flag(self, name: str) -> bool:
+        """Return a field that is true or false; a missing one is false."""
+        value = self.value(name)
+        return value.casefold() == "true" if isinstance(value, str) else bool(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Return a field that is an object; a missing one is empty."""
+        value = self.value(name)
+        if value is None or isinstance(value, dict):
+            return value or {}
+        raise UnreadableMessage(f"'{name}' is not an object")
+
+    def part(self, name: str) -> "Fields":
+        """Return the fields of an object in a field."""
+        return Fields(self.mapping(name))
+
+    def parts(self, name: str) -> list["Fields"]:
+        """Return the fields of each object in a list."""
+        value = self.value(name) or []
+        if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            return [Fields(item) for item in value]
+        raise UnreadableMessage(f"'{name}' is not a list of objects")
+
+    def instant(self, name: str) -> datetime:
+        """Return a field that is a time."""
+        try:
+            return as_utc(datetime.fromisoformat(self.text(name)))
+        except (ValueError, OverflowError):
+            raise UnreadableMessage(f"'{name}' is not a time") from None
+
+    def kind(self) -> Kind:
+        """Tell which table the execution is in; who does not know `Kind` says whether it is init."""
+        written = self.value("Kind")
+        if written is None:
+            return Kind.INIT if self.flag("IsInitStep") else Kind.STEP
+        try:
+            return Kind(str(written).casefold())
+        except ValueError:
+            raise UnreadableMessage("'Kind' is none of step, init and rollback") from None
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").casefold()

@@ -1,0 +1,120 @@
+"""JSON to messages, with tolerance for who wrote it."""
+
+from collections.abc import Callable
+
+from matoolkit.bus.wire.fields import Fields
+from matoolkit.domain.messages import (
+    AnnouncedFunction,
+    AnnouncedParameter,
+    BatchInit,
+    Correlation,
+    MemberAdded,
+    MemberRemoved,
+    Message,
+    PhaseDue,
+    PollCheck,
+    ResultStatus,
+    RetryCheck,
+    WorkerError,
+    WorkerHello,
+    WorkerJob,
+    WorkerResult,
+)
+from matoolkit.errors import UnreadableMessage
+from matoolkit.ids import Kind
+
+
+def _read_batch_init(fields: Fields) -> BatchInit:
+    return BatchInit(fields.number("BatchId"), fields.text("RunbookName"), fields.number("RunbookVersion"))
+
+
+def _read_phase_due(fields: Fields) -> PhaseDue:
+    return PhaseDue(
+        fields.number("BatchId"),
+        fields.text("RunbookName"),
+        fields.number("RunbookVersion"),
+        fields.text("PhaseName"),
+        fields.number("PhaseExecutionId"),
+    )
+
+
+def _read_member(make: Callable[[int, str, int], Message]) -> Callable[[Fields], Message]:
+    return lambda fields: make(fields.number("BatchId"), fields.text("MemberKey"), fields.number("BatchMemberId"))
+
+
+def _read_check(make: Callable[[int, Kind], Message]) -> Callable[[Fields], Message]:
+    return lambda fields: make(fields.number("StepExecutionId"), fields.kind())
+
+
+def _read_correlation(fields: Fields) -> Correlation:
+    return Correlation(
+        fields.number("StepExecutionId"),
+        fields.kind(),
+        fields.text("RunbookName", default=""),
+        fields.number("RunbookVersion", default=0),
+    )
+
+
+def _read_job(fields: Fields) -> WorkerJob:
+    return WorkerJob(
+        fields.text("JobId"),
+        fields.number("BatchId"),
+        fields.text("WorkerId"),
+        fields.text("FunctionName"),
+        fields.mapping("Parameters"),
+        _read_correlation(fields.part("CorrelationData")),
+    )
+
+
+def _read_result(fields: Fields) -> WorkerResult:
+    status = fields.text("Status").casefold()
+    if status not in {"success", "failure"}:
+        raise UnreadableMessage("'Status' is neither Success nor Failure")
+    # A worker that does not return what it was given is still understood: results match by JobId alone (rule O4).
+    correlation = fields.part("CorrelationData")
+    return WorkerResult(
+        job_id=fields.text("JobId"),
+        status=ResultStatus(status.capitalize()),
+        timestamp=fields.instant("Timestamp"),
+        result=fields.value("Result"),
+        result_type=fields.text("ResultType", default="") or None,
+        error=_read_error(fields.part("Error")) if fields.value("Error") is not None else None,
+        duration_ms=fields.number("DurationMs", default=0),
+        correlation=_read_correlation(correlation) if correlation.value("StepExecutionId") is not None else None,
+    )
+
+
+def _read_error(fields: Fields) -> WorkerError:
+    return WorkerError(
+        fields.text("Message", default=""),
+        fields.text("Type", default="") or None,
+        fields.flag("IsThrottled"),
+        fields.number("Attempts", default=1),
+    )
+
+
+def _read_hello(fields: Fields) -> WorkerHello:
+    functions = tuple(
+        AnnouncedFunction(function.text("Name"), tuple(map(_read_parameter, function.parts("Parameters"))))
+        for function in fields.parts("Functions")
+    )
+    return WorkerHello(fields.text("WorkerId"), functions)
+
+
+def _read_parameter(fields: Fields) -> AnnouncedParameter:
+    return AnnouncedParameter(
+        fields.text("Name"), fields.text("Type", default="any"), fields.flag("Mandatory"), fields.flag("Secret")
+    )
+
+
+READERS: dict[str, Callable[[Fields], Message]] = {
+    "batch-init": _read_batch_init,
+    "phase-due": _read_phase_due,
+    "member-added": _read_member(MemberAdded),
+    "member-removed": _read_member(MemberRemoved),
+    "poll-check": _read_check(PollCheck),
+    "retry-check": _read_check(RetryCheck),
+    "worker-job": _read_job,
+    "worker-result": _read_result,
+    "worker-hello": _read_hello,
+}

@@ -1,0 +1,140 @@
+"""Messages as the JSON that the contract shows, field by field."""
+
+from collections.abc import Callable
+from typing import Any
+
+from matoolkit.clock import as_utc
+from matoolkit.domain.messages import (
+    AnnouncedParameter,
+    BatchInit,
+    Correlation,
+    MemberAdded,
+    MemberRemoved,
+    PhaseDue,
+    PollCheck,
+    RetryCheck,
+    WorkerError,
+    WorkerHello,
+    WorkerJob,
+    WorkerResult,
+)
+from matoolkit.ids import Kind
+
+
+def _write_batch(message: BatchInit | PhaseDue) -> dict[str, Any]:
+    return {
+        "BatchId": message.batch_id,
+        "RunbookName": message.runbook_name,
+        "RunbookVersion": message.runbook_version,
+    }
+
+
+def _write_phase_due(message: PhaseDue) -> dict[str, Any]:
+    return {
+        **_write_batch(message),
+        "PhaseName": message.phase_name,
+        "PhaseExecutionId": message.phase_execution_id,
+    }
+
+
+def _write_member(message: MemberAdded | MemberRemoved) -> dict[str, Any]:
+    return {
+        "BatchId": message.batch_id,
+        "MemberKey": message.member_key,
+        "BatchMemberId": message.batch_member_id,
+    }
+
+
+def _write_execution(message: PollCheck | RetryCheck | Correlation) -> dict[str, Any]:
+    return {
+        "StepExecutionId": message.execution_id,
+        "IsInitStep": message.kind is Kind.INIT,
+        "Kind": message.kind,
+    }
+
+
+def _write_correlation(correlation: Correlation | None) -> dict[str, Any] | None:
+    if correlation is None:
+        return None
+    return {
+        **_write_execution(correlation),
+        "RunbookName": correlation.runbook_name,
+        "RunbookVersion": correlation.runbook_version,
+    }
+
+
+def _write_job(message: WorkerJob) -> dict[str, Any]:
+    return {
+        "JobId": message.job_id,
+        "BatchId": message.batch_id,
+        "WorkerId": message.worker_id,
+        "FunctionName": message.function_name,
+        "Parameters": message.parameters,
+        "CorrelationData": _write_correlation(message.correlation),
+    }
+
+
+def _write_result(message: WorkerResult) -> dict[str, Any]:
+    return {
+        "JobId": message.job_id,
+        "Status": message.status,
+        "ResultType": message.result_type,
+        "Result": message.result,
+        "Error": _write_error(message.error),
+        "DurationMs": message.duration_ms,
+        "Timestamp": as_utc(message.timestamp).isoformat().replace("+00:00", "Z"),
+        "CorrelationData": _write_correlation(message.correlation),
+    }
+
+
+def _write_error(error: WorkerError | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    return {
+        "Message": error.message,
+        "Type": error.type,
+        "IsThrottled": error.is_throttled,
+        "Attempts": error.attempts,
+    }
+
+
+def _write_hello(message: WorkerHello) -> dict[str, Any]:
+    functions = [
+        {"Name": function.name, "Parameters": [_write_parameter(known) for known in function.parameters]}
+        for function in message.functions
+    ]
+    return {"WorkerId": message.worker_id, "Functions": functions}
+
+
+def _write_parameter(parameter: AnnouncedParameter) -> dict[str, Any]:
+    return {
+        "Name": parameter.name,
+        "Type": parameter.type,
+        "Mandatory": parameter.is_mandatory,
+        "Secret": parameter.is_secret,
+    }
+
+
+TYPES: dict[type[Any], str] = {
+    BatchInit: "batch-init",
+    PhaseDue: "phase-due",
+    MemberAdded: "member-added",
+    MemberRemoved: "member-removed",
+    PollCheck: "poll-check",
+    RetryCheck: "retry-check",
+    WorkerJob: "worker-job",
+    WorkerResult: "worker-result",
+    WorkerHello: "worker-hello",
+}
+
+WRITERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
+    BatchInit: _write_batch,
+    PhaseDue: _write_phase_due,
+    MemberAdded: _write_member,
+    MemberRemoved: _write_member,
+    PollCheck: _write_execution,
+    RetryCheck: _write_execution,
+    WorkerJob: _write_job,
+    WorkerResult: _write_result,
+    WorkerHello: _write_hello,
+}

@@ -1,0 +1,149 @@
+"""The messages by which the parts of the system talk to each other (rule M9).
+
+What they look like on the wire is in `bus/wire.py`; everything else sees these.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from matoolkit.ids import Kind
+from matoolkit.runbook.templates import Json
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInit:
+    """A batch's init is to run."""
+
+    batch_id: int
+    runbook_name: str
+    runbook_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseDue:
+    """A phase of a batch is due."""
+
+    batch_id: int
+    runbook_name: str
+    runbook_version: int
+    phase_name: str
+    phase_execution_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAdded:
+    """A member joined a batch that has begun."""
+
+    batch_id: int
+    member_key: str
+    batch_member_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRemoved:
+    """A member left its batch."""
+
+    batch_id: int
+    member_key: str
+    batch_member_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PollCheck:
+    """The worker is to be asked again whether the work is done."""
+
+    execution_id: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class RetryCheck:
+    """Failed work is to be tried again."""
+
+    execution_id: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Which execution a job belongs to; a worker returns it as it got it."""
+
+    execution_id: int
+    kind: Kind
+    runbook_name: str
+    runbook_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJob:
+    """A function is to be called."""
+
+    job_id: str
+    batch_id: int
+    worker_id: str
+    function_name: str
+    parameters: dict[str, Json]
+    correlation: Correlation
+
+
+class ResultStatus(StrEnum):
+    """How a job ended."""
+
+    SUCCESS = "Success"
+    FAILURE = "Failure"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerError:
+    """Why a job failed."""
+
+    message: str
+    type: str | None = None
+    is_throttled: bool = False
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerResult:
+    """A function returned, or failed."""
+
+    job_id: str
+    status: ResultStatus
+    timestamp: datetime
+    result: Json = None
+    result_type: str | None = None
+    error: WorkerError | None = None
+    duration_ms: int = 0
+    correlation: Correlation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedParameter:
+    """A parameter of a function that a worker has."""
+
+    name: str
+    type: str
+    is_mandatory: bool = False
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedFunction:
+    """A function that a worker has."""
+
+    name: str
+    parameters: tuple[AnnouncedParameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerHello:
+    """A worker has started and says what it can do (rule W6)."""
+
+    worker_id: str
+    functions: tuple[AnnouncedFunction, ...] = field(default=())
+
+
+Event: TypeAlias = BatchInit | PhaseDue | MemberAdded | MemberRemoved | PollCheck | RetryCheck
+Message: TypeAlias = Event | WorkerJob | WorkerResult | WorkerHello

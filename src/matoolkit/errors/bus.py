@@ -1,0 +1,35 @@
+"""Errors of messages and of what carries them."""
+
+from matoolkit.errors.root import MatoolkitError
+
+
+class UnreadableMessage(MatoolkitError):
+    """A message is not what it should be."""
+
+    code = "BU422"
+    http_status = 422
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the message cannot be read: {why}")
+
+
+class MessageTooLarge(MatoolkitError):
+    """A message is larger than any bus would carry."""
+
+    code = "BU413"
+    http_status = 413
+
+    def __init__(self, message_id: str, size: int, largest: int) -> None:
+        super().__init__(
+            f"message {message_id} has {size:,} bytes; at most {largest:,} can be sent",
+            hint="large data belongs where the worker can fetch it, not in parameters or results",
+        )
+        self.message_id = message_id
+
+
+class BusUnavailable(MatoolkitError):
+    """The bus cannot be reached; messages wait until it is back."""
+
+    code = "BU503"
+    http_status = 503
+    transient = True

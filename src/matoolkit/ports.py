@@ -1,0 +1,94 @@
+"""All that services may do to the outside world.
+
+The bus delivers at least once: a message may come again, in another process, at any time. Whoever handles messages
+completes them in the transaction of the changes they cause, and makes those changes for the ones that were still its
+own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+from matoolkit.domain.messages import Message
+
+# The store's transaction. Services pass it on and never look inside.
+Transaction: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to publish, under an id that is derived from facts (rule M2).
+
+    With `not_before` it is delivered then or later. Messages with the same `order_key` leave in order.
+    """
+
+    message_id: str
+    message: Message
+    not_before: datetime | None = None
+    order_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A queue of a topic: all of its messages, or those that have a certain value of a property."""
+
+    topic: str
+    name: str
+    filter_property: str | None = None
+    filter_value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message that this process has locked; `handle` and `lock_token` mean something to its bus only."""
+
+    subscription: Subscription
+    message_id: str
+    message_type: str
+    body: str
+    delivery_count: int
+    enqueued_at: datetime
+    handle: Any
+    lock_token: str
+
+
+class Publisher(Protocol):
+    """Publishes messages with the state that causes them (rule M1)."""
+
+    def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+        """Publish messages if and when the transaction commits."""
+
+
+class Bus(Protocol):
+    """Carries messages between processes (rule M8)."""
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Publish messages at once, with no state of ours."""
+
+    def receive(self, subscription: Subscription, most: int) -> list[Received]:
+        """Lock messages that are due, oldest first, and return them; an empty list if none are."""
+
+    def wait(self, subscription: Subscription, seconds: float) -> None:
+        """Wait until a message may be due, but not longer than that."""
+
+    def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
+        """Be done with messages if and when the transaction commits, and return those that are still ours.
+
+        A message whose lock has run out, and that another process has by now, is not returned: it is theirs.
+        """
+
+    def complete_now(self, messages: Sequence[Received]) -> list[Received]:
+        """Be done with messages at once, and return those that were still ours."""
+
+    def renew(self, messages: Sequence[Received]) -> list[Received]:
+        """Keep messages locked for another lock duration, and return those that are still ours."""
+
+    def abandon(self, messages: Sequence[Received]) -> None:
+        """Give messages back, to be delivered again; the delivery counts."""
+
+    def dead_letter(self, message: Received, reason: str, description: str) -> None:
+        """Put a message aside for a person to look at."""
+
+    def sweep(self) -> None:
+        """Put aside what nobody took in time or what was delivered too often; now and then is enough."""

@@ -1,0 +1,55 @@
+"""Waking up when another process commits, where the database can tell (PostgreSQL's LISTEN and NOTIFY).
+
+A help, not the guarantee: what is missed because the connection broke is found by the next poll.
+"""
+
+import threading
+from collections.abc import Callable
+
+from matoolkit.errors import StoreError
+from matoolkit.store.faults import told_apart
+from matoolkit.store.transaction import Store
+
+_HEARTBEAT_SECONDS = 1.0
+
+
+class Listener:
+    """A thread that hears what other processes announce, until it is stopped."""
+
+    def __init__(self, store: Store, heard: Callable[[str], None]) -> None:
+        self._store = store
+        self._heard = heard
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
+
+    def start(self) -> None:
+        """Begin to listen, if the database can tell anything."""
+        if self._store.dialect.can_listen:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._listen()
+            except StoreError:
+                self._stop.wait(_HEARTBEAT_SECONDS)
+
+    def _listen(self) -> None:
+        dialect = self._store.dialect
+        with told_apart(dialect, self._store.engine.url):
+            borrowed = self._store.engine.raw_connection()
+            connection = borrowed.driver_connection
+            # It stays in a mode of its own, so it never goes back to the others.
+            borrowed.detach()
+            try:
+                while not self._stop.is_set():
+                    for word in dialect.listen(connection, _HEARTBEAT_SECONDS):
+                        self._heard(word)
+            finally:
+                borrowed.close()

@@ -1,0 +1,200 @@
+"""The SQL bus's tables: messages that wait in subscriptions, and the ids of those published lately (rule M8).
+
+Whoever receives a message locks it by moving `visible_at` into the future under a token of its own; whoever settles
+it names that token. A lock that has run out is no lock: the message is received again under another token.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+
+from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
+from matoolkit.store.schema import bus_messages, bus_recent_ids
+from matoolkit.store.statements import among, columns_of, insert_each
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class NewQueued:
+    """A message for one subscription."""
+
+    topic: str
+    subscription: str
+    message_id: str
+    message_type: str
+    body: str
+    properties_json: str
+    visible_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRow:
+    """A message in a subscription."""
+
+    id: int
+    topic: str
+    subscription: str
+    message_id: str
+    message_type: str
+    body: str
+    properties_json: str
+    delivery_count: int
+    enqueued_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _RecentId:
+    topic: str
+    message_id: str
+
+
+def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, forget_before: datetime) -> int:
+    """Put messages into their subscriptions in their order, and say how many.
+
+    An id that its topic has seen since `forget_before` is a duplicate, and its message is dropped.
+    """
+    first = {(message.topic, message.message_id): message for message in reversed(messages)}
+    new = _remember(tx, [_RecentId(*key) for key in reversed(first)], at, forget_before)
+    wanted = [message for key, message in reversed(first.items()) if key in new]
+    if not wanted:
+        return 0
+    values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
+    # One that still waits is the same message, however long ago it was published (rule M3).
+    return tx.changed(insert_each(tx, bus_messages, wanted, values, key=("topic", "message_id")))
+
+
+def _remember(tx: Transaction, ids: Sequence[_RecentId], at: datetime, forget_before: datetime) -> set[tuple[str, str]]:
+    """Note the ids that were not published lately, and return them."""
+    if not ids:
+        return set()
+    again = [recent.message_id for recent in ids]
+    tx.execute(
+        delete(bus_recent_ids).where(
+            among(tx, bus_recent_ids.c.message_id, again), bus_recent_ids.c.published_at < forget_before
+        )
+    )
+    noted = insert_each(tx, bus_recent_ids, ids, {"published_at": at}, key=("topic", "message_id"))
+    return set(tx.rows(_pair, noted.returning(bus_recent_ids.c.topic, bus_recent_ids.c.message_id)))
+
+
+def lock_due(
+    tx: Transaction,
+    topic: str,
+    subscription: str,
+    token: str,
+    at: datetime,
+    *,
+    until: datetime,
+    deliveries: int,
+    most: int,
+) -> list[QueuedRow]:
+    """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
+    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at, deliveries))
+    oldest = tx.locking(
+        due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most), bus_messages, skip_locked=True
+    )
+    statement = (
+        update(bus_messages)
+        .where(bus_messages.c.id.in_(oldest.scalar_subquery()), bus_messages.c.visible_at <= at)
+        .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
+        .returning(*columns_of(QueuedRow, bus_messages))
+    )
+    return sorted(tx.rows(QueuedRow, statement), key=lambda row: row.id)
+
+
+def has_due(tx: Transaction, topic: str, subscription: str, at: datetime, deliveries: int) -> bool:
+    """Tell whether a message is due, without locking anything."""
+    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at, deliveries))
+    return bool(tx.values(due.limit(1)))
+
+
+def remove_locked(tx: Transaction, token: str, ids: Collection[int]) -> set[int]:
+    """Remove messages that are still under a lock, and return which."""
+    return set(tx.values(delete(bus_messages).where(*_is_ours(tx, token, ids)).returning(bus_messages.c.id)))
+
+
+def extend_locks(tx: Transaction, token: str, ids: Collection[int], until: datetime) -> set[int]:
+    """Keep messages locked for longer that still are, and return which."""
+    statement = update(bus_messages).where(*_is_ours(tx, token, ids)).values(visible_at=until)
+    return set(tx.values(statement.returning(bus_messages.c.id)))
+
+
+def unlock(tx: Transaction, token: str, ids: Collection[int], at: datetime) -> set[int]:
+    """Give messages back that are still under a lock, due again from then on, and return which."""
+    statement = update(bus_messages).where(*_is_ours(tx, token, ids)).values(lock_token=None, visible_at=at)
+    return set(tx.values(statement.returning(bus_messages.c.id)))
+
+
+def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime, reason: str, description: str) -> int:
+    """Make messages that are still under a lock dead letters."""
+    statement = delete(bus_messages).where(*_is_ours(tx, token, ids))
+    rows = tx.rows(QueuedRow, statement.returning(*columns_of(QueuedRow, bus_messages)))
+    return _bury(tx, rows, at, reason, description)
+
+
+def bury_expired(tx: Transaction, at: datetime, most: int) -> int:
+    """Make messages that nobody took in time dead letters, except those that somebody is handling."""
+    expired = (bus_messages.c.expires_at <= at, bus_messages.c.visible_at <= at)
+    return _bury(tx, _take(tx, most, *expired), at, "TTLExpiredException", "nobody took it in time")
+
+
+def bury_undeliverable(tx: Transaction, at: datetime, deliveries: int, most: int) -> int:
+    """Make messages that were delivered too often, and not settled, dead letters."""
+    failed = (bus_messages.c.delivery_count >= deliveries, bus_messages.c.visible_at <= at)
+    rows = _take(tx, most, *failed)
+    return _bury(tx, rows, at, "MaxDeliveryCountExceeded", f"delivered {deliveries} times and never settled")
+
+
+def forget_ids(tx: Transaction, before: datetime) -> int:
+    """Forget ids that are too old to make a message a duplicate."""
+    return tx.changed(delete(bus_recent_ids).where(bus_recent_ids.c.published_at < before))
+
+
+def queue_lengths(tx: Transaction) -> dict[tuple[str, str], int]:
+    """Count the messages of each subscription."""
+    names = (bus_messages.c.topic, bus_messages.c.subscription)
+    counted = select(*names, func.count()).group_by(*names)
+    return dict(tx.rows(lambda topic, name, count: ((topic, name), count), counted))
+
+
+def _is_due(topic: str, subscription: str, at: datetime, deliveries: int) -> tuple[ColumnElement[bool], ...]:
+    return (
+        bus_messages.c.topic == topic,
+        bus_messages.c.subscription == subscription,
+        bus_messages.c.visible_at <= at,
+        bus_messages.c.expires_at > at,
+        bus_messages.c.delivery_count < deliveries,
+    )
+
+
+def _is_ours(tx: Transaction, token: str, ids: Collection[int]) -> tuple[ColumnElement[bool], ...]:
+    return among(tx, bus_messages.c.id, ids), bus_messages.c.lock_token == token
+
+
+def _take(tx: Transaction, most: int, *conditions: ColumnElement[bool]) -> list[QueuedRow]:
+    chosen = select(bus_messages.c.id).where(*conditions).order_by(bus_messages.c.id).limit(most)
+    ids = tx.values(tx.locking(chosen, bus_messages, skip_locked=True))
+    if not ids:
+        return []
+    statement = delete(bus_messages).where(among(tx, bus_messages.c.id, ids), *conditions)
+    return tx.rows(QueuedRow, statement.returning(*columns_of(QueuedRow, bus_messages)))
+
+
+def _bury(tx: Transaction, rows: Sequence[QueuedRow], at: datetime, reason: str, description: str) -> int:
+    letters = [
+        NewDeadLetter(
+            row.topic, row.subscription, row.message_id, row.message_type, row.body, row.properties_json,
+            reason, description, row.delivery_count, row.enqueued_at,
+        )
+        for row in rows
+    ]  # fmt: skip
+    if letters:
+        keep_dead_letters(tx, letters, at)
+    return len(letters)
+
+
+def _pair(topic: str, message_id: str) -> tuple[str, str]:
+    return topic, message_id

@@ -1,0 +1,32 @@
+"""Messages for tests, and ways to look at what became of them."""
+
+from datetime import datetime
+
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
+from matoolkit.domain.messages import Correlation, MemberAdded, WorkerJob
+from matoolkit.ids import Kind
+from matoolkit.ports import Bus, Outgoing, Received
+from matoolkit.store import Store
+from matoolkit.store.deadletters import DeadLetterRow, dead_letters_page
+
+
+def added(number: int, not_before: datetime | None = None, order_key: str | None = None) -> Outgoing:
+    return Outgoing(f"member-added-{number}-0", MemberAdded(1, f"user{number}", number), not_before, order_key)
+
+
+def job(worker: str, number: int = 1) -> Outgoing:
+    name = f"step-{number}-attempt-1"
+    return Outgoing(name, WorkerJob(name, 1, worker, "Do-It", {}, Correlation(number, Kind.STEP, "r", 1)))
+
+
+def receive(bus: Bus, most: int = 100) -> list[Received]:
+    return bus.receive(EVENTS_OF_ORCHESTRATOR, most)
+
+
+def ids(messages: list[Received]) -> list[str]:
+    return [message.message_id for message in messages]
+
+
+def dead_letters(store: Store) -> list[DeadLetterRow]:
+    with store.reading() as tx:
+        return dead_letters_page(tx)

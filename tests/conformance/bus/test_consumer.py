@@ -1,0 +1,236 @@
+"""Rules M4 and M6: piles in one commit, poison alone, trouble counts nothing."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from matoolkit.bus.consumer import Consumer, Delivery
+from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, MAX_DELIVERIES
+from matoolkit.clock import SystemClock, VirtualClock
+from matoolkit.crashpoints import SimulatedCrash, crashing
+from matoolkit.domain.messages import MemberAdded
+from matoolkit.errors import StoreUnavailable
+from matoolkit.store import Store, queue
+from matoolkit.store.transaction import Transaction
+
+from .messages import added, dead_letters, ids, receive
+from .state import change, changes
+
+
+class Handler:
+    """Writes down what it handles, and fails as it is told."""
+
+    def __init__(self) -> None:
+        self.piles: list[int] = []
+        self.poison: dict[str, Exception] = {}
+
+    def __call__(self, tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        self.piles.append(len(deliveries))
+        keys = [delivery.message.member_key for delivery in deliveries if isinstance(delivery.message, MemberAdded)]
+        change(tx, keys, tx.time())
+        for key in keys:
+            if key in self.poison:
+                raise self.poison[key]
+
+
+@pytest.fixture
+def handler() -> Handler:
+    return Handler()
+
+
+@pytest.fixture
+def consumer(store: Store, bus: SqlBus, handler: Handler) -> Consumer:
+    return Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler)
+
+
+def test_m4_a_pile_is_handled_and_done_with_in_one_commit(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler, clock: VirtualClock
+) -> None:
+    bus.send([added(number) for number in range(30)])
+    assert consumer.turn() == 30
+    assert handler.piles == [30]
+    assert len(changes(store)) == 30
+    clock.advance(LOCK_DURATION * 2)
+    assert (consumer.turn(), handler.piles) == (0, [30])
+
+
+@pytest.mark.parametrize("point", ["bus.received", "consumer.handled", "store.before_commit"])
+def test_m1_a_crash_before_the_commit_is_as_if_nothing_had_happened(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler, clock: VirtualClock, point: str
+) -> None:
+    bus.send([added(1)])
+    with pytest.raises(SimulatedCrash), crashing(point, on_hit=2 if point == "store.before_commit" else 1):
+        consumer.turn()
+    assert changes(store) == []
+    clock.advance(LOCK_DURATION)
+    assert Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn() == 1
+    assert changes(store) == ["user1"]
+
+
+def test_m1_a_crash_after_the_commit_repeats_nothing(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler, clock: VirtualClock
+) -> None:
+    bus.send([added(1)])
+    with pytest.raises(SimulatedCrash), crashing("store.after_commit", on_hit=2):
+        consumer.turn()
+    clock.advance(LOCK_DURATION * 2)
+    assert Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn() == 0
+    assert changes(store) == ["user1"]
+
+
+def test_m6_a_message_that_fails_does_not_hold_up_the_others(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user2": ZeroDivisionError("broken")}
+    bus.send([added(number) for number in range(5)])
+    consumer.turn()
+    assert changes(store) == ["user0", "user1", "user3", "user4"]
+    assert handler.piles == [5, 1, 1, 1, 1, 1]
+    (again,) = receive(bus)
+    assert (again.message_id, again.delivery_count) == ("member-added-2-0", 2)
+
+
+def test_m6_a_message_that_fails_ten_times_is_put_aside_with_its_reason(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user1": ZeroDivisionError("broken")}
+    bus.send([added(1)])
+    for _ in range(MAX_DELIVERIES):
+        assert dead_letters(store) == []
+        assert consumer.turn() == 1
+    (letter,) = dead_letters(store)
+    assert (letter.reason, letter.description, letter.delivery_count) == (
+        "HandlingFailed",
+        "ZeroDivisionError: broken",
+        MAX_DELIVERIES,
+    )
+    assert consumer.turn() == 0
+
+
+def test_m6_trouble_with_the_database_counts_nothing_and_the_pile_is_tried_again(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    bus.send([added(1), added(2)])
+    handler.poison = {"user2": StoreUnavailable("gone")}
+    for _ in range(MAX_DELIVERIES + 5):
+        with pytest.raises(StoreUnavailable):
+            consumer.turn()
+    assert (changes(store), dead_letters(store)) == ([], [])
+    handler.poison = {}
+    assert consumer.turn() == 2
+    assert changes(store) == ["user1", "user2"]
+
+
+def test_m6_trouble_while_messages_are_tried_alone_keeps_those_not_tried_yet(
+    bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    bus.send([added(1), added(2), added(3)])
+    handler.poison = {"user3": ZeroDivisionError("broken")}
+
+    def fail_second(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        if len(handler.piles) == 2:
+            handler.piles.append(0)
+            raise StoreUnavailable("gone")
+        handler(tx, deliveries)
+
+    consumer = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, fail_second)
+    with pytest.raises(StoreUnavailable):
+        consumer.turn()
+    assert changes(store) == ["user1"]
+    consumer.turn()
+    assert changes(store) == ["user1", "user2"]
+
+
+def test_m8_what_another_process_has_by_now_is_left_to_it(
+    consumer: Consumer, bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    """A consumer that hangs past its lock changes nothing when it wakes up."""
+    bus.send([added(1), added(2)])
+    hung = bus.receive(EVENTS_OF_ORCHESTRATOR, 1)
+    clock.advance(LOCK_DURATION)
+    assert consumer.turn() == 2
+    with store.transaction() as tx:
+        assert bus.complete(tx, hung) == []
+    assert changes(store) == ["user1", "user2"]
+
+
+def test_m6_a_message_that_cannot_be_read_is_put_aside_at_once(
+    consumer: Consumer, bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    now = clock.now()
+    broken = queue.NewQueued(
+        "orchestrator-events", "orchestrator", "x", "member-added", '{"BatchId": 1}', "{}", now, now + LOCK_DURATION
+    )
+    with store.transaction() as tx:
+        queue.enqueue(tx, [broken], now, forget_before=now)
+    bus.send([added(1)])
+    consumer.turn()
+    (letter,) = dead_letters(store)
+    assert letter.reason == "Unreadable"
+    assert "'MemberKey' is missing" in (letter.description or "")
+    assert changes(store) == ["user1"]
+
+
+def test_m4_what_a_handler_publishes_leaves_with_the_messages_it_handled(
+    bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    def handler(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        bus.publish(tx, [added(int(delivery.received.message_id.split("-")[2]) + 100) for delivery in deliveries])
+
+    bus.send([added(1), added(2)])
+    Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn()
+    assert ids(receive(bus)) == ["member-added-101-0", "member-added-102-0"]
+
+
+def test_the_loop_handles_what_is_published_while_it_waits_and_stops_when_told(store: Store, handler: Handler) -> None:
+    stop, handled = threading.Event(), threading.Event()
+    bus = SqlBus(store, SystemClock())
+
+    def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        handler(tx, deliveries)
+        tx.on_commit.append(handled.set)
+
+    consumer = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handle)
+    loop = threading.Thread(target=consumer.run, args=(stop,))
+    loop.start()
+    for number in range(3):
+        handled.clear()
+        bus.send([added(number)])
+        assert handled.wait(30)
+    stop.set()
+    loop.join(30)
+    assert not loop.is_alive()
+    assert changes(store) == ["user0", "user1", "user2"]
+
+
+def test_m6_the_loop_pauses_in_trouble_and_goes_on_afterwards(
+    bus: SqlBus, store: Store, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matoolkit.bus.consumer._FIRST_PAUSE_SECONDS", 0.001)
+    stop = threading.Event()
+    troubles = iter([StoreUnavailable("gone")] * 3)
+
+    def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        if trouble := next(troubles, None):
+            raise trouble
+        handler(tx, deliveries)
+        tx.on_commit.append(stop.set)
+
+    bus.send([added(1)])
+    Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handle).run(stop)
+    assert changes(store) == ["user1"]
+    assert next(troubles, None) is None
+
+
+def test_a_fault_that_is_no_trouble_ends_the_loop(
+    consumer: Consumer, bus: SqlBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(bus, "receive", broken)
+    with pytest.raises(ZeroDivisionError):
+        consumer.run(threading.Event())

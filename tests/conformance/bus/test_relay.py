@@ -1,0 +1,146 @@
+"""Rule M1 where state and bus are apart: two databases, an outbox in the one and a bus in the other."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from matoolkit.bus.envelope import Envelope
+from matoolkit.bus.relay import CLAIM_DURATION, Relay
+from matoolkit.bus.sql import SqlBus
+from matoolkit.clock import VirtualClock
+from matoolkit.crashpoints import SimulatedCrash, crashing
+from matoolkit.errors import BusUnavailable
+from matoolkit.store import Store, open_store
+from matoolkit.store.outbox import waiting_count
+from matoolkit.store.upgrade import upgrade
+from tests.databases import Database
+
+from .messages import added, ids, receive
+from .state import change, changes
+
+
+@pytest.fixture
+def far_bus(tmp_path: Path, clock: VirtualClock) -> Iterator[SqlBus]:
+    far = open_store(f"sqlite:///{tmp_path / 'far.db'}", clock=clock)
+    upgrade(far)
+    yield SqlBus(far, clock)
+    far.close()
+
+
+@pytest.fixture
+def relay(store: Store, far_bus: SqlBus) -> Relay:
+    return Relay(store, far_bus)
+
+
+class Unreachable:
+    """A bus that is down."""
+
+    def deliver(self, envelopes: Sequence[Envelope]) -> None:
+        raise BusUnavailable(f"{len(envelopes)} messages cannot be sent")
+
+
+def publish(relay: Relay, store: Store, *numbers: int, order_key: str | None = None) -> None:
+    with store.transaction() as tx:
+        change(tx, [str(number) for number in numbers], tx.time())
+        relay.publish(tx, [added(number, order_key=order_key) for number in numbers])
+
+
+def waiting(store: Store) -> int:
+    with store.reading() as tx:
+        return waiting_count(tx)
+
+
+def test_m1_a_process_sends_its_messages_right_after_the_commit(relay: Relay, store: Store, far_bus: SqlBus) -> None:
+    publish(relay, store, 1, 2)
+    assert ids(receive(far_bus)) == ["member-added-1-0", "member-added-2-0"]
+    assert waiting(store) == 0
+
+
+def test_m1_what_is_rolled_back_is_not_sent(relay: Relay, store: Store, far_bus: SqlBus) -> None:
+    with pytest.raises(ZeroDivisionError), store.transaction() as tx:
+        relay.publish(tx, [added(1)])
+        raise ZeroDivisionError
+    assert (receive(far_bus), waiting(store), relay.sweep()) == ([], 0, 0)
+
+
+@pytest.mark.parametrize("point", ["store.after_commit", "relay.before_send", "relay.after_send"])
+def test_m1_what_a_crash_leaves_behind_is_sent_by_a_sweep_under_the_same_id(
+    relay: Relay, store: Store, far_bus: SqlBus, clock: VirtualClock, point: str
+) -> None:
+    with pytest.raises(SimulatedCrash), crashing(point):
+        publish(relay, store, 1)
+    assert changes(store) == ["1"]
+    assert waiting(store) == 1
+    assert relay.sweep() == 0, "the claim of the dead process has not run out yet"
+    clock.advance(CLAIM_DURATION)
+    assert relay.sweep() == 1
+    assert waiting(store) == 0
+    assert ids(receive(far_bus)) == ["member-added-1-0"]
+
+
+def test_m1_when_the_bus_is_down_the_state_stands_and_the_messages_wait(
+    store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    publish(Relay(store, Unreachable()), store, 1, 2)
+    assert changes(store) == ["1", "2"]
+    assert waiting(store) == 2
+    clock.advance(CLAIM_DURATION)
+    assert Relay(store, Unreachable()).sweep() == 2
+    clock.advance(CLAIM_DURATION)
+    assert Relay(store, far_bus).sweep() == 2
+    assert ids(receive(far_bus)) == ["member-added-1-0", "member-added-2-0"]
+
+
+def test_m1_messages_of_one_member_leave_in_order_also_after_a_crash(
+    relay: Relay, store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    with pytest.raises(SimulatedCrash), crashing("relay.before_send"):
+        publish(relay, store, 1, order_key="member-7")
+    publish(relay, store, 2, order_key="member-7")
+    publish(relay, store, 3, order_key="member-8")
+    others = receive(far_bus)
+    assert ids(others) == ["member-added-3-0"], "the second message of member 7 waits for the first"
+    far_bus.complete_now(others)
+    clock.advance(CLAIM_DURATION)
+    relay.sweep()
+    assert ids(receive(far_bus)) == ["member-added-1-0", "member-added-2-0"]
+
+
+def test_m1_two_relays_at_once_send_each_message_once(
+    store: Store, database: Database, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    sent: list[str] = []
+
+    class Noting:
+        def deliver(self, envelopes: Sequence[Envelope]) -> None:
+            sent.extend(envelope.message_id for envelope in envelopes)
+            far_bus.deliver(envelopes)
+
+    publish(Relay(store, Unreachable()), store, *range(50))
+    clock.advance(CLAIM_DURATION)
+    first, second = Relay(store, Noting()), Relay(database.open(clock), Noting())
+    with store.transaction() as tx:
+        tx.on_commit.append(lambda: None)
+    assert first.sweep() + second.sweep() == 50
+    assert sorted(sent) == sorted(set(sent))
+
+
+def test_m1_a_relay_that_was_overtaken_does_not_remove_what_another_is_sending(
+    store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    class Slow:
+        """Sends, and takes longer than its claim lasts."""
+
+        def deliver(self, envelopes: Sequence[Envelope]) -> None:
+            clock.advance(CLAIM_DURATION)
+            overtaker.sweep()
+            far_bus.deliver(envelopes)
+
+    overtaker = Relay(store, Unreachable())
+    publish(Relay(store, Slow()), store, 1)
+    assert waiting(store) == 1, "the overtaker has it now, and it could not send it"
+    clock.advance(CLAIM_DURATION)
+    Relay(store, far_bus).sweep()
+    assert waiting(store) == 0
+    assert ids(receive(far_bus)) == ["member-added-1-0"], "the same id twice is one message"
