@@ -3,13 +3,13 @@
 from datetime import timedelta
 from functools import partial
 from itertools import chain
-from threading import Barrier, Event
+from threading import Barrier
 
 import pytest
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.errors import LeaseLost, RowConflict
+from matoolkit.errors import LeaseLost, RowConflict, StoreBusy
 from matoolkit.ids import Kind
 from matoolkit.store import Store
 from matoolkit.store.batches import complete_batches, lock_batches
@@ -166,29 +166,20 @@ def test_t10_only_one_of_many_gets_the_lease(stores: list[Store]) -> None:
 
 
 def test_t10_a_lease_cannot_change_hands_inside_a_transaction_that_confirmed_it(
-    stores: list[Store], clock: VirtualClock
+    database: Database, store: Store, clock: VirtualClock
 ) -> None:
-    with stores[0].transaction() as tx:
+    impatient = database.open(clock, patience_seconds=0.05)
+    with store.transaction() as tx:
         lease = acquire_lease(tx, "scheduler", "process-1", timedelta(minutes=1))
     assert lease is not None
-    confirmed, order = Event(), list[str]()
-
-    def work() -> None:
-        with stores[0].transaction() as tx:
-            confirm_lease(tx, lease)
-            clock.advance(timedelta(minutes=2))
-            confirmed.set()
-            order.append("worked")
-
-    def take_over() -> None:
-        confirmed.wait()
-        with stores[1].transaction() as tx:
-            assert acquire_lease(tx, "scheduler", "process-2", timedelta(minutes=1)) is not None
-            order.append("taken over")
-
-    in_threads([work, take_over])
-    assert order == ["worked", "taken over"]
-    with pytest.raises(LeaseLost), stores[0].transaction() as tx:
+    with store.transaction() as tx:
+        confirm_lease(tx, lease)
+        clock.advance(timedelta(minutes=2))
+        with pytest.raises(StoreBusy), impatient.transaction() as other:
+            acquire_lease(other, "scheduler", "process-2", timedelta(minutes=1))
+    with impatient.transaction() as other:
+        assert acquire_lease(other, "scheduler", "process-2", timedelta(minutes=1)) is not None
+    with pytest.raises(LeaseLost), store.transaction() as tx:
         confirm_lease(tx, lease)
 
 
