@@ -5,7 +5,7 @@ completes them in the transaction of the changes they cause, and makes those cha
 own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
@@ -51,6 +51,21 @@ class Received:
     enqueued_at: datetime
     handle: Any
     lock_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a query's result, and its columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+class Source(Protocol):
+    """A database that members come from (rule R4)."""
+
+    def pieces(self, query: str) -> Iterator[Piece]:
+        """Run a query and return its result in pieces, at least one, so that no result is too large."""
 
 
 class Publisher(Protocol):

@@ -7,6 +7,7 @@
     │   ├── UnreadableFile        IN404   a file that was named cannot be read
     │   ├── UnknownFindingCode    RB404   no finding has this code
     │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
+    │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
     │   ├── UnusableKey           DB422   a key is empty, too long, or holds a NUL character
     │   └── TooManyColumns        DB413   a query returns more columns than a table can have
@@ -18,6 +19,7 @@
     ├── UnreadableMessage         BU422   a message is not what it should be
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
+    ├── SourceFailed              SC502   a source could not be queried
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
         ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
@@ -58,6 +60,7 @@ from matoolkit.errors.runbook import (
     UnknownFindingCode,
     UnresolvedVariable,
 )
+from matoolkit.errors.sources import SourceFailed, SourceNotConfigured
 from matoolkit.errors.store import (
     DriverMissing,
     InvalidDatabaseUrl,
@@ -99,6 +102,8 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "Severity",
+    "SourceFailed",
+    "SourceNotConfigured",
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
