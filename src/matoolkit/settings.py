@@ -29,10 +29,15 @@ _ALSO_KNOWN = ("MATOOLKIT_DEBUG", "MATOOLKIT_TEST_POSTGRES_URL")
 
 
 def _duration(value: Any) -> Any:
-    return parse_duration(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    duration = parse_duration(value)
+    if not duration:
+        raise ValueError("is no time at all: write a duration longer than zero")
+    return duration
 
 
-Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta())]
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
 
 
 class _FromEnvironment(BaseModel):
@@ -109,7 +114,12 @@ class ClientSettings(_FromEnvironment):
 class WorkerSettings(_FromEnvironment):
     """Settings of a worker; these names have no prefix."""
 
-    worker_id: str | None = Field(None, description="Which jobs this worker takes; `--id` overrides it.")
+    worker_id: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        max_length=43,
+        description="Which jobs this worker takes; `--id` overrides it.",
+    )
     max_parallelism: int = Field(4, ge=1, le=256, description="Jobs that run at the same time.")
     service_bus_namespace: str | None = Field(None, description="Fully qualified Service Bus namespace.")
     jobs_topic_name: str = Field("worker-jobs", description="Topic from which jobs come.")
@@ -164,10 +174,20 @@ def load_settings(settings: type[SettingsT], environ: Mapping[str, str] = os.env
 def _unknown_names(environ: Mapping[str, str]) -> tuple[list[str], str | None]:
     known = {name for cls in SETTINGS_CLASSES for name in variable_names(cls).values()} | set(_ALSO_KNOWN)
     unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    hints = {name: did_you_mean(name, known) for name in unknown}
     problems = [f"{name} is not a setting" for name in unknown]
-    return problems, next((did_you_mean(name, known) for name in unknown), None)
+    return problems, "; ".join(f"{name}: {hint}" for name, hint in hints.items() if hint) or None
+
+
+_PROBLEMS = {
+    "int_parsing": "should be a whole number",
+    "float_parsing": "should be a number",
+    "bool_parsing": "should be true or false",
+    "string_pattern_mismatch": "should have letters, digits, - and _ only",
+}
 
 
 def _problem(error: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    message = str(error["msg"]).removeprefix("Value error, ").replace("Input should", "should")
+    said = str(error["msg"]).removeprefix("Value error, ").replace("Input should", "should")
+    message = _PROBLEMS.get(error["type"], said)
     return f"{variables[error['loc'][0]]} {message}" if error["loc"] else message

@@ -102,3 +102,15 @@ def test_commands_in_the_docs_print_what_the_docs_say(
     run(arguments)
     printed = capsys.readouterr()
     assert (printed.out + printed.err).rstrip() == output.rstrip()
+
+
+def test_the_readme_shows_what_the_linter_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (runbook,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("people.yaml").write_text(runbook.replace("{{NewUpn}}", "{{NewUpm}}"), encoding="utf-8")
+    run(["runbook", "lint", "people.yaml"])
+    assert capsys.readouterr().out.strip() == shown.strip()

@@ -36,7 +36,7 @@ def test_a_misspelt_setting_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InvalidSettings) as refused:
         load_settings(Settings, {"MATOOLKIT_TICK_SECOND": "60"})
     assert refused.value.message == "MATOOLKIT_TICK_SECOND is not a setting"
-    assert refused.value.hint == "did you mean 'MATOOLKIT_TICK_SECONDS'?"
+    assert refused.value.hint == "MATOOLKIT_TICK_SECOND: did you mean 'MATOOLKIT_TICK_SECONDS'?"
 
 
 def test_everything_wrong_is_said_at_once() -> None:
@@ -84,3 +84,23 @@ def test_the_systems_own_variables_are_known_as_such() -> None:
     assert is_own_variable("MATOOLKIT_DATABASE_URL")
     assert is_own_variable("service_bus_namespace")
     assert not is_own_variable("DATAVERSE_CONNECTION_STRING")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("MATOOLKIT_TICK_SECONDS", "soon", "MATOOLKIT_TICK_SECONDS should be a whole number"),
+        ("MATOOLKIT_TICK_SECONDS", "0", "MATOOLKIT_TICK_SECONDS should be greater than or equal to 1"),
+        ("MATOOLKIT_STEP_TIMEOUT", "0s", "MATOOLKIT_STEP_TIMEOUT is no time at all: write a duration longer than zero"),
+        ("MATOOLKIT_LOG_LEVEL", "LOUD", "MATOOLKIT_LOG_LEVEL should be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_told_in_plain_words(name: str, value: str, problem: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_settings(Settings, {name: value})
+    assert refused.value.message == problem
+
+
+def test_a_worker_is_named_as_runbooks_may_name_it() -> None:
+    with pytest.raises(InvalidSettings, match="WORKER_ID should have letters"):
+        load_settings(WorkerSettings, {"WORKER_ID": "a b"})

@@ -15,6 +15,7 @@
     │   ├── UnresolvedVariable    TP404   nobody supplies the variable
     │   ├── AmbiguousVariable     TP409   several names match it but for their case
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
+    │   ├── NotAFunctionName      TP423   a templated function resolved to something that is no name
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
     ├── UnreadableMessage         BU422   a message is not what it should be
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
@@ -47,13 +48,13 @@ from matoolkit.errors.root import (
     Refused,
     UnreadableFile,
     did_you_mean,
-    nearest,
 )
 from matoolkit.errors.runbook import (
     AmbiguousVariable,
     Finding,
     FunctionNotAllowed,
     InvalidRunbook,
+    NotAFunctionName,
     NotText,
     Severity,
     TemplateError,
@@ -94,6 +95,7 @@ __all__ = [
     "MatoolkitError",
     "MessageTooLarge",
     "NaiveTime",
+    "NotAFunctionName",
     "NotText",
     "Refused",
     "RowConflict",
@@ -119,5 +121,4 @@ __all__ = [
     "UnusableKey",
     "WrongSchema",
     "did_you_mean",
-    "nearest",
 ]

@@ -43,7 +43,9 @@ class UnknownFindingCode(Refused):
     exit_code = 3
 
     def __init__(self, asked: str, known: Iterable[str]) -> None:
-        super().__init__(f"no finding has the code {asked!r}", hint=did_you_mean(asked.upper(), known))
+        hint = did_you_mean(asked.upper(), known) if asked.upper().startswith("RB") else None
+        listed = "docs/reference/runbook.md lists them all"
+        super().__init__(f"no finding has the code {asked!r}", hint=f"{hint} {listed}" if hint else listed)
         self.asked = asked
 
 
@@ -121,6 +123,15 @@ class NotText(TemplateError):
             variable=variable,
             hint=f"let '{{{{{variable}}}}}' be the whole value, so that it keeps its type",
         )
+
+
+class NotAFunctionName(TemplateError):
+    """A templated function resolved to something that is no name."""
+
+    code = "TP423"
+
+    def __init__(self, variable: str, what: str) -> None:
+        super().__init__(f"variable '{variable}' is {what} and cannot name a function", variable=variable)
 
 
 class FunctionNotAllowed(TemplateError):

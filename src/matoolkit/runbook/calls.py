@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from matoolkit.errors import FunctionNotAllowed, NotText, TemplateError
+from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, TemplateError
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Json, Scope, resolve, uses
 from matoolkit.runbook.values import kind_of
@@ -33,8 +33,9 @@ def resolve_call(step: Step, scope: Scope, member_key: str | None) -> Call:
 
 def _resolve_function(step: Step, scope: Scope) -> str:
     function = resolve(step.function, scope)
-    if not isinstance(function, str):
-        raise NotText(next(uses(step.function)).variable, kind_of(function))
+    if not isinstance(function, str) or not function:
+        found = "empty text" if function == "" else "null" if function is None else kind_of(function)
+        raise NotAFunctionName(next(uses(step.function)).variable, found)
     if step.allowed_functions is not None:
         # The worker knows its functions by their own spelling, whatever the data's.
         spelled = {name.casefold(): name for name in step.allowed_functions}

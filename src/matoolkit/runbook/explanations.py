@@ -1,6 +1,7 @@
 """What pydantic says of a document, in the words of a runbook's author."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -111,6 +112,11 @@ def finding_at(
 
 def model_at(path: Path) -> type[BaseModel] | None:
     """Return the model whose keys are expected at a path, if the keys there are fixed."""
+    return _model_at(tuple(0 if isinstance(part, int) else part for part in path))
+
+
+@lru_cache(maxsize=1024)
+def _model_at(path: Path) -> type[BaseModel] | None:
     annotation: Any = Runbook
     for part in path:
         if isinstance(annotation, type) and issubclass(annotation, Part):

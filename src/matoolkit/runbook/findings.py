@@ -302,8 +302,8 @@ _KINDS = (
     ),
     (
         "RB315",
-        "columns that cannot be told apart",
-        "Two columns have the same name, or names that differ only by case. A template could mean either.",
+        "names that cannot be told apart",
+        "Two columns have the same name, or two columns or two outputs have names that differ only by case. A template could mean either.",
     ),
     (
         "RB316",

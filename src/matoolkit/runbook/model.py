@@ -163,7 +163,7 @@ class DataSource(Part):
         None, description="Column with the cutover time T. Members with the same T form a batch."
     )
     batch_time: Optional[Literal["immediate"]] = Field(
-        None, description="Instead of `batch_time_column`: T is the moment at which a member is first seen."
+        None, description="Instead of `batch_time_column`: T is now, rounded down to the scheduler's tick."
     )
     batch_time_zone: Optional[TimeZone] = Field(
         None,

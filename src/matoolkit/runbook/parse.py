@@ -8,7 +8,7 @@ from matoolkit.runbook.catalogue import BUILT_IN, Catalogue
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.reader import read_yaml
 from matoolkit.runbook.rules import check_rules
-from matoolkit.runbook.source import Source, read_source
+from matoolkit.runbook.source import MAX_BYTES, Source, read_source
 from matoolkit.runbook.structure import read_structure
 from matoolkit.runbook.suggestions import Suggestions
 
@@ -31,7 +31,7 @@ def lint_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Repor
     """Check a document and say everything that is wrong with it; never raises, whatever the content."""
     source = read_source(content)
     if isinstance(source, Finding):
-        return Report((source,), None, Source(""))
+        return Report((source,), None, Source(_shown(content)))
     root, findings = read_yaml(source)
     runbook = None
     suggestions = Suggestions()
@@ -42,6 +42,12 @@ def lint_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Repor
     if any(found.is_error for found in unique):
         runbook = None
     return Report(tuple(unique), runbook, source)
+
+
+def _shown(content: str | bytes) -> str:
+    """Return as much of an unreadable text as can be shown."""
+    beginning = content[:MAX_BYTES]
+    return beginning if isinstance(beginning, str) else beginning.decode(errors="replace").removeprefix("\ufeff")
 
 
 def _identity(found: Finding) -> tuple[int, int, str, str]:

@@ -22,6 +22,8 @@ def presentable(text: str) -> str:
     """Make a text safe to print: one line, printable, not too long, credentials masked."""
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     masked = _CREDENTIALS.sub(_mask, shown)
+    if masked.isprintable():
+        return masked
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in masked)
 
 

@@ -21,7 +21,7 @@ _HINTS = (
     ("mapping values are not allowed", "put a value that contains ': ' in quotes, or check the indentation"),
     ("found unexpected end of stream", "a quote is opened and never closed"),
     ("could not find expected ':'", "a key needs ': ' after it, or the line above is not finished"),
-    ("did not find expected key", "check the indentation of this line against the lines above"),
+    ("did not find expected key", "check the indentation of this line, and that every quote above it is closed"),
     ("did not find expected '-' indicator", "check the indentation of this line against the lines above"),
     ("did not find expected ',' or ']'", "close the list with ']'"),
     (

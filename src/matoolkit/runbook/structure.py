@@ -22,18 +22,20 @@ from matoolkit.runbook.values import kind_of
 
 T = TypeVar("T")
 
+# Of a document with more mistakes than this, nobody reads the rest.
+_MOST_EXPLAINED = 5_000
 _LEAVE_OUT = object()
 
-# Stands for a text that was not readable; rules that would judge it let it pass.
-UNREADABLE = "unreadable"
+# Stands for a text that was not readable; rules ask whether a place is sound before they judge it.
+_UNREADABLE = "unreadable"
 _PLACEHOLDERS: dict[type[BaseModel] | None, dict[str, str]] = {
-    Step: {"name": UNREADABLE, "worker_id": UNREADABLE, "function": UNREADABLE},
-    Phase: {"name": UNREADABLE, "offset": "T-0"},
+    Step: {"name": _UNREADABLE, "worker_id": _UNREADABLE, "function": _UNREADABLE},
+    Phase: {"name": _UNREADABLE, "offset": "T-0"},
     DataSource: {
         "type": "sql",
-        "connection": UNREADABLE,
+        "connection": _UNREADABLE,
         "query": "SELECT * FROM unreadable",
-        "primary_key": UNREADABLE,
+        "primary_key": _UNREADABLE,
     },
 }
 
@@ -54,7 +56,7 @@ class Parts:
     def items(self, path: Path, items: Sequence[T]) -> Iterator[tuple[Path, T]]:
         """Pair the items of a list with their paths in the document, where broken ones may stand between them."""
         places = self.kept.get(path, range(len(items)))
-        return (((*path, place), item) for place, item in zip(places, items, strict=False))
+        return (((*path, place), item) for place, item in zip(places, items, strict=True))
 
 
 def read_structure(root: Node, suggestions: Suggestions) -> tuple[Runbook | None, Parts, list[Finding]]:
@@ -71,7 +73,11 @@ def read_structure(root: Node, suggestions: Suggestions) -> tuple[Runbook | None
         runbook = Runbook.model_validate(data)
     except ValidationError as invalid:
         errors = [error for error in invalid.errors(include_url=False) if not _is_consequence(error)]
-        return None, _readable(data, errors), [explained(root, error, suggestions) for error in errors]
+        return (
+            None,
+            _readable(data, errors),
+            [explained(root, error, suggestions) for error in errors[:_MOST_EXPLAINED]],
+        )
     return runbook, _parts_of(runbook), []
 
 

@@ -119,9 +119,14 @@ def time_zone(text: str) -> str:
     except (ValueError, OSError, KeyError):
         is_known = False
     if not is_known:
-        hint = did_you_mean(text, available_timezones()) or "write an IANA name such as Europe/Berlin or UTC"
+        hint = did_you_mean(text, _similar_zones(text)) or "write an IANA name such as Europe/Berlin or UTC"
         raise refusal("RB114", f"'{text}' is not a time zone", hint)
     return text
+
+
+def _similar_zones(text: str) -> list[str]:
+    """List zones that may be meant: abbreviations such as CEST are near to others that mean another time."""
+    return sorted(zone for zone in available_timezones() if "/" in zone and zone[:1].casefold() == text[:1].casefold())
 
 
 def environment_variable(text: str) -> str:
@@ -150,8 +155,8 @@ def removal_limit(value: Any) -> RemovalLimit:
         return RemovalLimit(count=value)
     if isinstance(value, str) and re.fullmatch(PERCENTAGE_PATTERN, value, re.ASCII):
         return RemovalLimit(percent=int(value[:-1]))
-    shown = f"'{value}'" if isinstance(value, str) else kind_of(value)
-    raise refusal("RB115", f"{shown} is neither a count nor a percentage", "write 10 or 20%")
+    shown = f"'{value}'" if isinstance(value, str | int | float) and not isinstance(value, bool) else kind_of(value)
+    raise refusal("RB115", f"expected a count or a percentage, found {shown}", "write 10 or 20%")
 
 
 def kind_of(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Rules R4 and T2: any SQL database as a source, on a real SQLite and a real PostgreSQL."""
+"""Rule R4: any SQL database as a source, on a real SQLite and a real PostgreSQL."""
 
 import tracemalloc
 from decimal import Decimal
@@ -65,12 +65,12 @@ def test_r4_a_source_cannot_be_written_to(people: Database, statement: str) -> N
     assert piece.rows[0][0] == 1000
 
 
-def test_t2_a_query_that_fails_says_why(people: Database) -> None:
+def test_a_query_that_fails_says_why(people: Database) -> None:
     with pytest.raises(SourceFailed, match="nowhere"):
         list(SqlSource(people.url).pieces("SELECT id FROM nowhere"))
 
 
-def test_t2_a_source_that_is_away_is_trouble_that_passes_and_its_password_is_not_shown() -> None:
+def test_a_source_that_is_away_is_trouble_that_passes_and_its_password_is_not_shown() -> None:
     source = SqlSource("postgresql+psycopg://me:hunter2@127.0.0.1:1/db?connect_timeout=1")
     with pytest.raises(SourceFailed) as failed:
         list(source.pieces("SELECT 1"))

@@ -73,6 +73,15 @@ def test_warnings_do_not_fail_unless_asked_to(warned: str, capsys: pytest.Captur
     assert ": error: " in capsys.readouterr().out
 
 
+def test_r11_an_unknown_function_is_an_error_when_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "unknown.yaml"
+    path.write_text(Path(GOOD).read_text(encoding="utf-8").replace("New-EntraUser", "New-Mailbox"), encoding="utf-8")
+    assert run(["runbook", "lint", str(path)]) == 0
+    assert "warning: no worker is known to have a function 'New-Mailbox'" in capsys.readouterr().out
+    assert run(["runbook", "lint", "--strict", str(path)]) == 1
+    assert "error: no worker is known to have a function 'New-Mailbox'" in capsys.readouterr().out
+
+
 def test_json_is_only_json(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runbook", "lint", "-o", "json", GOOD, broken]) == 1
     out, err = capsys.readouterr()

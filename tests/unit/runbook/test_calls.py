@@ -2,7 +2,7 @@
 
 import pytest
 
-from matoolkit.errors import FunctionNotAllowed, NotText, UnresolvedVariable
+from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, UnresolvedVariable
 from matoolkit.runbook.calls import Call, needed_variables, resolve_call
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Json, Scope
@@ -32,9 +32,11 @@ def test_r5_a_templated_function_may_only_become_an_allowed_one_in_its_own_spell
         resolve_call(limited, scope(Fn="Remove-EntraUser"), "ada")
 
 
-@pytest.mark.parametrize("value", [None, 5, ["New-EntraUser"]])
-def test_a_function_must_resolve_to_text(value: Json) -> None:
-    with pytest.raises(NotText, match="Fn"):
+@pytest.mark.parametrize(
+    ("value", "what"), [(None, "null"), (5, "a number"), (["New-EntraUser"], "a list"), ("", "empty text")]
+)
+def test_a_function_must_resolve_to_a_name(value: Json, what: str) -> None:
+    with pytest.raises(NotAFunctionName, match=f"'Fn' is {what} and cannot name a function"):
         resolve_call(step("{{Fn}}"), scope(Fn=value), "ada")
 
 

@@ -222,8 +222,28 @@ def test_r5_a_step_has_a_timeout_and_a_source_a_cooldown_and_a_zone() -> None:
     document["phases"][0]["steps"][0]["timeout"] = "90m"
     document["data_source"]["batch_time_zone"] = "Europe/Berlin"
     assert codes(document) == []
-    document["data_source"]["batch_time_zone"] = "Berlin"
-    assert codes(document) == ["RB114"]
+    document["data_source"] |= {"batch_time": "immediate", "cooldown": "12h"}
+    del document["data_source"]["batch_time_zone"], document["data_source"]["batch_time_column"]
+    assert codes(document) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "hint"),
+    [("Europe/Berln", "did you mean 'Europe/Berlin'?"), ("CEST", "write an IANA name such as Europe/Berlin or UTC")],
+)
+def test_r5_an_unknown_zone_gets_a_hint_that_does_no_harm(zone: str, hint: str) -> None:
+    document = good()
+    document["data_source"]["batch_time_zone"] = zone
+    (found,) = findings(document)
+    assert (found.code, found.hint) == ("RB114", hint)
+
+
+@pytest.mark.parametrize("word", ["unreadable", "unreadable-0"])
+def test_no_word_is_exempt_from_the_rules(word: str) -> None:
+    document = good()
+    document["data_source"]["primary_key"] = word
+    document["phases"][0]["steps"][0]["function"] = word
+    assert codes(document) == ["RB209", "RB307"]
 
 
 @pytest.mark.parametrize(

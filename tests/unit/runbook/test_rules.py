@@ -3,6 +3,10 @@
 from typing import Any
 
 import pytest
+import yaml
+
+from matoolkit.runbook.catalogue import BUILT_IN, Function, Parameter, catalogue_of
+from matoolkit.runbook.parse import lint_runbook
 
 from .documents import codes, findings, good, phase, step
 
@@ -123,6 +127,13 @@ def test_r11_an_unknown_function_is_a_warning_with_the_nearest_one() -> None:
     assert (found.code, found.severity) == ("RB307", "warning")
     (found,) = findings(with_steps(step(function="Set-EntraUserUPM")))
     assert found.hint == "did you mean 'Set-EntraUserUPN'?"
+
+
+def test_r11_functions_that_a_worker_announced_are_known_too() -> None:
+    announced = Function("Start-MailboxMove", (Parameter("Mailbox", is_mandatory=True),))
+    text = yaml.safe_dump(with_steps(step(function="Start-MailboxMove", params={"Mailbox": "{{Upn}}"})))
+    assert lint_runbook(text, {**BUILT_IN, **catalogue_of(announced)}).findings == ()
+    assert [found.code for found in lint_runbook(text).findings] == ["RB307"]
 
 
 def test_r11_missing_mandatory_parameters_are_one_warning() -> None:
@@ -281,3 +292,12 @@ def test_a_document_full_of_mistakes_gets_no_more_hints_than_anybody_reads() -> 
     found = [finding for finding in findings(document) if finding.code == "RB304"]
     assert len(found) == 1000
     assert sum(finding.hint is not None for finding in found) == 100
+
+
+def test_r6_outputs_that_differ_only_by_case_are_warned_of() -> None:
+    document = with_steps(step(name="a", output_params={"Made": "Id"}), step(name="b", output_params={"MADE": "Id"}))
+    assert codes(document) == ["RB315"]
+
+
+def test_an_output_with_spaces_around_its_name_could_never_be_used() -> None:
+    assert codes(with_steps(step(output_params={"Made ": "Id"}))) == ["RB214"]

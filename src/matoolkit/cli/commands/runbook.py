@@ -62,8 +62,10 @@ def lint(
             for file in linted:
                 for found in file.report.findings:
                     typer.echo(as_github(file, found))
-        case LintFormat.TEXT:
+        case LintFormat.TEXT if linted:
             _print_text(linted)
+        case LintFormat.TEXT:
+            pass
     for error in unreadable:
         print_error(error)
     if unreadable:

@@ -10,7 +10,7 @@ from matoolkit.runbook.catalogue import Catalogue
 from matoolkit.runbook.findings import finding
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.query import QueryFacts, query_facts
-from matoolkit.runbook.structure import UNREADABLE, Parts
+from matoolkit.runbook.structure import Parts
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path, TemplateSyntaxProblem, Use, texts, uses
 from matoolkit.runbook.tree import Node, position_of
@@ -36,11 +36,12 @@ class StepAt:
     path: Path
     place: Place
     owner: str = ""
+    has_name: bool = True
 
     @property
     def label(self) -> str:
         """How to speak of the step."""
-        return "this step" if self.step.name.startswith(UNREADABLE) else f"step '{self.step.name}'"
+        return f"step '{self.step.name}'" if self.has_name else "this step"
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -160,12 +161,15 @@ class Check:
     def _steps(self) -> Iterator[StepAt]:
         parts = self.parts
         for path, step in parts.items(("init",), parts.init):
-            yield StepAt(step, path, Place.INIT)
+            yield self._step(step, path, Place.INIT)
         for phase_path, phase in parts.items(("phases",), parts.phases):
             for path, step in parts.items((*phase_path, "steps"), phase.steps):
-                yield StepAt(step, path, Place.PHASE, phase.name)
+                yield self._step(step, path, Place.PHASE, phase.name)
         for path, step in parts.items(("on_member_removed",), parts.on_member_removed):
-            yield StepAt(step, path, Place.REMOVAL)
+            yield self._step(step, path, Place.REMOVAL)
         for name, steps in parts.rollbacks.items():
             for path, step in parts.items(("rollbacks", name), steps):
-                yield StepAt(step, path, Place.ROLLBACK, name)
+                yield self._step(step, path, Place.ROLLBACK, name)
+
+    def _step(self, step: Step, path: Path, place: Place, owner: str = "") -> StepAt:
+        return StepAt(step, path, place, owner, has_name=self.is_sound((*path, "name")))

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from matoolkit.runbook.catalogue import Function
 from matoolkit.runbook.rules.context import Check, StepAt
-from matoolkit.runbook.structure import UNREADABLE
 from matoolkit.runbook.templates import (
     Json,
     Path,
@@ -27,7 +26,7 @@ def a_function_from_data_is_limited(check: Check) -> None:
             if step.allowed_functions is None and check.is_sound((*at.path, "allowed_functions")):
                 message = f"the function of {at.label} comes from data, and nothing limits it"
                 check.report("RB306", path, message, "list what it may be in 'allowed_functions'")
-        elif step.allowed_functions is not None and step.function != UNREADABLE:
+        elif step.allowed_functions is not None and check.is_sound(path):
             _check_needless_limit(check, at, step.allowed_functions)
 
 
@@ -35,7 +34,7 @@ def functions_are_known(check: Check) -> None:
     """Warn of functions that no worker is known to have (rule R11)."""
     known = [function.name for function in check.catalogue.values()]
     for at in check.steps:
-        for path, name in _function_names(at):
+        for path, name in _function_names(check, at):
             if name.casefold() not in check.catalogue:
                 hint = check.suggestions.hint(name, known) or "`matoolkit runbook functions` lists the built-in ones"
                 check.report("RB307", path, f"no worker is known to have a function '{name}'", hint)
@@ -108,10 +107,10 @@ def _check_needless_limit(check: Check, at: StepAt, allowed: tuple[str, ...]) ->
         check.report("RB217", (*at.path, "function"), message)
 
 
-def _function_names(at: StepAt) -> Iterator[tuple[Path, str]]:
+def _function_names(check: Check, at: StepAt) -> Iterator[tuple[Path, str]]:
     """List the functions that a step may call, as far as the runbook tells."""
     if not _is_template(at.step.function):
-        if at.step.function != UNREADABLE:
+        if check.is_sound((*at.path, "function")):
             yield (*at.path, "function"), at.step.function
         return
     for index, name in enumerate(at.step.allowed_functions or ()):
@@ -119,7 +118,7 @@ def _function_names(at: StepAt) -> Iterator[tuple[Path, str]]:
 
 
 def _known_functions(check: Check, at: StepAt) -> Iterator[Function]:
-    for _, name in _function_names(at):
+    for _, name in _function_names(check, at):
         if function := check.catalogue.get(name.casefold()):
             yield function
 

@@ -29,15 +29,17 @@ def rollback_names_are_unique(check: Check) -> None:
 
 def on_failure_names_a_rollback(check: Check) -> None:
     """Report references to rollbacks that are not there, and those that can never be followed."""
-    known = [name for name in check.keys_at(("rollbacks",)) if not name.startswith("x-")]
+    written = check.keys_at(("rollbacks",))
+    known = [name for name in written if not name.startswith("x-")]
     folded = {name.casefold() for name in known}
     for at in check.steps:
         name, path = at.step.on_failure, (*at.path, "on_failure")
         if name is None:
             continue
         if name.casefold() not in folded:
-            hint = check.suggestions.hint(name, known) or "add it under 'rollbacks:'"
-            check.report("RB204", path, f"there is no rollback '{name}'", hint)
+            is_note = name in written
+            hint = "names that begin with x- are notes" if is_note else check.suggestions.hint(name, known)
+            check.report("RB204", path, f"there is no rollback '{name}'", hint or "add it under 'rollbacks:'")
         elif at.place in {Place.ROLLBACK, Place.REMOVAL}:
             message = "'on_failure' has no effect here: when such a step fails, the next one runs all the same"
             check.report("RB310", path, message, "remove the key", key=True)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.rules.context import Check
-from matoolkit.runbook.structure import UNREADABLE
 from matoolkit.runbook.templates import Path
 
 SOURCE: Path = ("data_source",)
@@ -70,9 +69,8 @@ def named_columns_are_in_the_query(check: Check) -> None:
     source = check.parts.data_source
     if source is None or check.columns is None:
         return
-    known = {column.casefold() for column in check.columns}
     for path, column in _named_columns(check, source):
-        if column != UNREADABLE and column.casefold() not in known:
+        if check.is_sound(path) and column.casefold() not in check.folded_columns:
             hint = check.suggestions.hint(column, check.columns) or f"the query returns {', '.join(check.columns[:10])}"
             check.report("RB209", path, f"the query returns no column '{column}'", hint)
 

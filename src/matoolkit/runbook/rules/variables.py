@@ -45,9 +45,20 @@ def outputs_can_be_used(check: Check) -> None:
             message = f"'output_params' of {at.label} can be used by nobody: it stands in '{at.place.value}'"
             check.report("RB212", path, message, "remove the key", key=True)
         for variable in at.step.output_params:
-            if variable.startswith("_") or "{" in variable or "}" in variable:
+            if variable.startswith("_") or "{" in variable or "}" in variable or variable != variable.strip():
                 message = f"'{variable}' cannot be the name of an output"
-                check.report("RB214", (*path, variable), message, "begin it with a letter", key=True)
+                hint = "begin it with a letter, and leave out braces and spaces around it"
+                check.report("RB214", (*path, variable), message, hint, key=True)
+
+
+def outputs_can_be_told_apart(check: Check) -> None:
+    """Warn of outputs whose names differ only by case: a template could mean either (rule R6)."""
+    spelled: dict[str, str] = {}
+    for at in check.steps:
+        for variable in at.step.output_params if at.place is Place.PHASE else ():
+            if (before := spelled.setdefault(variable.casefold(), variable)) != variable:
+                message = f"there is an output '{before}' already, which differs from '{variable}' only by case"
+                check.report("RB315", (*at.path, "output_params", variable), message, "write both alike", key=True)
 
 
 def special_variables_exist(check: Check) -> None:
@@ -172,6 +183,7 @@ def _keys(value: Json, path: Path) -> Iterator[Path]:
 RULES = (
     templates_are_well_formed,
     outputs_can_be_used,
+    outputs_can_be_told_apart,
     special_variables_exist,
     init_knows_no_member,
     lists_stand_alone,
