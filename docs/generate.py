@@ -16,8 +16,10 @@ from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, U
 
 from matoolkit import errors
 from matoolkit.duration import format_duration
+from matoolkit.runbook import values
 from matoolkit.runbook.catalogue import BUILT_IN
 from matoolkit.runbook.findings import FINDING_KINDS
+from matoolkit.runbook.offsets import OFFSET_PATTERN
 from matoolkit.runbook.schema import json_schema
 from matoolkit.settings import ClientSettings, Settings, WorkerSettings, variable_names
 from matoolkit.store.dialect.types import Instant, OneOf
@@ -80,17 +82,17 @@ def _kind(key: str, schema: dict[str, Any]) -> str:
 
 
 _PATTERNS = {
-    r"^[A-Za-z0-9_-]+$": "name",
-    r"^[0-9]{1,9}[smhd]$": "duration",
-    r"^T[-+](0|[0-9]{1,9}[smhd])$": "offset",
-    r"^[A-Za-z_][A-Za-z0-9_]*$": "variable's name",
+    values.NAME_PATTERN: "name",
+    values.DURATION_PATTERN: "duration",
+    values.ENVIRONMENT_VARIABLE_PATTERN: "variable's name",
+    OFFSET_PATTERN: "offset",
 }
 
 
 def _findings() -> str:
     return "".join(
         f'<a id="{kind.code.lower()}"></a>\n### {kind.code} {kind.title}\n\n'
-        f"*{str(kind.severity).capitalize()}.* {kind.explanation}\n\n"
+        f"*{str(kind.severity).capitalize()}.* {kind.explanation}\n\n*Mend it:* {kind.hint}.\n\n"
         for kind in FINDING_KINDS.values()
     )
 

@@ -9,11 +9,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from matoolkit.errors import Finding, UnreadableFile
+from matoolkit.runbook.findings import FINDING_KINDS
 from matoolkit.runbook.parse import Report
 from matoolkit.runbook.presentable import presentable_line
 
-# Findings about values that may be secrets; their lines are shown up to the value only.
-_MAY_BE_SECRET = frozenset({"RB111", "RB112", "RB213"})
 _KEY = re.compile(r"[\"']?[\w.-]+[\"']?\s{0,20}:\s{0,20}")
 _WORD = re.compile(r"[\w.-]+")
 
@@ -37,7 +36,7 @@ def as_text(linted: LintedFile, found: Finding) -> Text:
         "\n",
     )
     written = linted.report.source.line(found.line)
-    hidden_from = _start_of_value(written, found.column) if found.code in _MAY_BE_SECRET else None
+    hidden_from = _start_of_value(written, found.column) if FINDING_KINDS[found.code].hides_value else None
     line = presentable_line(written, hidden_from=hidden_from)
     if line and line.strip():
         number = f"{found.line:>6} | "

@@ -8,11 +8,11 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from matoolkit.errors import Finding, did_you_mean
-from matoolkit.runbook.findings import finding
+from matoolkit.runbook.findings import finding_at
 from matoolkit.runbook.model import Part, Runbook
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
-from matoolkit.runbook.tree import Node, position_of
+from matoolkit.runbook.tree import Node
 from matoolkit.runbook.values import kind_of
 
 _EXPECTED = {
@@ -100,14 +100,6 @@ def _label(path: Path) -> str:
             return f"item {index + 1} of '{key}'"
         case _:
             return f"item {path[-1]}"
-
-
-def finding_at(
-    root: Node, code: str, path: Path, message: str, hint: str | None = None, *, key: bool = False
-) -> Finding:
-    """Report something about the value at a path, or about its key."""
-    position = position_of(root, path, key=key)
-    return finding(code, message, hint, line=position.line, column=position.column, path=path)
 
 
 def model_at(path: Path) -> type[BaseModel] | None:

@@ -46,7 +46,7 @@ MaxRemovals = Annotated[
 ]
 
 # A key that is written without a value is a slip, not a wish for the default.
-Optional: TypeAlias = Annotated[T | None, BeforeValidator(values.not_null)]
+MayBeLeftOut: TypeAlias = Annotated[T | None, BeforeValidator(values.not_null)]
 
 
 def _allow_own_keys(schema: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class Retry(Part):
         le=100,
         description="Attempts after the first. `0` switches retrying off, also where a global `retry` is set.",
     )
-    interval: Optional[Duration] = Field(None, description="Wait before each of them; `5m` when not given.")
+    interval: MayBeLeftOut[Duration] = Field(None, description="Wait before each of them; `5m` when not given.")
 
 
 class Poll(Part):
@@ -108,14 +108,14 @@ class Step(Part):
         description="Fields of the result to keep for later templates: variable on the left, field of the result on the"
         " right. The field is found whatever its case. Only in phases.",
     )
-    on_failure: Optional[Name] = Field(None, description="The rollback to run when the step has failed for good.")
-    poll: Optional[Poll] = Field(None, description="For work that is not done when the function returns.")
-    retry: Optional[Retry] = Field(None, description="Replaces the global `retry` for this step, as a whole.")
-    timeout: Optional[Duration] = Field(
+    on_failure: MayBeLeftOut[Name] = Field(None, description="The rollback to run when the step has failed for good.")
+    poll: MayBeLeftOut[Poll] = Field(None, description="For work that is not done when the function returns.")
+    retry: MayBeLeftOut[Retry] = Field(None, description="Replaces the global `retry` for this step, as a whole.")
+    timeout: MayBeLeftOut[Duration] = Field(
         None,
         description="A job without result for this long counts as lost. Default: `MATOOLKIT_STEP_TIMEOUT`, 24 h.",
     )
-    allowed_functions: Optional[Annotated[tuple[NonEmptyText, ...], Field(min_length=1, strict=False)]] = Field(
+    allowed_functions: MayBeLeftOut[Annotated[tuple[NonEmptyText, ...], Field(min_length=1, strict=False)]] = Field(
         None,
         description="For a templated `function`: the names it may resolve to. Any other fails the step.",
     )
@@ -151,7 +151,7 @@ class DataSource(Part):
     connection: EnvironmentVariable = Field(
         description="Name of the environment variable with the connection string or address. Never the value itself."
     )
-    warehouse_id: Optional[EnvironmentVariable] = Field(
+    warehouse_id: MayBeLeftOut[EnvironmentVariable] = Field(
         None,
         description="Databricks only, and required there: name of the environment variable with the warehouse id.",
     )
@@ -159,17 +159,17 @@ class DataSource(Part):
         description="One SELECT or WITH statement; a row for each member. Column names may not begin with `_`."
     )
     primary_key: NonEmptyText = Field(description="Column that identifies a member.")
-    batch_time_column: Optional[NonEmptyText] = Field(
+    batch_time_column: MayBeLeftOut[NonEmptyText] = Field(
         None, description="Column with the cutover time T. Members with the same T form a batch."
     )
-    batch_time: Optional[Literal["immediate"]] = Field(
+    batch_time: MayBeLeftOut[Literal["immediate"]] = Field(
         None, description="Instead of `batch_time_column`: T is now, rounded down to the scheduler's tick."
     )
-    batch_time_zone: Optional[TimeZone] = Field(
+    batch_time_zone: MayBeLeftOut[TimeZone] = Field(
         None,
         description="IANA zone, such as `Europe/Berlin`, of batch times written without one; else UTC.",
     )
-    cooldown: Optional[Duration] = Field(
+    cooldown: MayBeLeftOut[Duration] = Field(
         None,
         description="Immediate runbooks: when an unchanged member is taken again after success. Default: `24h`.",
     )
@@ -181,7 +181,7 @@ class DataSource(Part):
 class Safeguards(Part):
     """Limits on what one tick may do."""
 
-    max_removals: Optional[MaxRemovals] = Field(
+    max_removals: MayBeLeftOut[MaxRemovals] = Field(
         None,
         description="How many active members one tick may remove from a batch, as a count or a percentage; beyond it"
         " the batch is held for a person. Default: 20 %, or 5 members if that is more.",
@@ -192,10 +192,10 @@ class Runbook(Part):
     """A migration: where members come from, how they group into batches, and what happens to each member when."""
 
     name: Name = Field(description="Name of the runbook.")
-    description: Optional[str] = Field(None, description="What it is for, in words.")
+    description: MayBeLeftOut[str] = Field(None, description="What it is for, in words.")
     data_source: DataSource = Field(description="Where members come from.")
-    safeguards: Optional[Safeguards] = Field(None, description="Limits on what one tick may do.")
-    retry: Optional[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
+    safeguards: MayBeLeftOut[Safeguards] = Field(None, description="Limits on what one tick may do.")
+    retry: MayBeLeftOut[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
     init: Steps = Field((), description="Steps that run once for a batch before its phases. They know no member.")
     phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] = Field(
         description="What happens to each member, and when."

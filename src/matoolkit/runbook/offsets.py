@@ -8,7 +8,6 @@ from matoolkit.duration import format_duration, parse_duration
 
 OFFSET_PATTERN = r"^T[-+](0|[0-9]{1,9}[smhd])$"
 _PATTERN = re.compile(OFFSET_PATTERN, re.ASCII)
-_ADVICE = "write T-5d, T-4h, T-30m, T-90s, T-0 or, after cutover, T+2h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ def parse_offset(text: str) -> Offset:
     Seconds round away from T, so a phase is never later than written before T and never earlier after it.
     """
     if _PATTERN.fullmatch(text) is None:
-        raise ValueError(f"is not an offset: {_ADVICE}")
+        raise ValueError("is not an offset")
     sign, distance = text[1], text[2:]
     seconds = 0 if distance == "0" else int(parse_duration(distance).total_seconds())
     minutes = -(-seconds // 60)

@@ -6,8 +6,13 @@ word instead, and nothing is said about its columns.
 
 import logging
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr, Query
 
 # The parser logs what it passes over; whether the query was understood is in its facts.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
@@ -41,18 +46,12 @@ class QueryFacts:
 
 def query_facts(query: str, source_type: str) -> QueryFacts:
     """Look into a query as the kind of source it goes to would read it."""
-    # The parser takes a third of a second to import: only those who lint pay for it.
-    import sqlglot
+    # The parser takes a while to import: only those who lint pay for it.
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
     if "/*!" in query:
         return QueryFacts("it holds a comment that some databases execute", None)
-    parsed = None
-    for dialect in _DIALECTS[source_type]:
-        with suppress(SqlglotError, RecursionError):
-            parsed = sqlglot.parse(query, read=dialect)
-            break
+    parsed = _parsed(query, _DIALECTS[source_type])
     if parsed is None:
         return QueryFacts(_refusal_by_words(query), None, is_understood=False)
     # A comment after the last semicolon is a statement to the parser, but to nobody else.
@@ -62,16 +61,33 @@ def query_facts(query: str, source_type: str) -> QueryFacts:
     (statement,) = statements
     if not isinstance(statement, exp.Query) or not _begins_as_query(query):
         return QueryFacts(_NOT_A_QUERY, None)
+    if refusal := _refusal_of(statement):
+        return QueryFacts(refusal, None)
+    # An expression without a name is a column that nobody can refer to.
+    names = tuple(filter(None, statement.named_selects))
+    return QueryFacts(None, None if statement.is_star or "*" in names else names)
+
+
+def _parsed(query: str, dialects: Sequence[str]) -> "list[Expr | None] | None":
+    """Parse a query as the first of these dialects that can read it."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    for dialect in dialects:
+        with suppress(SqlglotError, RecursionError):
+            return list(sqlglot.parse(query, read=dialect))
+    return None
+
+
+def _refusal_of(statement: "Query") -> str | None:
+    from sqlglot import exp
+
     writing = (exp.DML, exp.DDL, exp.Merge, exp.Drop, exp.Alter, exp.Command, exp.Into)
     if any(isinstance(part, writing) and not isinstance(part, exp.Query) for part in statement.walk()):
-        return QueryFacts("it writes, and a source is only read", None)
+        return "it writes, and a source is only read"
     if any(isinstance(part, exp.Lock) for part in statement.walk()):
-        return QueryFacts("it locks rows, and a source is only read", None)
-    names = tuple(statement.named_selects)
-    if not names:
-        return QueryFacts("it selects no column", None)
-    # An expression without a name is a column that nobody can refer to.
-    return QueryFacts(None, None if statement.is_star or "*" in names else tuple(filter(None, names)))
+        return "it locks rows, and a source is only read"
+    return None if statement.named_selects else "it selects no column"
 
 
 def _begins_as_query(query: str) -> bool:

@@ -13,7 +13,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from matoolkit.errors import Finding
-from matoolkit.runbook.explanations import explained, finding_at, model_at
+from matoolkit.runbook.explanations import explained, model_at
+from matoolkit.runbook.findings import finding_at
 from matoolkit.runbook.model import DataSource, Phase, Runbook, Safeguards, Step
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path

@@ -95,6 +95,20 @@ def parse_template(text: str) -> tuple[str | Variable, ...]:
     return tuple(part for part in parts if part != "")
 
 
+def entries(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """List every key of a value and what it holds, nested ones included."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield (*path, key), item
+                yield from entries(item, (*path, key))
+        case list():
+            for index, item in enumerate(value):
+                yield from entries(item, (*path, index))
+        case _:
+            pass
+
+
 def texts(value: Json, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """List every text in a value, nested ones included, in the order in which they stand."""
     match value:

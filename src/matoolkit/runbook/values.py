@@ -96,7 +96,8 @@ def duration(text: str) -> timedelta:
     try:
         read = parse_duration(text)
     except ValueError as problem:
-        raise refusal("RB107", f"'{text}' {problem}") from None
+        said = str(problem).partition(":")[0]
+        raise refusal("RB107", f"'{text}' {said}") from None
     if not read:
         raise refusal("RB107", f"'{text}' is no time at all", "write a duration longer than zero")
     return read

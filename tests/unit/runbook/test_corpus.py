@@ -33,3 +33,8 @@ def test_every_finding_is_shown_by_some_file() -> None:
     shown = {finding.split(":")[0] for findings in EXPECTED.values() for finding in findings}
     # A file of more than a mebibyte is made by a test rather than stored.
     assert set(FINDING_KINDS) - shown == {"RB003"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_r1_every_finding_says_how_to_mend_it(name: str) -> None:
+    assert all(found.hint for found in lint_runbook((CORPUS / name).read_bytes()).findings)

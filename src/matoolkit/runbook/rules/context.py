@@ -7,13 +7,13 @@ from functools import cached_property
 
 from matoolkit.errors import Finding
 from matoolkit.runbook.catalogue import Catalogue
-from matoolkit.runbook.findings import finding
+from matoolkit.runbook.findings import finding_at
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.query import QueryFacts, query_facts
 from matoolkit.runbook.structure import Parts
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path, TemplateSyntaxProblem, Use, texts, uses
-from matoolkit.runbook.tree import Node, position_of
+from matoolkit.runbook.tree import Node
 
 # Longer than any job could carry.
 MAX_TEMPLATE = 32_768
@@ -74,19 +74,20 @@ class Check:
 
     def report(self, code: str, path: Path, message: str, hint: str | None = None, *, key: bool = False) -> None:
         """Say what is wrong with the value at a path, or with its key."""
-        position = position_of(self.root, path, key=key)
-        self.findings.append(finding(code, message, hint, line=position.line, column=position.column, path=path))
+        self.findings.append(finding_at(self.root, code, path, message, hint, key=key))
 
     def is_sound(self, path: Path) -> bool:
         """Whether nothing at a path, or anywhere below it, was broken."""
         return path not in self._touched
 
     def has_lost(self, section: str, *keys: str) -> bool:
-        """Whether a section lost items, or any of these keys, so that a rule about all of them would mislead."""
-        return any(
-            path[0] == section and (len(path) == 1 or isinstance(path[-1], int) or not set(keys).isdisjoint(path[-2:]))
-            for path in self.parts.repaired
-        )
+        """Whether a section lost items, or any of these keys, so that a rule about all of them would mislead.
+
+        An output that was left out ends in `output_params` and its name, so the last two parts of a path count.
+        """
+        lost = [path for path in self.parts.repaired if path[0] == section]
+        whole, items = any(len(path) == 1 for path in lost), any(isinstance(path[-1], int) for path in lost)
+        return whole or items or any(not set(keys).isdisjoint(path[-2:]) for path in lost)
 
     def keys_at(self, path: Path) -> tuple[str, ...]:
         """List the keys that are written at a path, broken or not."""

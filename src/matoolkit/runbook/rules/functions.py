@@ -9,6 +9,7 @@ from matoolkit.runbook.templates import (
     Path,
     TemplateSyntaxProblem,
     Variable,
+    entries,
     is_templated,
     parse_template,
 )
@@ -91,7 +92,7 @@ def passwords_are_not_in_the_runbook(check: Check) -> None:
             for parameter in function.parameters
             if parameter.is_secret
         }
-        for path, value in _entries(at.step.params, (*at.path, "params")):
+        for path, value in entries(at.step.params, (*at.path, "params")):
             if str(path[-1]).casefold() in secret | {"password"} and _is_written_out(value):
                 hint = "write secret:NAME, which the worker looks up"
                 check.report("RB213", path, f"'{path[-1]}' of {at.label} is written in the runbook", hint)
@@ -128,19 +129,6 @@ def _is_template(text: str) -> bool:
         return is_templated(text)
     except TemplateSyntaxProblem:
         return True
-
-
-def _entries(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
-    match value:
-        case dict():
-            for key, item in value.items():
-                yield (*path, key), item
-                yield from _entries(item, (*path, key))
-        case list():
-            for index, item in enumerate(value):
-                yield from _entries(item, (*path, index))
-        case _:
-            pass
 
 
 def _is_written_out(value: Json) -> bool:

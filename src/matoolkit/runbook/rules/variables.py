@@ -3,14 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from matoolkit.runbook.rules.context import MAX_TEMPLATE, Check, Place, StepAt
-from matoolkit.runbook.templates import (
-    SPECIAL_VARIABLES,
-    Json,
-    Path,
-    TemplateSyntaxProblem,
-    Use,
-    parse_template,
-)
+from matoolkit.runbook.templates import SPECIAL_VARIABLES, Path, TemplateSyntaxProblem, Use, entries, parse_template
 
 _BATCH_VARIABLES = tuple(name for name in SPECIAL_VARIABLES if name != "_member_key")
 _SPECIALS = frozenset(SPECIAL_VARIABLES)
@@ -21,7 +14,7 @@ def templates_are_well_formed(check: Check) -> None:
     for at in check.steps:
         for path, text in at.texts():
             _check_template(check, path, text)
-        for path in _keys(at.step.params, (*at.path, "params")):
+        for path, _ in entries(at.step.params, (*at.path, "params")):
             if "{{" in str(path[-1]):
                 message = "a parameter's name cannot be a template"
                 check.report("RB210", path, message, "templates go into values", key=True)
@@ -165,19 +158,6 @@ def _is_unknown_special(use: Use) -> bool:
 
 def _output_names(check: Check) -> tuple[str, ...]:
     return tuple(name for at in check.steps if at.place is Place.PHASE for name in at.step.output_params)
-
-
-def _keys(value: Json, path: Path) -> Iterator[Path]:
-    match value:
-        case dict():
-            for key, item in value.items():
-                yield (*path, key)
-                yield from _keys(item, (*path, key))
-        case list():
-            for index, item in enumerate(value):
-                yield from _keys(item, (*path, index))
-        case _:
-            pass
 
 
 RULES = (
