@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import delete
 
-from bench.measuring import CLOCK, NOW, ROUNDS, Ratio, ratio_of, run, seconds
+from bench.measuring import NOW, ROUNDS, Ratio, ratio_of, run, seconds
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import MemberAdded
@@ -56,7 +56,7 @@ def clear(store: Store) -> None:
 
 
 def throughput_ratio(store: Store) -> Ratio:
-    bus, names = SqlBus(store, CLOCK), [column.name for column in schema.bus_messages.c if column.name != "id"]
+    bus, names = SqlBus(store), [column.name for column in schema.bus_messages.c if column.name != "id"]
     at: Any = NOW if store.dialect.name == "postgresql" else _stored(NOW)
     row = {"topic": "t", "subscription": "s", "message_type": "m", "properties_json": "{}", "enqueued_at": at}
     row |= {"body": "b" * 1000, "visible_at": at, "expires_at": at, "lock_token": None, "delivery_count": 0}
@@ -102,7 +102,7 @@ def bare(store: Store, names: Sequence[str], rows: Sequence[tuple[object, ...]])
 
 def flatness_ratio(store: Store) -> Ratio:
     """Publish and take 5,000 messages while few wait, and while many do."""
-    bus, count = SqlBus(store, CLOCK), 5_000
+    bus, count = SqlBus(store), 5_000
     clear(store)
 
     def cycle(first: int) -> float:

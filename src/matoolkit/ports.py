@@ -90,7 +90,9 @@ class Bus(Protocol):
     def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
         """Be done with messages if and when the transaction commits, and return those that are still ours.
 
-        A message whose lock has run out, and that another process has by now, is not returned: it is theirs.
+        A message whose lock has run out, and that another process has by now, is not returned: it is theirs. A bus that
+        shares no transaction with the state cannot know, and returns them all; that is why handlers are guarded. The
+        returned messages are the very objects that were passed in.
         """
 
     def complete_now(self, messages: Sequence[Received]) -> list[Received]:

@@ -493,6 +493,10 @@ CREATE INDEX ix_bus_messages_expires_at ON bus_messages (expires_at);
 
 GO
 
+CREATE INDEX ix_bus_messages_undeliverable ON bus_messages (id) WHERE delivery_count >= 10;
+
+GO
+
 CREATE INDEX ix_bus_messages_visible ON bus_messages (topic, subscription, visible_at, id);
 
 GO

@@ -675,14 +675,15 @@ GO
 -- store.outbox.out_of_turn
 SELECT outbox.id 
 FROM outbox 
-WHERE outbox.claim_token = :claim_token_1 AND (EXISTS (SELECT * 
+WHERE outbox.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
 FROM outbox AS outbox_1 
-WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :claim_token_2)))
+WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :claim_token_1)))
 GO
 
 -- store.outbox.unclaim
-UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token WHERE outbox.claim_token = :claim_token_1 AND outbox.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token WHERE outbox.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :claim_token_1
 GO
 
 -- store.outbox.waiting_count
@@ -781,12 +782,12 @@ GO
 -- store.queue.bury_expired
 SELECT TOP 7 bus_messages.id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.expires_at <= :expires_at_1 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.id
+WHERE bus_messages.expires_at <= :expires_at_1 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.expires_at
 GO
 
 -- store.queue.bury_expired
 DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.expires_at <= :expires_at_1 AND bus_messages.visible_at <= :visible_at_1
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.queue.bury_expired
@@ -813,12 +814,12 @@ GO
 -- store.queue.bury_undeliverable
 SELECT TOP 7 bus_messages.id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.delivery_count >= :delivery_count_1 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.id
+WHERE bus_messages.delivery_count >= 10 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.id
 GO
 
 -- store.queue.bury_undeliverable
 DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.delivery_count >= :delivery_count_1 AND bus_messages.visible_at <= :visible_at_1
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.queue.bury_undeliverable
@@ -830,7 +831,7 @@ WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AN
 GO
 
 -- store.queue.enqueue
-DELETE FROM bus_recent_ids WHERE bus_recent_ids.message_id IN (SELECT anon_1.value 
+DELETE FROM bus_recent_ids WHERE bus_recent_ids.topic = :topic_1 AND bus_recent_ids.message_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :published_at_1
 GO
 

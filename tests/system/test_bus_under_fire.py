@@ -30,6 +30,8 @@ def check(outcome: dict[str, Any]) -> None:
     assert (outcome["waiting"], outcome["queued"]) == (0, 0)
     ended = Counter(outcome["applied"]) + Counter(outcome["aside"])
     assert ended == Counter(outcome["published"]), "each message exactly once"
+    # Under such fire a message may be delivered ten times to processes that all die.
+    assert len(outcome["aside"]) < len(outcome["published"]) / 50
     assert len(outcome["published"]) > ROUNDS
 
 

@@ -1,19 +1,19 @@
 """The loop in which a service handles messages: receive a pile, handle it, be done with it, in one commit (rule M4).
 
 A message that fails is found by trying the pile's messages one by one, and counts its failure alone. Trouble with the
-database or the bus is nobody's failure: the pile is kept, the loop pauses, and tries again (rule M6).
+database or the bus is nobody's failure: the pile is kept and its locks renewed, the loop pauses, and tries again (M6).
 """
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from matoolkit.bus import topology
 from matoolkit.bus.wire import decode
 from matoolkit.crashpoints import crash_point
+from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import Message
-from matoolkit.errors import MatoolkitError, UnreadableMessage
+from matoolkit.errors import MatoolkitError, StoreError
 from matoolkit.ports import Bus, Received, Subscription
 from matoolkit.store import Store
 from matoolkit.store.transaction import Transaction
@@ -21,9 +21,12 @@ from matoolkit.store.transaction import Transaction
 HANDLED = crash_point("consumer.handled")
 
 MOST_AT_ONCE = 500
+# A message that came this often may have killed its process each time, and its pile with it.
+SUSPICIOUS_DELIVERIES = 3
 _IDLE_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 30.0
+# Well below the lock duration, so that locks are renewed in time.
+_LONGEST_PAUSE_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +53,7 @@ class Consumer:
         self._subscription = subscription
         self._handler = handler
         self._most = most
-        self._unfinished: list[Delivery] = []
+        self._pile: list[Received] = []
 
     def run(self, stop: threading.Event) -> None:
         """Handle messages until told to stop; the pile at hand is finished first."""
@@ -61,7 +64,8 @@ class Consumer:
                     self._bus.wait(self._subscription, _IDLE_SECONDS)
                 pause = _FIRST_PAUSE_SECONDS
             except MatoolkitError as error:
-                if not error.transient:
+                # What fails here is receiving or settling, which no message is to blame for.
+                if not (error.transient or isinstance(error, StoreError)):
                     raise
                 log.warning("receiving from %s pauses: %s", self._subscription.name, error.message)
                 stop.wait(pause)
@@ -69,23 +73,30 @@ class Consumer:
 
     def turn(self) -> int:
         """Handle one pile and say how many messages it had; a pile that trouble interrupted comes first."""
-        if not self._unfinished:
-            self._unfinished = self._read(self._bus.receive(self._subscription, self._most))
-        count = len(self._unfinished)
-        try:
-            self._handle(self._unfinished)
-        except MatoolkitError as error:
-            if error.transient:
-                raise
-            self._isolate(error)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises, only its message is at fault
-            self._isolate(error)
-        self._unfinished = []
+        if self._pile:
+            self._pile = self._bus.renew(self._pile)
+        else:
+            self._pile = self._bus.receive(self._subscription, self._most)
+        count = len(self._pile)
+        for part in _parts(self._readable()):
+            self._try(part)
         return count
 
+    def _try(self, deliveries: Sequence[Delivery]) -> None:
+        """Handle messages; if that fails and there are several, each alone; one that fails alone is given up."""
+        try:
+            self._handle(deliveries)
+        except Exception as error:
+            if getattr(error, "transient", False):
+                raise
+            if len(deliveries) > 1:
+                for delivery in deliveries:
+                    self._try([delivery])
+                return
+            self._give_up(deliveries[0].received, "HandlingFailed", error)
+        self._forget(delivery.received for delivery in deliveries)
+
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
-        if not deliveries:
-            return
         with self._store.transaction() as tx:
             # Being done with a message comes first: what another process has by now is left to that process.
             done = {id(message) for message in self._bus.complete(tx, [delivery.received for delivery in deliveries])}
@@ -94,38 +105,44 @@ class Consumer:
                 self._handler(tx, ours)
             HANDLED.reached()
 
-    def _isolate(self, error: Exception) -> None:
-        """Try the messages of a failed pile one by one; those that fail alone are given back or put aside."""
-        if len(self._unfinished) == 1:
-            self._give_up(self._unfinished.pop(), error)
-        while self._unfinished:
-            try:
-                self._handle(self._unfinished[:1])
-                self._unfinished = self._unfinished[1:]
-            except MatoolkitError as failure:
-                if failure.transient:
-                    raise
-                self._give_up(self._unfinished.pop(0), failure)
-            except Exception as failure:  # noqa: BLE001 - as above
-                self._give_up(self._unfinished.pop(0), failure)
-
-    def _give_up(self, delivery: Delivery, error: Exception) -> None:
-        received = delivery.received
-        log.error("message %s failed, delivery %d", received.message_id, received.delivery_count, exc_info=error)
-        if received.delivery_count >= topology.MAX_DELIVERIES:
-            self._bus.dead_letter(received, "HandlingFailed", f"{type(error).__name__}: {error}")
-        else:
-            self._bus.abandon([received])
-
-    def _read(self, pile: Sequence[Received]) -> list[Delivery]:
-        """Read messages; one that cannot be read now can never be, and is put aside at once."""
+    def _readable(self) -> list[Delivery]:
+        """Read the pile; a message that cannot be read now can never be, and is put aside at once."""
         readable: list[Delivery] = []
-        for received in pile:
+        for received in tuple(self._pile):
             try:
                 message = decode(received.subscription.topic, received.message_type, received.body)
-            except UnreadableMessage as error:
-                log.error("message %s is put aside: %s", received.message_id, error.message)  # noqa: TRY400
-                self._bus.dead_letter(received, "Unreadable", error.message)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it stops no other message
+                log.error("message %s is put aside: %s", received.message_id, error)  # noqa: TRY400
+                self._bus.dead_letter(received, "Unreadable", _described(error))
+                self._forget([received])
             else:
                 readable.append(Delivery(received, message))
         return readable
+
+    def _give_up(self, received: Received, reason: str, error: Exception) -> None:
+        log.error("message %s failed, delivery %d", received.message_id, received.delivery_count, exc_info=error)
+        if received.delivery_count >= MAX_DELIVERIES:
+            self._bus.dead_letter(received, reason, _described(error))
+        else:
+            self._bus.abandon([received])
+
+    def _forget(self, messages: "Iterator[Received] | Sequence[Received]") -> None:
+        gone = {id(message) for message in messages}
+        self._pile = [message for message in self._pile if id(message) not in gone]
+
+
+def _parts(deliveries: Sequence[Delivery]) -> Iterator[Sequence[Delivery]]:
+    """Split a pile: what may be trouble goes alone, from one end or the other, so that no message shields another."""
+    fresh = [delivery for delivery in deliveries if delivery.received.delivery_count < SUSPICIOUS_DELIVERIES]
+    if fresh:
+        yield fresh
+    suspects = [delivery for delivery in deliveries if delivery.received.delivery_count >= SUSPICIOUS_DELIVERIES]
+    if suspects and suspects[0].received.delivery_count % 2:
+        suspects.reverse()
+    for suspect in suspects:
+        yield [suspect]
+
+
+def _described(error: Exception) -> str:
+    """Put an error into words that every database can store."""
+    return f"{type(error).__name__}: {error}".replace("\0", "").encode(errors="replace").decode()

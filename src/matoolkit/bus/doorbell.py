@@ -21,7 +21,7 @@ class Doorbell:
         """How often the bell of a topic has rung."""
         return self._rings[topic]
 
-    def wait(self, topic: str, seen: int, seconds: float) -> None:
-        """Wait for a ring after the ones seen, but not longer than that."""
+    def wait(self, topic: str, seen: int, seconds: float) -> bool:
+        """Wait for a ring after the ones seen, but not longer than that, and say whether there was one."""
         with self._changed:
-            self._changed.wait_for(lambda: self._rings[topic] > seen, timeout=seconds)
+            return self._changed.wait_for(lambda: self._rings[topic] > seen, timeout=seconds)

@@ -28,7 +28,10 @@ class Carrier(Protocol):
     """A bus as the relay sees it."""
 
     def deliver(self, envelopes: Sequence[Envelope]) -> None:
-        """Publish envelopes in their order, all of them or none."""
+        """Publish envelopes in their order; if it raises, some of the first may be out already.
+
+        An error that is not transient means that the bus will not take one of them.
+        """
 
 
 def sealed(messages: Sequence[Outgoing]) -> list[Envelope]:

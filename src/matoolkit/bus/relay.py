@@ -1,4 +1,4 @@
-"""The outbox on its way to a bus that is not in the state's database (rules M1, ADR 4).
+"""The outbox on its way to a bus that is not in the state's database (rule M1, ADR 4).
 
 A message is written with the state that causes it, and claimed for the process that writes it. That process sends it
 right after the commit. What a crash leaves behind is claimed by a sweep, here or elsewhere, once the claim has run out,
@@ -8,7 +8,9 @@ and sent under the same id.
 import logging
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -17,6 +19,7 @@ from matoolkit.crashpoints import crash_point
 from matoolkit.errors import MatoolkitError
 from matoolkit.ports import Outgoing
 from matoolkit.store import Store, outbox
+from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.transaction import Transaction
 
 BEFORE_SEND = crash_point("relay.before_send")
@@ -24,9 +27,20 @@ AFTER_SEND = crash_point("relay.after_send")
 
 # Longer than sending takes, so that a process that lives is not overtaken by a sweep.
 CLAIM_DURATION = timedelta(minutes=1)
+# A message that the bus refuses this often is put aside, so that what waits behind it can go.
+MAX_TRIES = 10
 _SWEPT_AT_ONCE = 500
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one transaction, or one sweep, has claimed to send."""
+
+    claim: outbox.Claim
+    rows: list[outbox.OutboxRow] = field(default_factory=list)
+    has_let_go: bool = False
 
 
 class Relay:
@@ -35,47 +49,98 @@ class Relay:
     def __init__(self, store: Store, carrier: Carrier) -> None:
         self._store = store
         self._carrier = carrier
+        self._open: WeakKeyDictionary[Transaction, _Batch] = WeakKeyDictionary()
 
     def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
         """Publish messages if and when the transaction commits."""
         if not messages:
             return
         at = tx.time()
-        claim = outbox.Claim(str(uuid.uuid4()), at + CLAIM_DURATION)
-        rows = outbox.add_messages(tx, [_new(envelope) for envelope in sealed(messages)], at, claim)
-        mine = self._in_turn(tx, claim, rows)
-        tx.on_commit.append(lambda: self._try_to_send(claim, mine))
+        batch = self._open.get(tx)
+        if batch is None:
+            batch = self._open[tx] = _Batch(_new_claim(tx))
+            tx.on_commit.append(lambda: self._send(batch))
+        rows = outbox.add_messages(tx, [_new(envelope) for envelope in sealed(messages)], at, batch.claim)
+        _take_in_turn(tx, batch, rows)
 
     def sweep(self) -> int:
-        """Send what other processes left behind, and say how many messages that were."""
+        """Send what other processes left behind, and say how many messages were claimed for it."""
         with self._store.transaction() as tx:
-            at = tx.time()
-            claim = outbox.Claim(str(uuid.uuid4()), at + CLAIM_DURATION)
-            rows = self._in_turn(tx, claim, outbox.claim_messages(tx, claim, at, _SWEPT_AT_ONCE))
-        self._try_to_send(claim, rows)
-        return len(rows)
+            batch = _Batch(_new_claim(tx))
+            _take_in_turn(tx, batch, outbox.claim_messages(tx, batch.claim, tx.time(), _SWEPT_AT_ONCE))
+            tx.on_commit.append(lambda: self._send(batch, is_sweep=True))
+        return len(batch.rows)
 
-    def _in_turn(
-        self, tx: Transaction, claim: outbox.Claim, rows: Sequence[outbox.OutboxRow]
-    ) -> list[outbox.OutboxRow]:
-        """Let go of messages that would overtake an older one of the same member."""
-        waiting = set(outbox.out_of_turn(tx, claim)) if rows else set()
-        if waiting:
-            outbox.unclaim(tx, claim, tx.time(), waiting)
-        return [row for row in rows if row.id not in waiting]
-
-    def _try_to_send(self, claim: outbox.Claim, rows: Sequence[outbox.OutboxRow]) -> None:
+    def _send(self, batch: _Batch, *, is_sweep: bool = False) -> None:
         """Send messages; if that fails now, a sweep tries again, and the state that caused them stands."""
-        if not rows:
+        if not batch.rows:
             return
         BEFORE_SEND.reached()
+        sent, refused = self._deliver(batch.rows)
+        AFTER_SEND.reached()
+        with self._store.transaction() as tx:
+            outbox.delete_sent(tx, batch.claim, [row.id for row in sent])
+            _put_aside(tx, batch.claim, refused)
+        # What was let go waited for messages that may be out by now.
+        if batch.has_let_go and sent and not is_sweep:
+            self.sweep()
+
+    def _deliver(self, rows: Sequence[outbox.OutboxRow]) -> tuple[list[outbox.OutboxRow], list[outbox.OutboxRow]]:
+        """Send rows, and return those that are out and those that the bus will never take."""
         try:
             self._carrier.deliver([_envelope(row) for row in rows])
-            AFTER_SEND.reached()
-            with self._store.transaction() as tx:
-                outbox.delete_sent(tx, claim, [row.id for row in rows])
-        except MatoolkitError as error:
-            log.warning("%d messages wait in the outbox: %s", len(rows), error.message)
+        except Exception as error:  # noqa: BLE001 - an adapter may raise anything, and the outbox keeps the messages
+            if _is_refusal(error) and len(rows) > 1:
+                return self._deliver_each(rows)
+            log.warning("%d messages wait in the outbox: %s", len(rows), error)
+            return [], [row for row in rows if _is_refusal(error) and row.tries >= MAX_TRIES]
+        return list(rows), []
+
+    def _deliver_each(self, rows: Sequence[outbox.OutboxRow]) -> tuple[list[outbox.OutboxRow], list[outbox.OutboxRow]]:
+        """Send rows one by one past the one that is refused; what must not overtake it waits with it."""
+        sent: list[outbox.OutboxRow] = []
+        refused: list[outbox.OutboxRow] = []
+        blocked: set[str] = set()
+        for row in rows:
+            if row.order_key in blocked:
+                continue
+            out, never = self._deliver([row])
+            sent += out
+            refused += never
+            if not out and not never and row.order_key is not None:
+                blocked.add(row.order_key)
+        return sent, refused
+
+
+def _new_claim(tx: Transaction) -> outbox.Claim:
+    return outbox.Claim(str(uuid.uuid4()), tx.time() + CLAIM_DURATION)
+
+
+def _take_in_turn(tx: Transaction, batch: _Batch, rows: Sequence[outbox.OutboxRow]) -> None:
+    """Keep what can be sent, and let go of messages that would overtake an older one of the same member."""
+    waiting = set(outbox.out_of_turn(tx, batch.claim, [row.id for row in rows])) if rows else set()
+    if waiting:
+        outbox.unclaim(tx, batch.claim, tx.time(), waiting)
+        batch.has_let_go = True
+    batch.rows += [row for row in rows if row.id not in waiting]
+
+
+def _put_aside(tx: Transaction, claim: outbox.Claim, refused: Sequence[outbox.OutboxRow]) -> None:
+    """Make dead letters of messages that the bus will not take."""
+    gone = set(outbox.delete_sent(tx, claim, [row.id for row in refused]))
+    letters = [
+        NewDeadLetter(
+            row.topic, "outbox", row.message_id, row.message_type, row.body, row.properties_json,
+            "Undeliverable", f"the bus refused it {row.tries} times", row.tries, row.created_at,
+        )
+        for row in refused
+        if row.id in gone
+    ]  # fmt: skip
+    keep_dead_letters(tx, letters, tx.time())
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, MatoolkitError) and not error.transient
 
 
 def _new(envelope: Envelope) -> outbox.NewMessage:

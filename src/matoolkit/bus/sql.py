@@ -4,6 +4,7 @@ When the state is in the same database, publishing is an insert in the transacti
 with a message: nothing can come between the two. All times are the database's, so the processes' clocks do not matter.
 """
 
+import math
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -14,7 +15,6 @@ import orjson
 from matoolkit.bus import topology
 from matoolkit.bus.doorbell import Doorbell
 from matoolkit.bus.envelope import Envelope, sealed
-from matoolkit.clock import Clock
 from matoolkit.crashpoints import crash_point
 from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
@@ -31,12 +31,12 @@ _SWEPT_AT_ONCE = 1000
 
 
 class SqlBus:
-    """A bus in a store. It publishes with the state if the state is in the same store."""
+    """A bus in a store. It publishes with the state, and is done with messages with it, if the state is there too."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._clock = clock
         self._doorbell = Doorbell()
+        self._heard: dict[str, int] = {}
         self._listener = Listener(store, self._doorbell.ring)
 
     def start(self) -> None:
@@ -48,7 +48,9 @@ class SqlBus:
         self._listener.stop()
 
     def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
-        """Publish messages if and when the transaction commits."""
+        """Publish messages if and when the transaction commits; it must be one of the bus's own store."""
+        if not tx.is_of(self._store):
+            raise ValueError("the state is in another database: publish through a Relay")
         self._enqueue(tx, sealed(messages))
 
     def send(self, messages: Sequence[Outgoing]) -> None:
@@ -56,13 +58,14 @@ class SqlBus:
         self.deliver(sealed(messages))
 
     def deliver(self, envelopes: Sequence[Envelope]) -> None:
-        """Publish envelopes in their order, all of them or none."""
+        """Publish envelopes in their order."""
         with self._store.transaction() as tx:
             self._enqueue(tx, envelopes)
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
         """Lock messages that are due, oldest first, and return them; an empty list if none are."""
         token = str(uuid.uuid4())
+        self._heard[subscription.topic] = self._doorbell.count(subscription.topic)
         with self._store.transaction() as tx:
             at = tx.time()
             rows = queue.lock_due(
@@ -72,7 +75,6 @@ class SqlBus:
                 token,
                 at,
                 until=at + topology.LOCK_DURATION,
-                deliveries=topology.MAX_DELIVERIES,
                 most=most,
             )
         RECEIVED.reached()
@@ -80,17 +82,24 @@ class SqlBus:
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""
-        deadline = self._clock.monotonic() + seconds
+        topic = subscription.topic
         pause = _POLL_SECONDS_WHEN_TOLD if self._store.dialect.can_listen else _POLL_SECONDS
-        while True:
-            seen = self._doorbell.count(subscription.topic)
-            left = deadline - self._clock.monotonic()
-            if left <= 0 or self._has_due(subscription):
+        # What was published since the last look has rung already. Looking comes after waiting, because what another
+        # process is just being done with looks as if it were due.
+        seen = self._heard.get(topic, 0)
+        for _ in range(math.ceil(seconds / pause)):
+            if self._doorbell.wait(topic, seen, min(pause, seconds)) or self._has_due(subscription):
                 return
-            self._doorbell.wait(subscription.topic, seen, min(pause, left))
 
     def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
-        """Be done with messages if and when the transaction commits, and return those that are still ours."""
+        """Be done with messages if and when the transaction commits, and return those that are still ours.
+
+        In a transaction of another store nobody can tell whose they will be: all are returned, and settled after the
+        commit, as on any bus that is apart.
+        """
+        if not tx.is_of(self._store):
+            tx.on_commit.append(partial(self.complete_now, tuple(messages)))
+            return list(messages)
         return _each_lock(messages, lambda token, ids: queue.remove_locked(tx, token, ids))
 
     def complete_now(self, messages: Sequence[Received]) -> list[Received]:
@@ -122,11 +131,15 @@ class SqlBus:
 
     def sweep(self) -> None:
         """Put aside what nobody took in time or what was delivered too often, and forget old ids."""
+        for bury in (queue.bury_expired, queue.bury_undeliverable):
+            while self._swept(bury) == _SWEPT_AT_ONCE:
+                pass
         with self._store.transaction() as tx:
-            at = tx.time()
-            queue.bury_expired(tx, at, _SWEPT_AT_ONCE)
-            queue.bury_undeliverable(tx, at, topology.MAX_DELIVERIES, _SWEPT_AT_ONCE)
-            queue.forget_ids(tx, at - topology.DUPLICATE_WINDOW)
+            queue.forget_ids(tx, tx.time() - topology.DUPLICATE_WINDOW)
+
+    def _swept(self, bury: Callable[[Transaction, datetime, int], int]) -> int:
+        with self._store.transaction() as tx:
+            return bury(tx, tx.time(), _SWEPT_AT_ONCE)
 
     def _enqueue(self, tx: Transaction, envelopes: Sequence[Envelope]) -> None:
         if not envelopes:
@@ -145,7 +158,7 @@ class SqlBus:
 
     def _has_due(self, subscription: Subscription) -> bool:
         with self._store.reading() as tx:
-            return queue.has_due(tx, subscription.topic, subscription.name, tx.time(), topology.MAX_DELIVERIES)
+            return queue.has_due(tx, subscription.topic, subscription.name, tx.time())
 
 
 def _queued(envelope: Envelope, at: datetime) -> queue.NewQueued:

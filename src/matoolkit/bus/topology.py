@@ -16,7 +16,6 @@ MESSAGE_TYPE = "MessageType"
 DUPLICATE_WINDOW = timedelta(minutes=10)
 LOCK_DURATION = timedelta(minutes=1)
 TIME_TO_LIVE = timedelta(days=7)
-MAX_DELIVERIES = 10
 # Azure Service Bus takes 256 kB, headers included.
 MAX_BODY_BYTES = 240 * 1024
 
@@ -32,8 +31,8 @@ def jobs_of_worker(worker_id: str) -> Subscription:
 def subscription_for(topic: str, properties: Mapping[str, str]) -> Subscription:
     """Say which subscription gets a message.
 
-    Each message has exactly one reader. A job's is its worker's, whether or not that worker has ever run: it finds
-    the job when it starts.
+    Each message has exactly one reader. On the SQL bus a job waits for its worker even if that worker has never run; on
+    Azure Service Bus the subscription must exist, which is a matter of infrastructure.
     """
     match topic:
         case "orchestrator-events":

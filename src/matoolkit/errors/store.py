@@ -93,6 +93,7 @@ class StoreReadOnly(StoreError):
     """The database may only be read."""
 
     code = "DB403"
+    transient = True
     advice = "check the permissions of the file or the account; a replica cannot be written to"
 
 

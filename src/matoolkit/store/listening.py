@@ -3,14 +3,16 @@
 A help, not the guarantee: what is missed because the connection broke is found by the next poll.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 
-from matoolkit.errors import StoreError
 from matoolkit.store.faults import told_apart
 from matoolkit.store.transaction import Store
 
 _HEARTBEAT_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
 
 
 class Listener:
@@ -37,7 +39,8 @@ class Listener:
         while not self._stop.is_set():
             try:
                 self._listen()
-            except StoreError:
+            except Exception as error:  # noqa: BLE001 - a driver may raise anything; polling goes on meanwhile
+                log.warning("listening for other processes is interrupted: %s", type(error).__name__)
                 self._stop.wait(_HEARTBEAT_SECONDS)
 
     def _listen(self) -> None:

@@ -91,11 +91,11 @@ def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500
     return _in_order(tx.rows(OutboxRow, statement))
 
 
-def out_of_turn(tx: Transaction, claim: Claim) -> list[int]:
-    """Return the claimed messages that must wait, because an older one with the same order key is not claimed."""
+def out_of_turn(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int]:
+    """Return those of the claimed messages that must wait: an older one with the same order key is not claimed."""
     older = outbox.alias()
     query = select(outbox.c.id).where(
-        outbox.c.claim_token == claim.token,
+        among(tx, outbox.c.id, ids),
         exists().where(
             older.c.order_key == outbox.c.order_key,
             older.c.id < outbox.c.id,
@@ -113,11 +113,9 @@ def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int
     return sorted(tx.values(statement.returning(outbox.c.id)))
 
 
-def unclaim(tx: Transaction, claim: Claim, at: datetime, ids: Collection[int] | None = None) -> int:
-    """Let go of what was claimed and not sent, or of some of it, for the next relay to try."""
-    mine = update(outbox).where(outbox.c.claim_token == claim.token)
-    if ids is not None:
-        mine = mine.where(among(tx, outbox.c.id, ids))
+def unclaim(tx: Transaction, claim: Claim, at: datetime, ids: Collection[int]) -> int:
+    """Let go of messages that were claimed and not sent, for the next relay to try."""
+    mine = update(outbox).where(among(tx, outbox.c.id, ids), outbox.c.claim_token == claim.token)
     return tx.changed(mine.values(claim_token=None, claimed_until=at))
 
 

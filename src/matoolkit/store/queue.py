@@ -7,9 +7,11 @@ it names that token. A lock that has run out is no lock: the message is received
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, select, update
 
+from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.schema import bus_messages, bus_recent_ids
 from matoolkit.store.statements import among, columns_of, insert_each
@@ -56,9 +58,12 @@ def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, for
 
     An id that its topic has seen since `forget_before` is a duplicate, and its message is dropped.
     """
-    first = {(message.topic, message.message_id): message for message in reversed(messages)}
-    new = _remember(tx, [_RecentId(*key) for key in reversed(first)], at, forget_before)
-    wanted = [message for key, message in reversed(first.items()) if key in new]
+    first: dict[tuple[str, str], NewQueued] = {}
+    for message in messages:
+        first.setdefault((message.topic, message.message_id), message)
+    # In one order for everybody, or two publishers could wait for each other.
+    new = _remember(tx, [_RecentId(*key) for key in sorted(first)], at, forget_before)
+    wanted = [message for key, message in first.items() if key in new]
     if not wanted:
         return 0
     values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
@@ -70,12 +75,15 @@ def _remember(tx: Transaction, ids: Sequence[_RecentId], at: datetime, forget_be
     """Note the ids that were not published lately, and return them."""
     if not ids:
         return set()
-    again = [recent.message_id for recent in ids]
-    tx.execute(
-        delete(bus_recent_ids).where(
-            among(tx, bus_recent_ids.c.message_id, again), bus_recent_ids.c.published_at < forget_before
+    for topic in sorted({recent.topic for recent in ids}):
+        again = [recent.message_id for recent in ids if recent.topic == topic]
+        tx.execute(
+            delete(bus_recent_ids).where(
+                bus_recent_ids.c.topic == topic,
+                among(tx, bus_recent_ids.c.message_id, again),
+                bus_recent_ids.c.published_at < forget_before,
+            )
         )
-    )
     noted = insert_each(tx, bus_recent_ids, ids, {"published_at": at}, key=("topic", "message_id"))
     return set(tx.rows(_pair, noted.returning(bus_recent_ids.c.topic, bus_recent_ids.c.message_id)))
 
@@ -88,11 +96,10 @@ def lock_due(
     at: datetime,
     *,
     until: datetime,
-    deliveries: int,
     most: int,
 ) -> list[QueuedRow]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
-    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at, deliveries))
+    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
     oldest = tx.locking(
         due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most), bus_messages, skip_locked=True
     )
@@ -105,9 +112,9 @@ def lock_due(
     return sorted(tx.rows(QueuedRow, statement), key=lambda row: row.id)
 
 
-def has_due(tx: Transaction, topic: str, subscription: str, at: datetime, deliveries: int) -> bool:
+def has_due(tx: Transaction, topic: str, subscription: str, at: datetime) -> bool:
     """Tell whether a message is due, without locking anything."""
-    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at, deliveries))
+    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
     return bool(tx.values(due.limit(1)))
 
 
@@ -138,14 +145,16 @@ def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime,
 def bury_expired(tx: Transaction, at: datetime, most: int) -> int:
     """Make messages that nobody took in time dead letters, except those that somebody is handling."""
     expired = (bus_messages.c.expires_at <= at, bus_messages.c.visible_at <= at)
-    return _bury(tx, _take(tx, most, *expired), at, "TTLExpiredException", "nobody took it in time")
+    rows = _take(tx, most, bus_messages.c.expires_at, *expired)
+    return _bury(tx, rows, at, "TTLExpiredException", "nobody took it in time")
 
 
-def bury_undeliverable(tx: Transaction, at: datetime, deliveries: int, most: int) -> int:
+def bury_undeliverable(tx: Transaction, at: datetime, most: int) -> int:
     """Make messages that were delivered too often, and not settled, dead letters."""
-    failed = (bus_messages.c.delivery_count >= deliveries, bus_messages.c.visible_at <= at)
-    rows = _take(tx, most, *failed)
-    return _bury(tx, rows, at, "MaxDeliveryCountExceeded", f"delivered {deliveries} times and never settled")
+    # The limit stands in the statement itself, so that the partial index applies.
+    limit = bindparam("limit", MAX_DELIVERIES, Integer(), literal_execute=True)
+    rows = _take(tx, most, bus_messages.c.id, bus_messages.c.delivery_count >= limit, bus_messages.c.visible_at <= at)
+    return _bury(tx, rows, at, "MaxDeliveryCountExceeded", f"delivered {MAX_DELIVERIES} times and never settled")
 
 
 def forget_ids(tx: Transaction, before: datetime) -> int:
@@ -160,13 +169,13 @@ def queue_lengths(tx: Transaction) -> dict[tuple[str, str], int]:
     return dict(tx.rows(lambda topic, name, count: ((topic, name), count), counted))
 
 
-def _is_due(topic: str, subscription: str, at: datetime, deliveries: int) -> tuple[ColumnElement[bool], ...]:
+def _is_due(topic: str, subscription: str, at: datetime) -> tuple[ColumnElement[bool], ...]:
     return (
         bus_messages.c.topic == topic,
         bus_messages.c.subscription == subscription,
         bus_messages.c.visible_at <= at,
         bus_messages.c.expires_at > at,
-        bus_messages.c.delivery_count < deliveries,
+        bus_messages.c.delivery_count < MAX_DELIVERIES,
     )
 
 
@@ -174,12 +183,12 @@ def _is_ours(tx: Transaction, token: str, ids: Collection[int]) -> tuple[ColumnE
     return among(tx, bus_messages.c.id, ids), bus_messages.c.lock_token == token
 
 
-def _take(tx: Transaction, most: int, *conditions: ColumnElement[bool]) -> list[QueuedRow]:
-    chosen = select(bus_messages.c.id).where(*conditions).order_by(bus_messages.c.id).limit(most)
+def _take(tx: Transaction, most: int, order: ColumnElement[Any], *conditions: ColumnElement[bool]) -> list[QueuedRow]:
+    chosen = select(bus_messages.c.id).where(*conditions).order_by(order).limit(most)
     ids = tx.values(tx.locking(chosen, bus_messages, skip_locked=True))
     if not ids:
         return []
-    statement = delete(bus_messages).where(among(tx, bus_messages.c.id, ids), *conditions)
+    statement = delete(bus_messages).where(among(tx, bus_messages.c.id, ids))
     return tx.rows(QueuedRow, statement.returning(*columns_of(QueuedRow, bus_messages)))
 
 

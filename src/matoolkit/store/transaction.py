@@ -1,5 +1,6 @@
 """The store and its transactions: all or nothing, and errors in our own words."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -34,6 +35,8 @@ AFTER_COMMIT = crash_point("store.after_commit")
 
 RowT = TypeVar("RowT")
 
+log = logging.getLogger(__name__)
+
 
 class Transaction:
     """What the functions of this room work with; services only pass it on.
@@ -45,7 +48,11 @@ class Transaction:
         self._connection = connection
         self._clock = clock
         self.dialect = dialect
-        self.on_commit: list[Callable[[], None]] = []
+        self.on_commit: list[Callable[[], object]] = []
+
+    def is_of(self, store: "Store") -> bool:
+        """Tell whether this is a transaction of a store."""
+        return self._connection.engine is store.engine
 
     def execute(self, statement: Executable) -> CursorResult[Any]:
         """Run a statement."""
@@ -124,7 +131,11 @@ class Store:
                 BEFORE_COMMIT.reached()
             AFTER_COMMIT.reached()
         for action in tx.on_commit:
-            action()
+            try:
+                action()
+            except Exception:
+                # The work is committed; what did not happen after it is for a sweep to make good.
+                log.exception("what was to follow a commit failed")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

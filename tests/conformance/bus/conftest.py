@@ -9,4 +9,4 @@ from matoolkit.store import Store
 
 @pytest.fixture
 def bus(store: Store, clock: VirtualClock) -> SqlBus:
-    return SqlBus(store, clock)
+    return SqlBus(store)

@@ -2,19 +2,24 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from matoolkit.bus.consumer import Consumer, Delivery
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, MAX_DELIVERIES
-from matoolkit.clock import SystemClock, VirtualClock
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, RESULTS_OF_ORCHESTRATOR
+from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
+from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import MemberAdded
-from matoolkit.errors import StoreUnavailable
-from matoolkit.store import Store, queue
+from matoolkit.errors import StoreBusy, StoreReadOnly, StoreUnavailable
+from matoolkit.ports import Received
+from matoolkit.store import Store, open_store, queue
 from matoolkit.store.transaction import Transaction
+from matoolkit.store.upgrade import upgrade
 
 from .messages import added, dead_letters, ids, receive
 from .state import change, changes
@@ -34,6 +39,13 @@ class Handler:
         for key in keys:
             if key in self.poison:
                 raise self.poison[key]
+
+
+class NeverRenewing(SqlBus):
+    """A bus that does not notice that locks were lost, so that completing must."""
+
+    def renew(self, messages: Sequence[Received]) -> list[Received]:
+        return list(messages)
 
 
 @pytest.fixture
@@ -144,17 +156,77 @@ def test_m6_trouble_while_messages_are_tried_alone_keeps_those_not_tried_yet(
     assert changes(store) == ["user1", "user2"]
 
 
-def test_m8_what_another_process_has_by_now_is_left_to_it(
-    consumer: Consumer, bus: SqlBus, store: Store, clock: VirtualClock
+def test_m8_a_consumer_that_hangs_past_its_lock_changes_nothing_when_it_wakes_up(
+    bus: SqlBus, store: Store, handler: Handler, clock: VirtualClock
 ) -> None:
-    """A consumer that hangs past its lock changes nothing when it wakes up."""
+    def hang(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        """Sleep until others have done the work, then go on as if nothing had happened."""
+        change(tx, ["hung"], tx.time())
+
     bus.send([added(1), added(2)])
-    hung = bus.receive(EVENTS_OF_ORCHESTRATOR, 1)
+    hung = Consumer(store, NeverRenewing(store), EVENTS_OF_ORCHESTRATOR, hang)
+    hung._pile = bus.receive(EVENTS_OF_ORCHESTRATOR, 10)  # noqa: SLF001 - it has received, and hangs
     clock.advance(LOCK_DURATION)
-    assert consumer.turn() == 2
-    with store.transaction() as tx:
-        assert bus.complete(tx, hung) == []
+    assert Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn() == 2
+    hung.turn()
     assert changes(store) == ["user1", "user2"]
+
+
+def test_m6_an_outage_of_a_night_fills_no_dead_letters(bus: SqlBus, store: Store, clock: VirtualClock) -> None:
+    """Receiving works, handling does not, and two consumers take turns at failing."""
+    bus.send([added(number) for number in range(5)])
+
+    def busy(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        raise StoreBusy("somebody holds the batch")
+
+    consumers = [Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, busy) for _ in range(2)]
+    for _ in range(200):
+        for consumer in consumers:
+            with suppress(StoreBusy):
+                consumer.turn()
+        clock.advance(LOCK_DURATION / 4)
+        bus.sweep()
+    assert dead_letters(store) == []
+    assert receive(bus) == [], "they are still locked by the consumer that keeps them"
+
+
+def test_m6_a_message_that_kills_its_process_takes_no_other_with_it(
+    bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    def handler(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        keys = [delivery.message.member_key for delivery in deliveries if isinstance(delivery.message, MemberAdded)]
+        if "user20" in keys:
+            raise SimulatedCrash
+        change(tx, keys, tx.time())
+
+    bus.send([added(number) for number in range(50)])
+    for _ in range(2 * MAX_DELIVERIES):
+        with suppress(SimulatedCrash):
+            Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn()
+        clock.advance(LOCK_DURATION)
+        bus.sweep()
+    assert [letter.message_id for letter in dead_letters(store)] == ["member-added-20-0"]
+    assert len(changes(store)) == 49
+
+
+def test_m8_a_bus_apart_is_done_with_messages_after_the_commit(
+    store: Store, handler: Handler, clock: VirtualClock, tmp_path: Path
+) -> None:
+    """The shape of Azure Service Bus: no transaction in common, so a guarded handler sees a message again."""
+    far = open_store(f"sqlite:///{tmp_path / 'far.db'}", clock=clock)
+    upgrade(far)
+    bus = SqlBus(far)
+    bus.send([added(1), added(2)])
+    with pytest.raises(SimulatedCrash), crashing("store.after_commit", on_hit=2):
+        Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn()
+    assert changes(store) == ["user1", "user2"]
+    clock.advance(LOCK_DURATION)
+    consumer = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler)
+    assert consumer.turn() == 2
+    assert handler.piles == [2, 2]
+    clock.advance(LOCK_DURATION)
+    assert consumer.turn() == 0
+    far.close()
 
 
 def test_m6_a_message_that_cannot_be_read_is_put_aside_at_once(
@@ -174,6 +246,33 @@ def test_m6_a_message_that_cannot_be_read_is_put_aside_at_once(
     assert changes(store) == ["user1"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    ['{"JobId": "a", "Status": "Success", "DurationMs": "%s"}' % ("9" * 5000), "[]", '{"JobId": "\\ud800"}'],
+)
+def test_m6_whatever_is_wrong_with_a_message_it_stops_no_other(
+    bus: SqlBus, store: Store, clock: VirtualClock, body: str
+) -> None:
+    now = clock.now()
+    broken = queue.NewQueued(
+        "worker-results", "orchestrator", "x", "worker-result", body, "{}", now, now + LOCK_DURATION
+    )
+    with store.transaction() as tx:
+        queue.enqueue(tx, [broken], now, forget_before=now)
+    assert Consumer(store, bus, RESULTS_OF_ORCHESTRATOR, lambda *_: None).turn() == 1
+    assert [letter.reason for letter in dead_letters(store)] == ["Unreadable"]
+
+
+def test_m6_an_error_that_no_database_could_store_is_still_a_reason(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user1": ValueError("\ud800\0")}
+    bus.send([added(1)])
+    for _ in range(MAX_DELIVERIES):
+        consumer.turn()
+    assert dead_letters(store)[0].description == "ValueError: ?"
+
+
 def test_m4_what_a_handler_publishes_leaves_with_the_messages_it_handled(
     bus: SqlBus, store: Store, clock: VirtualClock
 ) -> None:
@@ -187,7 +286,7 @@ def test_m4_what_a_handler_publishes_leaves_with_the_messages_it_handled(
 
 def test_the_loop_handles_what_is_published_while_it_waits_and_stops_when_told(store: Store, handler: Handler) -> None:
     stop, handled = threading.Event(), threading.Event()
-    bus = SqlBus(store, SystemClock())
+    bus = SqlBus(store)
 
     def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
         handler(tx, deliveries)
@@ -211,7 +310,7 @@ def test_m6_the_loop_pauses_in_trouble_and_goes_on_afterwards(
 ) -> None:
     monkeypatch.setattr("matoolkit.bus.consumer._FIRST_PAUSE_SECONDS", 0.001)
     stop = threading.Event()
-    troubles = iter([StoreUnavailable("gone")] * 3)
+    troubles = iter([StoreUnavailable("gone"), StoreReadOnly("a failover"), StoreBusy("a deadlock")])
 
     def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
         if trouble := next(troubles, None):

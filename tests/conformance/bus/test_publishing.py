@@ -17,7 +17,7 @@ from .state import change, changes
 def test_m1_messages_are_published_when_the_transaction_commits_and_not_before(
     bus: SqlBus, store: Store, database: Database, clock: VirtualClock
 ) -> None:
-    other = SqlBus(database.open(clock, patience_seconds=0.1), clock)
+    other = SqlBus(database.open(clock, patience_seconds=0.1))
     with store.transaction() as tx:
         change(tx, ["one"], clock.now())
         bus.publish(tx, [added(1)])

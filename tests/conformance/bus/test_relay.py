@@ -1,23 +1,26 @@
 """Rule M1 where state and bus are apart: two databases, an outbox in the one and a bus in the other."""
 
+import threading
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from matoolkit.bus.envelope import Envelope
-from matoolkit.bus.relay import CLAIM_DURATION, Relay
+from matoolkit.bus.relay import CLAIM_DURATION, MAX_TRIES, Relay
 from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.sweeper import sweep_regularly
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
-from matoolkit.errors import BusUnavailable
+from matoolkit.errors import BusUnavailable, MessageTooLarge
 from matoolkit.store import Store, open_store
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.upgrade import upgrade
 from tests.databases import Database
 from tests.threads import in_threads
 
-from .messages import added, ids, receive
+from .messages import added, dead_letters, ids, receive
 from .state import change, changes
 
 
@@ -25,7 +28,7 @@ from .state import change, changes
 def far_bus(tmp_path: Path, clock: VirtualClock) -> Iterator[SqlBus]:
     far = open_store(f"sqlite:///{tmp_path / 'far.db'}", clock=clock)
     upgrade(far)
-    yield SqlBus(far, clock)
+    yield SqlBus(far)
     far.close()
 
 
@@ -143,3 +146,76 @@ def test_m1_a_relay_that_was_overtaken_does_not_remove_what_another_is_sending(
     Relay(store, far_bus).sweep()
     assert waiting(store) == 0
     assert ids(receive(far_bus)) == ["member-added-1-0"], "the same id twice is one message"
+
+
+class Picky:
+    """A bus that refuses one message, and takes all others."""
+
+    def __init__(self, bus: SqlBus, refused: str) -> None:
+        self.bus, self.refused = bus, refused
+
+    def deliver(self, envelopes: Sequence[Envelope]) -> None:
+        if any(envelope.message_id == self.refused for envelope in envelopes):
+            raise MessageTooLarge(self.refused, 1, 0)
+        self.bus.deliver(envelopes)
+
+
+def test_m1_a_message_that_the_bus_refuses_holds_up_no_other_and_is_put_aside_in_the_end(
+    store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    relay = Relay(store, Picky(far_bus, "member-added-2-0"))
+    publish(relay, store, 1, 2, 3)
+    assert ids(receive(far_bus)) == ["member-added-1-0", "member-added-3-0"]
+    for _ in range(MAX_TRIES):
+        clock.advance(CLAIM_DURATION)
+        relay.sweep()
+    assert waiting(store) == 0
+    (letter,) = dead_letters(store)
+    assert (letter.message_id, letter.reason) == ("member-added-2-0", "Undeliverable")
+
+
+def test_m1_what_must_not_overtake_a_refused_message_waits_until_that_is_put_aside(
+    store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    relay = Relay(store, Picky(far_bus, "member-added-1-0"))
+    publish(relay, store, 1, 2, order_key="member-7")
+    assert receive(far_bus) == []
+    for _ in range(MAX_TRIES + 1):
+        clock.advance(CLAIM_DURATION)
+        relay.sweep()
+    assert ids(receive(far_bus)) == ["member-added-2-0"]
+
+
+def test_m1_two_piles_of_one_transaction_leave_together_and_in_order(
+    relay: Relay, store: Store, far_bus: SqlBus
+) -> None:
+    with store.transaction() as tx:
+        relay.publish(tx, [added(2, order_key="member-7")])
+        relay.publish(tx, [added(1, order_key="member-7")])
+    assert ids(receive(far_bus)) == ["member-added-2-0", "member-added-1-0"]
+
+
+def test_m1_whatever_the_bus_raises_the_committed_state_is_no_failure(store: Store) -> None:
+    class Broken:
+        def deliver(self, envelopes: Sequence[Envelope]) -> None:
+            raise OSError(f"the network is down, {len(envelopes)} messages wait")
+
+    publish(Relay(store, Broken()), store, 1)
+    assert (changes(store), waiting(store)) == (["1"], 1)
+
+
+def test_leftovers_are_sent_by_a_timer_that_survives_failures(
+    relay: Relay, store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    publish(Relay(store, Unreachable()), store, 1)
+    clock.advance(CLAIM_DURATION)
+    stop, calls = threading.Event(), count()
+
+    def sweep() -> None:
+        if next(calls) == 0:
+            raise ZeroDivisionError
+        relay.sweep()
+        stop.set()
+
+    sweep_regularly([sweep, far_bus.sweep], 0.001, stop)
+    assert ids(receive(far_bus)) == ["member-added-1-0"]

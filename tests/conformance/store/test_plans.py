@@ -34,7 +34,7 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
-from matoolkit.store.queue import lock_due
+from matoolkit.store.queue import bury_expired, bury_undeliverable, lock_due
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
 from matoolkit.store.steps import (
     cancel_steps_of_members,
@@ -106,9 +106,11 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     ),
     "outbox": (lambda tx: claim_messages(tx, Claim("me", LATER), NOON), {"ix_outbox_unclaimed"}),
     "queue": (
-        lambda tx: lock_due(tx, "t", "s", "me", LATER, until=LATER, deliveries=10, most=100),
+        lambda tx: lock_due(tx, "t", "s", "me", LATER, until=LATER, most=100),
         {"ix_bus_messages_visible"},
     ),
+    "undeliverable": (lambda tx: bury_undeliverable(tx, LATER, 100), {"ix_bus_messages_"}),
+    "expired": (lambda tx: bury_expired(tx, NOON, 100), {"ix_bus_messages_"}),
     "batches to end": (batches_without_open_phases, {"ix_phase_executions_open"}),
     "audit of a batch": (lambda tx: audit_page(tx, batch_id=7), {"ix_audit_log_batch_id"}),
     "expired keys": (lambda tx: forget_requests(tx, NOON), {"ix_idempotency_keys_expires_at"}),

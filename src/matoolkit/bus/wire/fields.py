@@ -1,12 +1,14 @@
 """The fields of a JSON object, found whatever their spelling, and refused in words when they are not right."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import UnreadableMessage
 from matoolkit.ids import Kind
+
+_MOST_DIGITS = 18
 
 
 class Fields:
@@ -33,7 +35,7 @@ class Fields:
         value = self.value(name)
         if value is None and default is not None:
             return default
-        if isinstance(value, str) and value.isascii() and value.isdigit():
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
@@ -65,7 +67,9 @@ class Fields:
     def instant(self, name: str) -> datetime:
         """Return a field that is a time."""
         try:
-            return as_utc(datetime.fromisoformat(self.text(name)))
+            written = datetime.fromisoformat(self.text(name))
+            # A worker that leaves the zone out means UTC.
+            return as_utc(written if written.tzinfo else written.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
             raise UnreadableMessage(f"'{name}' is not a time") from None
 

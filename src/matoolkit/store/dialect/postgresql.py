@@ -36,7 +36,8 @@ from matoolkit.store.dialect.types import Instant
 _ERRORS: dict[str, type[StoreError]] = {
     "08": StoreUnavailable,
     "57P": StoreUnavailable,
-    "53300": StoreUnavailable,
+    "53": StoreUnavailable,
+    "58": StoreUnavailable,
     "28": StoreUnavailable,
     "3D000": StoreUnavailable,
     "53100": StoreFull,

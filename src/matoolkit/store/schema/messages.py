@@ -8,10 +8,12 @@ from sqlalchemy import (
     Unicode,
     UnicodeText,
     UniqueConstraint,
+    text,
 )
 
+from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.states import DeadLetterStatus
-from matoolkit.store.dialect.types import Instant, OneOf, id_column, one_of
+from matoolkit.store.dialect.types import Instant, OneOf, id_column, one_of, only_where
 from matoolkit.store.schema.metadata import metadata
 
 outbox = Table(
@@ -52,6 +54,7 @@ bus_messages = Table(
     Column("delivery_count", Integer, nullable=False, doc="How often it was received."),
     Index("ix_bus_messages_visible", "topic", "subscription", "visible_at", "id"),
     Index("ix_bus_messages_expires_at", "expires_at"),
+    Index("ix_bus_messages_undeliverable", "id", **only_where(text(f"delivery_count >= {MAX_DELIVERIES}"))),
     UniqueConstraint("topic", "message_id", name="uq_bus_messages_message"),
     sqlite_autoincrement=True,
 )

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from matoolkit.store.dialect.types import BigId, Instant
+from matoolkit.store.dialect.types import BigId, Instant, only_where
 
 revision = "0004"
 down_revision = "0003"
@@ -60,6 +60,9 @@ def _create_bus_messages() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_bus_messages_expires_at", "bus_messages", ["expires_at"])
+    op.create_index(
+        "ix_bus_messages_undeliverable", "bus_messages", ["id"], **only_where(sa.text("delivery_count >= 10"))
+    )
     op.create_index("ix_bus_messages_visible", "bus_messages", ["topic", "subscription", "visible_at", "id"])
 
 

@@ -1,0 +1,77 @@
+"""What the bus in SQL tables does beyond the contract."""
+
+import pytest
+
+from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import DUPLICATE_WINDOW, LOCK_DURATION
+from matoolkit.clock import SystemClock, VirtualClock
+from matoolkit.errors import StoreBusy
+from matoolkit.store import Store
+from tests.databases import NOON, Database
+from tests.threads import in_threads
+
+from .messages import added, ids, receive
+
+
+def test_m8_a_message_whose_lock_ran_out_is_still_ours_while_nobody_else_has_it(
+    bus: SqlBus, clock: VirtualClock
+) -> None:
+    bus.send([added(1)])
+    pile = receive(bus)
+    clock.advance(LOCK_DURATION * 3)
+    assert bus.complete_now(pile) == pile
+
+
+def test_m3_a_message_that_still_waits_is_not_published_twice_however_long_ago(
+    bus: SqlBus, clock: VirtualClock
+) -> None:
+    bus.send([added(1)])
+    clock.advance(DUPLICATE_WINDOW * 3)
+    bus.send([added(1), added(2)])
+    assert ids(receive(bus)) == ["member-added-1-0", "member-added-2-0"]
+
+
+def test_a_state_in_another_database_cannot_be_published_with(bus: SqlBus, database: Database) -> None:
+    with pytest.raises(ValueError, match="Relay"), database.open().transaction() as tx:
+        bus.publish(tx, [added(1)])
+
+
+def test_a_sweep_buries_all_there_is_to_bury(
+    bus: SqlBus, store: Store, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matoolkit.bus.sql._SWEPT_AT_ONCE", 10)
+    bus.send([added(number) for number in range(35)])
+    clock.jump(NOON.replace(year=2027))
+    bus.sweep()
+    with store.reading() as tx:
+        from matoolkit.store.queue import queue_lengths
+
+        assert queue_lengths(tx) == {}
+
+
+def test_m8_the_clock_of_a_process_does_not_matter(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process whose clock is a minute ahead, or years behind, would take locked messages away from others."""
+    first, second = SqlBus(database.open()), SqlBus(database.open())
+    first.send([added(1)])
+    assert len(receive(first)) == 1
+    for year in (2020, 2040):
+        monkeypatch.setattr(SystemClock, "now", lambda _, year=year: NOON.replace(year=year))
+        assert receive(second) == []
+        second.send([added(year)])
+        assert ids(receive(first)) == [f"member-added-{year}-0"]
+
+
+def test_publishers_of_the_same_ids_in_different_orders_do_not_wait_for_each_other(database: Database) -> None:
+    buses = [SqlBus(database.open()) for _ in range(2)]
+
+    def publish(bus: SqlBus, step: int) -> int:
+        failures = 0
+        for start in range(0, 10_000, 2000):
+            try:
+                bus.send([added(number) for number in range(start, start + 2000)][::step])
+            except StoreBusy:
+                failures += 1
+        return failures
+
+    assert in_threads([lambda: publish(buses[0], 1), lambda: publish(buses[1], -1)]) == [0, 0]
+    assert len(receive(buses[0], 20_000)) == 10_000
