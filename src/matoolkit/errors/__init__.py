@@ -1,4 +1,4 @@
-"""Every exception of the system.
+"""Every exception that people meet; what a module raises for its own callers alone is beside it.
 
     MatoolkitError                MT500   something in the system itself is wrong
     ├── NaiveTime                 MT501   a time without zone reached code that needs an instant

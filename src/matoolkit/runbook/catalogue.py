@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from matoolkit.runbook.templates import Json
 
-Kind: TypeAlias = Literal["text", "true or false", "a list", "a mapping", "anything"]
+ValueKind: TypeAlias = Literal["text", "true or false", "a list", "a mapping", "anything"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Parameter:
     name: str
     is_mandatory: bool = False
     is_secret: bool = False
-    kind: Kind = "text"
+    kind: ValueKind = "text"
 
     def takes(self, value: Json) -> bool:
         """Whether a value can be meant for the parameter; what a template brings, only the worker can tell."""
@@ -60,7 +60,7 @@ def catalogue_of(*functions: Function) -> Catalogue:
 
 
 # Parameters that are not text, by their names, which mean the same in every function.
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("AccountEnabled", "Enabled", "OnlyIfCreated", "IsMultiValue"), "true or false"),
     **dict.fromkeys(("ForceChangePasswordNextSignIn", "SendInvitationMessage"), "true or false"),
     "Attributes": "a mapping",

@@ -42,7 +42,7 @@ _PLACEHOLDERS: dict[type[BaseModel] | None, dict[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ReadableParts:
     """What could be read of a runbook; `repaired` are the places where something was replaced or left out."""
 
     data_source: DataSource | None = None
@@ -60,13 +60,13 @@ class Parts:
         return (((*path, place), item) for place, item in zip(places, items, strict=True))
 
 
-def read_structure(root: Node, suggestions: Suggestions) -> tuple[Runbook | None, Parts, list[Finding]]:
+def read_structure(root: Node, suggestions: Suggestions) -> tuple[Runbook | None, ReadableParts, list[Finding]]:
     """Check keys and values; the runbook is there only if all of them are right."""
     if not isinstance(root.value, dict):
         message = f"a runbook is a mapping of keys such as 'name:', and this is {kind_of(root.to_plain())}"
         return (
             None,
-            Parts(repaired=frozenset((key,) for key in Runbook.model_fields)),
+            ReadableParts(repaired=frozenset((key,) for key in Runbook.model_fields)),
             [finding_at(root, "RB007", (), message)],
         )
     data = root.to_plain()
@@ -87,8 +87,8 @@ def _is_consequence(error: ErrorDetails) -> bool:
     return error["type"] == "too_short" and bool(error["input"])
 
 
-def _parts_of(runbook: Runbook) -> Parts:
-    return Parts(
+def _parts_of(runbook: Runbook) -> ReadableParts:
+    return ReadableParts(
         runbook.data_source,
         runbook.safeguards,
         runbook.init,
@@ -98,7 +98,7 @@ def _parts_of(runbook: Runbook) -> Parts:
     )
 
 
-def _readable(data: Any, errors: Sequence[ErrorDetails]) -> Parts:
+def _readable(data: Any, errors: Sequence[ErrorDetails]) -> ReadableParts:
     kept: dict[Path, Sequence[int]] = {}
     repairs = _repairs(errors)
     data = _repaired(data, (), repairs, kept)
@@ -110,7 +110,7 @@ def _readable(data: Any, errors: Sequence[ErrorDetails]) -> Parts:
             with suppress(ValidationError):
                 sections[section] = adapter.validate_python(data[section])
     repaired = frozenset((*path, key) for path, here in repairs.items() for key in here)
-    return Parts(**sections, repaired=repaired, kept=kept)
+    return ReadableParts(**sections, repaired=repaired, kept=kept)
 
 
 def _repairs(errors: Sequence[ErrorDetails]) -> dict[Path, dict[str | int, Any]]:

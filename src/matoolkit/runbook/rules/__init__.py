@@ -6,7 +6,7 @@ from matoolkit.errors import Finding
 from matoolkit.runbook.catalogue import Catalogue
 from matoolkit.runbook.rules import functions, names, source, timing, variables
 from matoolkit.runbook.rules.context import Check
-from matoolkit.runbook.structure import Parts
+from matoolkit.runbook.structure import ReadableParts
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.tree import Node
 
@@ -19,7 +19,7 @@ RULES: Sequence[Callable[[Check], None]] = (
 )
 
 
-def check_rules(root: Node, parts: Parts, catalogue: Catalogue, suggestions: Suggestions) -> list[Finding]:
+def check_rules(root: Node, parts: ReadableParts, catalogue: Catalogue, suggestions: Suggestions) -> list[Finding]:
     """Apply every rule."""
     check = Check(root, parts, catalogue, suggestions)
     for rule in RULES:

@@ -10,7 +10,7 @@ from matoolkit.runbook.catalogue import Catalogue
 from matoolkit.runbook.findings import finding_at
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.query import QueryFacts, query_facts
-from matoolkit.runbook.structure import Parts
+from matoolkit.runbook.structure import ReadableParts
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path, TemplateSyntaxProblem, Use, texts, uses
 from matoolkit.runbook.tree import Node
@@ -67,7 +67,7 @@ class Check:
     """One run of the rules over one document."""
 
     root: Node
-    parts: Parts
+    parts: ReadableParts
     catalogue: Catalogue
     suggestions: Suggestions
     findings: list[Finding] = field(default_factory=list)
