@@ -127,7 +127,7 @@ GO
 UPDATE batches SET runbook_id=:runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.runbook_name = (SELECT runbooks.name 
 FROM runbooks 
-WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1
+WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1 AND batches.is_manual = 0 AND batches.reopened_at IS NULL
 GO
 
 -- store.batches.hold_batches
@@ -221,9 +221,9 @@ GO
 -- store.counts.phase_outcomes
 SELECT anon_1.phase_execution_id, count(*) AS count_1, sum(anon_1.through) AS sum_1 
 FROM (SELECT step_executions.phase_execution_id AS phase_execution_id, min(CASE WHEN (step_executions.status = N'succeeded') THEN :param_1 ELSE :param_2 END) AS through 
-FROM step_executions 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
 WHERE step_executions.phase_execution_id IN (SELECT anon_2.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_2) GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch) AS anon_1 GROUP BY anon_1.phase_execution_id ORDER BY anon_1.phase_execution_id
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.epoch = batch_members.epoch GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id) AS anon_1 GROUP BY anon_1.phase_execution_id ORDER BY anon_1.phase_execution_id
 GO
 
 -- store.counts.step_counts
@@ -599,7 +599,7 @@ WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N
 GO
 
 -- store.moves.cancel
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
 GO
 
@@ -650,7 +650,7 @@ UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error
 GO
 
 -- store.moves.time_out_polls
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, last_polled_at=:last_polled_at, poll_due_at=:poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.outbox.add_messages
@@ -662,9 +662,12 @@ WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id)) ORDE
 GO
 
 -- store.outbox.claim_messages
-UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT TOP 7 outbox.id 
+WITH chosen AS 
+(SELECT TOP 7 outbox.id AS id 
 FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE outbox.claimed_until <= :claimed_until_1 ORDER BY outbox.claimed_until, outbox.id) AND outbox.claimed_until <= :claimed_until_2
+WHERE outbox.claimed_until <= :claimed_until_1 ORDER BY outbox.claimed_until, outbox.id)
+ UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
+FROM chosen) AND outbox.claimed_until <= :claimed_until_2
 GO
 
 -- store.outbox.delete_sent
@@ -696,7 +699,11 @@ SELECT TOP 7 batches.id
 FROM batches 
 WHERE batches.status = N'active' AND NOT (EXISTS (SELECT * 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN (N'dispatched', N'pending'))) ORDER BY batches.id
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN (N'dispatched', N'pending'))) AND NOT (EXISTS (SELECT * 
+FROM batch_members 
+WHERE batch_members.batch_id = batches.id AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN (N'dispatched', N'pending', N'polling'))) ORDER BY batches.id
 GO
 
 -- store.phases.cancel_phases
@@ -717,7 +724,7 @@ GO
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
-WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL ORDER BY phase_executions.due_at, phase_executions.id
+WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.fail_phases
@@ -761,7 +768,7 @@ WHERE step_executions.phase_execution_id = phase_executions.id AND step_executio
 GO
 
 -- store.phases.reopen_phases
-UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:status, expanded_at=coalesce(phase_executions.expanded_at, :param_1), completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'completed', N'failed', N'skipped')
 GO
 
@@ -867,9 +874,12 @@ WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscriptio
 GO
 
 -- store.queue.lock_due
-UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT TOP 7 bus_messages.id 
+WITH chosen AS 
+(SELECT TOP 7 bus_messages.id AS id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscription_1 AND bus_messages.visible_at <= :visible_at_1 AND bus_messages.expires_at > :expires_at_1 AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id) AND bus_messages.visible_at <= :visible_at_2
+WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscription_1 AND bus_messages.visible_at <= :visible_at_1 AND bus_messages.expires_at > :expires_at_1 AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
+ UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
+FROM chosen) AND bus_messages.visible_at <= :visible_at_2
 GO
 
 -- store.queue.queue_lengths
@@ -992,17 +1002,17 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.steps.cancel_steps_of_batches
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_id IN (SELECT anon_1.value 
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
 GO
 
 -- store.steps.cancel_steps_of_members
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
 GO
 
 -- store.steps.cancel_steps_of_phases
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
 GO
 

@@ -185,7 +185,9 @@ def cancel_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[
 
 def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: datetime) -> list[int]:
     """Take up ended batches again for a person's retry: `active`, or `init_dispatched` if init had failed."""
-    values = {"status": to, "completed_at": None, "reopened_at": at}
+    # A batch whose init failed takes the active version when it is retried (rule V2), so it is not marked as reopened.
+    reopened_at = None if to is BatchStatus.INIT_DISPATCHED else at
+    values = {"status": to, "completed_at": None, "reopened_at": reopened_at}
     retryable = is_any(batches.c.status, ENDED_BATCHES - {BatchStatus.CANCELLED})
     return move(tx, batches, ids, values, retryable)
 
@@ -201,12 +203,14 @@ def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> li
 
 
 def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> list[int]:
-    """Let unfinished batches of the same runbook follow another version of it (rule V2)."""
+    """Let unfinished batches of a runbook follow another version of it, except manual and reopened ones (V2, V6)."""
     name = select(runbooks.c.name).where(runbooks.c.id == runbook_id).scalar_subquery()
     guards = (
         is_any(batches.c.status, UNFINISHED_BATCHES),
         batches.c.runbook_name == name,
         batches.c.runbook_id != runbook_id,
+        batches.c.is_manual == false(),
+        batches.c.reopened_at.is_(None),
     )
     return move(tx, batches, ids, {"runbook_id": runbook_id}, *guards)
 

@@ -96,14 +96,18 @@ def step_counts(tx: Transaction, phase_ids: Collection[int]) -> list[StepCount]:
 
 
 def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOutcome]:
-    """Count for phases how many members have steps in them and how many had all of theirs succeed (O11)."""
+    """Count for phases how many members have steps in them and how many had all of theirs succeed (O11).
+
+    What a member did before it started all over is left out.
+    """
     if not phase_ids:
         return []
     phase, succeeded = step_executions.c.phase_execution_id, is_any(_STATUS, {StepStatus.SUCCEEDED})
     of_member = (
         select(phase, func.min(case((succeeded, 1), else_=0)).label("through"))
-        .where(among(tx, phase, phase_ids))
-        .group_by(phase, step_executions.c.batch_member_id, step_executions.c.epoch)
+        .join(batch_members, batch_members.c.id == step_executions.c.batch_member_id)
+        .where(among(tx, phase, phase_ids), step_executions.c.epoch == batch_members.c.epoch)
+        .group_by(phase, step_executions.c.batch_member_id)
         .subquery()
     )
     query = select(of_member.c.phase_execution_id, func.count(), func.sum(of_member.c.through))

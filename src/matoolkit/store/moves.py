@@ -119,8 +119,9 @@ def fail(tx: Transaction, kind: Kind, failures: Sequence[Failure], at: datetime)
 
 
 def time_out_polls(tx: Transaction, kind: Kind, failures: Sequence[Failure], at: datetime) -> list[int]:
-    """End work that was still not done at its deadline (rule O6)."""
-    return _answer(tx, kind, failures, _ended(StepStatus.POLL_TIMEOUT, at), at)
+    """End work that was still not done at its deadline; its last answer was a poll like the others (rule O6)."""
+    polled = {"last_polled_at": at, "poll_count": TABLES[kind].c.poll_count + 1}
+    return _answer(tx, kind, failures, _ended(StepStatus.POLL_TIMEOUT, at) | polled, at)
 
 
 def retry_later(tx: Transaction, kind: Kind, retries: Sequence[Retry], at: datetime) -> list[int]:
@@ -162,7 +163,7 @@ def fail_undispatched(tx: Transaction, kind: Kind, failures: Sequence[Impossible
 def cancel(tx: Transaction, kind: Kind, ids: Collection[int], at: datetime) -> list[int]:
     """Cancel open work; a job that is out stays in flight until its answer comes or it is lost (rule O5)."""
     table = TABLES[kind]
-    return move(tx, table, ids, _cancelled(at), is_any(table.c.status, OPEN_STEPS))
+    return move(tx, table, ids, cancelled(at), is_any(table.c.status, OPEN_STEPS))
 
 
 def note_late_results(tx: Transaction, kind: Kind, results: Sequence[LateResult], at: datetime) -> list[int]:
@@ -219,8 +220,9 @@ def _ended(status: StepStatus, at: datetime) -> dict[str, Any]:
     }
 
 
-def _cancelled(at: datetime) -> dict[str, Any]:
-    return {"status": StepStatus.CANCELLED, "completed_at": at, "retry_after": None, "poll_due_at": None}
+def cancelled(at: datetime) -> dict[str, Any]:
+    """Say what cancelled work has in its columns."""
+    return _ended(StepStatus.CANCELLED, at)
 
 
 def _answer(tx: Transaction, kind: Kind, answers: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:

@@ -8,7 +8,7 @@ from sqlalchemy import Integer, delete, exists, func, literal, or_, select, upda
 
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.schema import outbox
-from matoolkit.store.statements import among, columns_of
+from matoolkit.store.statements import among, chosen_once, columns_of
 from matoolkit.store.transaction import Transaction
 
 
@@ -84,7 +84,7 @@ def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500
     oldest = tx.locking(free.order_by(outbox.c.claimed_until, outbox.c.id).limit(limit), outbox, skip_locked=True)
     statement = (
         update(outbox)
-        .where(outbox.c.id.in_(oldest.scalar_subquery()), outbox.c.claimed_until <= at)
+        .where(outbox.c.id.in_(chosen_once(oldest)), outbox.c.claimed_until <= at)
         .values(claim_token=claim.token, claimed_until=claim.until, tries=outbox.c.tries + 1)
         .returning(*columns_of(OutboxRow, outbox))
     )

@@ -4,10 +4,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, exists, func, literal, select
 
-from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, PhaseStatus
-from matoolkit.store.schema import batches, phase_executions, step_executions
+from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.store.dialect.types import Instant
+from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.statements import (
     columns_of,
     insert_each,
@@ -96,8 +97,9 @@ def due_phases(tx: Transaction, at: datetime, limit: int = 1000) -> list[PhaseRo
             batches.c.held_at.is_(None),
         )
     )
-    order = (phase_executions.c.due_at, phase_executions.c.id)
-    return tx.rows(PhaseRow, query.order_by(*order).limit(limit))
+    # Phases that are due at the same moment begin in the order of their runbook.
+    order = (phase_executions.c.due_at, phase_executions.c.batch_id, phase_executions.c.phase_index)
+    return tx.rows(PhaseRow, query.order_by(*order, phase_executions.c.id).limit(limit))
 
 
 def phases_without_open_steps(tx: Transaction, limit: int = 1000) -> list[PhaseRow]:
@@ -113,9 +115,21 @@ def phases_without_open_steps(tx: Transaction, limit: int = 1000) -> list[PhaseR
 
 
 def batches_without_open_phases(tx: Transaction, limit: int = 1000) -> list[int]:
-    """Return active batches all of whose phases have ended, for the sweep that ends them (rule O16)."""
+    """Return active batches all of whose phases have ended, for the sweep that ends them (rule O16).
+
+    A batch whose members wait to be caught up, or are being compensated, has not ended (rules O9 and O11).
+    """
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
-    query = select(batches.c.id).where(is_any(batches.c.status, {BatchStatus.ACTIVE}), ~open_phase)
+    waiting = exists().where(
+        batch_members.c.batch_id == batches.c.id,
+        is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+        batch_members.c.caught_up_at.is_(None),
+    )
+    compensating = exists().where(
+        rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
+    )
+    is_active = is_any(batches.c.status, {BatchStatus.ACTIVE})
+    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~compensating)
     return tx.values(query.order_by(batches.c.id).limit(limit))
 
 
@@ -160,9 +174,10 @@ def cancel_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[i
     return _end(tx, ids, PhaseStatus.CANCELLED, at, _OPEN)
 
 
-def reopen_phases(tx: Transaction, ids: Collection[int]) -> list[int]:
+def reopen_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Take up ended phases again whose steps run again; it counts as handled that they are due."""
-    values = {"status": PhaseStatus.DISPATCHED, "completed_at": None}
+    expanded_at = func.coalesce(phase_executions.c.expanded_at, literal(at, Instant))
+    values = {"status": PhaseStatus.DISPATCHED, "completed_at": None, "expanded_at": expanded_at}
     reopenable = ENDED_PHASES - {PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED}
     return move(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable))
 

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, select, 
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.schema import bus_messages, bus_recent_ids
-from matoolkit.store.statements import among, columns_of, insert_each
+from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
 from matoolkit.store.transaction import Transaction
 
 
@@ -105,7 +105,7 @@ def lock_due(
     )
     statement = (
         update(bus_messages)
-        .where(bus_messages.c.id.in_(oldest.scalar_subquery()), bus_messages.c.visible_at <= at)
+        .where(bus_messages.c.id.in_(chosen_once(oldest)), bus_messages.c.visible_at <= at)
         .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
         .returning(*columns_of(QueuedRow, bus_messages))
     )

@@ -37,6 +37,12 @@ def among(tx: Transaction, column: Column[Any], values: Collection[Any]) -> Colu
     return column.in_(select(given.c.value))
 
 
+def chosen_once(query: Select[Any]) -> Select[Any]:
+    """Let a query that locks a limited number of rows run once, whatever plan the database makes of the whole."""
+    chosen = query.cte("chosen")
+    return select(*chosen.c)
+
+
 def records_among(
     tx: Transaction, record: type[RowT], table: Table, column: Column[Any], values: Collection[Any]
 ) -> list[RowT]:
@@ -82,10 +88,12 @@ def move_each(
 
     A move is a record with an `id`; its other fields are written to the columns of their names. Those in
     `matching` the row must already have; those in `following` must be one more than what it has, those in
-    `differing` something else.
+    `differing` something else. A row has one move: with two, nobody could tell which of them the answer is about.
     """
     if not moves:
         return []
+    if len({entry.id for entry in moves}) < len(moves):
+        raise ValueError(f"two moves of one row of {table.name}")
     names, given = _table_of_records(tx, table, moves)
     same = [table.c[name] == given.c[name] for name in ("id", *matching)]
     same += [table.c[name] == given.c[name] - 1 for name in following]

@@ -8,6 +8,7 @@ from sqlalchemy import and_, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
+from matoolkit.store.moves import cancelled
 from matoolkit.store.schema import batch_members, step_executions
 from matoolkit.store.statements import (
     among,
@@ -130,12 +131,6 @@ def steps_page(
 def _cancel(tx: Transaction, column: str, ids: Collection[int], at: datetime) -> list[CancelledStep]:
     if not ids:
         return []
-    values = {
-        "status": StepStatus.CANCELLED,
-        "completed_at": at,
-        "retry_after": None,
-        "poll_due_at": None,
-    }
-    statement = update(step_executions).where(among(tx, step_executions.c[column], ids), _OPEN).values(values)
+    statement = update(step_executions).where(among(tx, step_executions.c[column], ids), _OPEN).values(cancelled(at))
     moved = tx.rows(CancelledStep, statement.returning(*columns_of(CancelledStep, step_executions)))
     return sorted(moved, key=lambda step: step.id)

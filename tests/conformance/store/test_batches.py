@@ -228,7 +228,7 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
         assert complete_phases(tx, everything, world.now) == [dispatched]
         assert fail_phases(tx, everything, world.now) == []
         assert batches_without_open_phases(tx) == []
-        assert reopen_phases(tx, everything) == [dispatched, skipped]
+        assert reopen_phases(tx, everything, world.now) == [dispatched, skipped]
         assert reschedule_phases(tx, [NewDueTime(number, world.now) for number in everything]) == [pending]
         assert {phase.id: phase.status for phase in phases_by_id(tx, everything)} == {
             pending: PhaseStatus.PENDING,

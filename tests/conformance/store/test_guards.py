@@ -103,7 +103,7 @@ PHASES: dict[str, tuple[Move, str]] = {
     "skip": (lambda tx, n: skip_phases(tx, [n], NOON), "pending"),
     "supersede": (lambda tx, n: supersede_phases(tx, [n], NOON), "pending dispatched"),
     "cancel": (lambda tx, n: cancel_phases(tx, [n], NOON), "pending dispatched"),
-    "reopen": (lambda tx, n: reopen_phases(tx, [n]), "completed failed skipped"),
+    "reopen": (lambda tx, n: reopen_phases(tx, [n], NOON), "completed failed skipped"),
     "reschedule": (lambda tx, n: reschedule_phases(tx, [NewDueTime(n, LATER)]), "pending"),
 }
 # The step has an unanswered job that has been out for too long, so every move that depends on one can happen.
