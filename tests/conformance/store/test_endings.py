@@ -9,6 +9,7 @@ from matoolkit.domain.states import BatchStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
 from matoolkit.store.batches import complete_batches, fail_batches, follow_version, reopen_batches
+from matoolkit.store.counts import phase_outcomes
 from matoolkit.store.executions import steps_by_id
 from matoolkit.store.members import Return, remove_members, return_members
 from matoolkit.store.moves import (
