@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from matoolkit.errors import NaiveTime
+from matoolkit.errors import NaiveTime, TimeOutOfRange
 
 
 class Clock(Protocol):
@@ -75,4 +75,7 @@ def as_utc(instant: datetime) -> datetime:
     """Return the same instant in UTC; a time without zone is refused, for it is not an instant."""
     if instant.tzinfo is None:
         raise NaiveTime(instant)
-    return instant.astimezone(UTC)
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise TimeOutOfRange(instant) from None

@@ -443,15 +443,21 @@ WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runboo
 GO
 
 -- store.leases.acquire_lease
-SELECT sysutcdatetime() AS sysutcdatetime_1
-GO
-
--- store.leases.acquire_lease
 INSERT INTO leases (name, holder, token, acquired_at, expires_at) SELECT anon_1.name AS name, anon_1.holder AS holder, anon_1.token AS token, anon_1.acquired_at AS acquired_at, anon_1.expires_at AS expires_at 
 FROM (SELECT [name], [holder], [token], [acquired_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([name] NVARCHAR(100) '$[0]', [holder] NVARCHAR(200) '$[1]', [token] BIGINT '$[2]', [acquired_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM leases AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.name = anon_1.name))
+GO
+
+-- store.leases.acquire_lease
+SELECT leases.token 
+FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE leases.name = :name_1 AND leases.expires_at <= sysutcdatetime()
+GO
+
+-- store.leases.acquire_lease
+SELECT sysutcdatetime() AS sysutcdatetime_1
 GO
 
 -- store.leases.acquire_lease
@@ -472,6 +478,12 @@ GO
 
 -- store.leases.release_lease
 UPDATE leases SET expires_at=sysutcdatetime() WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+GO
+
+-- store.leases.renew_lease
+SELECT leases.token 
+FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
 GO
 
 -- store.leases.renew_lease

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from matoolkit.clock import SystemClock, VirtualClock, as_utc
-from matoolkit.errors import NaiveTime
+from matoolkit.errors import NaiveTime, TimeOutOfRange
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -54,3 +54,15 @@ def test_an_instant_in_another_zone_becomes_the_same_instant_in_utc() -> None:
     elsewhere = NOON.astimezone(timezone(timedelta(hours=2)))
     assert as_utc(elsewhere) == NOON
     assert as_utc(elsewhere).tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    "instant",
+    [
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=2))),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-2))),
+    ],
+)
+def test_an_instant_before_the_first_or_after_the_last_year_in_utc_is_refused(instant: datetime) -> None:
+    with pytest.raises(TimeOutOfRange, match="cannot be told in UTC"):
+        as_utc(instant)

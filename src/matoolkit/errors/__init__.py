@@ -2,6 +2,7 @@
 
     MatoolkitError                MT500   something in the system itself is wrong
     ├── NaiveTime                 MT501   a time without zone reached code that needs an instant
+    ├── TimeOutOfRange            MT502   a time lies before the first or after the last year once it is told in UTC
     ├── Refused                   MT400   what was asked for cannot be done as asked
     │   ├── InvalidSettings       ST400   the environment holds a setting that cannot be used
     │   ├── UnreadableFile        IN404   a file that was named cannot be read
@@ -46,6 +47,7 @@ from matoolkit.errors.root import (
     MatoolkitError,
     NaiveTime,
     Refused,
+    TimeOutOfRange,
     UnreadableFile,
     did_you_mean,
 )
@@ -113,6 +115,7 @@ __all__ = [
     "StoreReadOnly",
     "StoreUnavailable",
     "TemplateError",
+    "TimeOutOfRange",
     "TooManyColumns",
     "UnknownFindingCode",
     "UnreadableFile",

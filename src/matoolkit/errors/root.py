@@ -37,6 +37,16 @@ class NaiveTime(MatoolkitError):
         self.instant = instant
 
 
+class TimeOutOfRange(MatoolkitError):
+    """A time lies before the first or after the last year once it is told in UTC."""
+
+    code = "MT502"
+
+    def __init__(self, instant: datetime) -> None:
+        super().__init__(f"{instant.isoformat()} cannot be told in UTC: the years there go from 1 to 9999")
+        self.instant = instant
+
+
 class Refused(MatoolkitError):
     """What was asked for cannot be done as asked."""
 

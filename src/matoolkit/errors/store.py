@@ -11,11 +11,9 @@ class InvalidDatabaseUrl(Refused):
 
     code = "DB400"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"the database URL cannot be used: {reason}",
-            hint="write sqlite:///FILE, postgresql://USER@HOST/DATABASE or mssql://HOST/DATABASE",
-        )
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        forms = "write sqlite:///FILE, postgresql://USER@HOST/DATABASE or mssql://HOST/DATABASE"
+        super().__init__(f"the database URL cannot be used: {reason}", hint=hint or forms)
 
 
 class UnusableKey(Refused):

@@ -27,6 +27,8 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
         engine = create_engine(address, hide_parameters=True, **dialect.engine_options(address))
     except ImportError as missing:
         raise DriverMissing(dialect.title, dialect.extra) from missing
+    except (ArgumentError, TypeError, ValueError):
+        raise InvalidDatabaseUrl(f"a part of it makes no sense to {dialect.title}") from None
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
@@ -46,7 +48,12 @@ def _begin_in(connection: Connection, dialect: Dialect) -> None:
 
 def _parsed(url: str) -> URL:
     try:
-        return make_url(url)
+        parsed = make_url(url)
     except (ArgumentError, ValueError):
         # The original message repeats the URL, and with it a password.
         raise InvalidDatabaseUrl("it does not have the form of a database URL") from None
+    if parsed.host and "@" in f"{parsed.host}/{parsed.database}".rpartition("/")[0]:
+        # The end of the password was taken for the host, which later messages would repeat.
+        hint = "percent-encode the password: write %40 for @ and %2F for /"
+        raise InvalidDatabaseUrl("there is an @ too many in front of the database's name", hint=hint)
+    return parsed

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, inspect
 
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
+from matoolkit.store.comparison import left_out_differences
 from matoolkit.store.faults import told_apart
 from matoolkit.store.schema import metadata
 from matoolkit.store.transaction import Store
@@ -121,7 +122,8 @@ def schema_differences(store: Store) -> list[str]:
         return ["there is no database yet"]
     with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
-        return sorted(_described(difference) for difference in compare_metadata(context, metadata))
+        found = [_described(difference) for difference in compare_metadata(context, metadata)]
+        return sorted([*found, *left_out_differences(connection, metadata)])
 
 
 def _file_is_missing(store: Store) -> bool:

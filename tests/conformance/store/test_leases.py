@@ -1,13 +1,15 @@
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from matoolkit.clock import VirtualClock
+from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.errors import LeaseLost
 from matoolkit.store import Store
-from matoolkit.store.leases import acquire_lease, confirm_lease, held_leases, release_lease, renew_lease
+from matoolkit.store.leases import Lease, acquire_lease, confirm_lease, held_leases, release_lease, renew_lease
 from tests.databases import Database
+from tests.threads import in_threads
 
 MINUTE = timedelta(minutes=1)
 
@@ -72,3 +74,55 @@ def test_t10_the_databases_clock_decides_not_that_of_a_process(database: Databas
         assert acquire_lease(tx, "scheduler", "process-2", timedelta(hours=1)) is None
         confirm_lease(tx, lease)
         assert lease.expires_at - tx.time() <= timedelta(hours=1)
+
+
+def test_t10_a_lease_that_was_waited_for_is_as_long_as_any(database: Database) -> None:
+    store = database.open()
+    with store.transaction() as tx:
+        lease = acquire_lease(tx, "scheduler", "process-1", timedelta(seconds=0.2))
+    assert lease is not None
+
+    def take() -> None:
+        with store.transaction() as tx:
+            new = acquire_lease(tx, "scheduler", "process-2", timedelta(seconds=0.5))
+            assert new is not None
+            assert new.expires_at > tx.time()
+
+    in_threads([partial(_confirm_for, store, lease, 1.2), partial(_after, 0.4, take)])
+
+
+def test_t10_a_renewal_that_waited_until_the_lease_ran_out_is_refused(database: Database) -> None:
+    store = database.open()
+    with store.transaction() as tx:
+        lease = acquire_lease(tx, "scheduler", "process-1", timedelta(seconds=0.5))
+    assert lease is not None
+
+    def renew() -> None:
+        with pytest.raises(LeaseLost), store.transaction() as tx:
+            renew_lease(tx, lease, timedelta(seconds=0.5))
+
+    in_threads([partial(_confirm_for, store, lease, 1.2), partial(_after, 0.2, renew)])
+
+
+def test_t10_who_asks_for_a_lease_that_is_held_does_not_wait_for_its_holder(database: Database) -> None:
+    store, impatient = database.open(), database.open(patience_seconds=0.05)
+    if store.dialect.is_file:
+        pytest.skip("a file has one writer at a time, so everybody waits")
+    with store.transaction() as tx:
+        lease = acquire_lease(tx, "scheduler", "process-1", MINUTE)
+    assert lease is not None
+    with store.transaction() as tx:
+        confirm_lease(tx, lease)
+        with impatient.transaction() as other:
+            assert acquire_lease(other, "scheduler", "process-2", MINUTE) is None
+
+
+def _confirm_for(store: Store, lease: Lease, seconds: float) -> None:
+    with store.transaction() as tx:
+        confirm_lease(tx, lease)
+        SystemClock().sleep(seconds)
+
+
+def _after(seconds: float, act: Callable[[], None]) -> None:
+    SystemClock().sleep(seconds)
+    act()

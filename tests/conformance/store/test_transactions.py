@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy.types import TypeEngine
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.states import BatchStatus
-from matoolkit.errors import NaiveTime, RowConflict
+from matoolkit.errors import NaiveTime, RowConflict, TimeOutOfRange
 from matoolkit.store import Store, schema
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches, lock_batches
@@ -59,6 +60,39 @@ def test_a_time_without_zone_is_refused(store: Store) -> None:
         record_changes(tx, [ENTRY], naive)
     with pytest.raises(NaiveTime), store.transaction() as tx:
         insert_batches(tx, [NewBatch(1, "wave", naive, BatchStatus.ACTIVE)], datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_a_time_outside_the_years_of_utc_is_refused(store: Store) -> None:
+    too_early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))
+    with pytest.raises(TimeOutOfRange), store.transaction() as tx:
+        record_changes(tx, [ENTRY], too_early)
+    with pytest.raises(TimeOutOfRange), store.transaction() as tx:
+        insert_batches(tx, [NewBatch(1, "wave", too_early, BatchStatus.ACTIVE)], datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+@pytest.mark.parametrize("instant", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
+def test_the_first_and_the_last_time_come_back_whatever_zone_the_database_is_in(
+    database: Database, zone: str, instant: datetime
+) -> None:
+    store = database.open()
+    with store.transaction() as tx:
+        if not store.dialect.is_file:
+            name = tx.values(text("SELECT current_database()"))[0]
+            tx.execute(text(f"ALTER DATABASE {name} SET timezone = '{zone}'"))
+    store.close()
+    with store.transaction() as tx:
+        record_changes(tx, [ENTRY], instant)
+    with store.reading() as tx:
+        assert [entry.at for entry in audit_page(tx)] == [instant]
+
+
+def test_the_zone_of_a_session_is_utc_even_if_the_address_asks_for_another(database: Database) -> None:
+    if database.kind == "sqlite":
+        pytest.skip("SQLite's sessions have no zone")
+    elsewhere = replace(database, url=f"{database.url}{'&' if '?' in database.url else '?'}options=-ctimezone%3DJapan")
+    with elsewhere.open().reading() as tx:
+        assert tx.values(text("SHOW timezone")) == ["UTC"]
 
 
 def test_d1_a_status_that_is_not_in_the_enum_cannot_be_stored(store: Store, world: World) -> None:

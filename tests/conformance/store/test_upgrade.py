@@ -31,6 +31,24 @@ def run(store: Store, statement: str) -> None:
         tx.execute(text(statement))
 
 
+def constrain(store: Store, table: str, constraint: str, definition: str | None = None) -> None:
+    """Give a table, in place of a constraint, another of that name or none."""
+    added = f"CONSTRAINT {constraint} {definition}" if definition else None
+    if not store.dialect.is_file:
+        run(store, f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {constraint}")
+        if added:
+            run(store, f"ALTER TABLE {table} ADD {added}")
+        return
+    with store.transaction() as tx:
+        made = f"SELECT sql FROM sqlite_master WHERE tbl_name = '{table}' AND sql <> '' ORDER BY type DESC"
+        whole, *indexes = tx.values(text(made))
+        first, *lines, last = filter(str.strip, whole.splitlines())
+        kept = [line.strip().removesuffix(",") for line in lines if f"CONSTRAINT {constraint} " not in line]
+    body = ", ".join([*kept, added] if added else kept)
+    for statement in (f"DROP TABLE {table}", f"{first}{body}{last}", *indexes):
+        run(store, statement)
+
+
 def tables(store: Store) -> set[str]:
     return set(inspect(store.engine).get_table_names())
 
@@ -86,6 +104,55 @@ def test_differences_are_named_and_tables_of_others_are_not(store: Store) -> Non
         "column leases acquired_at: missing",
         "index outbox ix_outbox_unclaimed: missing",
     ]
+
+
+@pytest.mark.parametrize(
+    ("index", "where"),
+    [
+        ("ix_phase_executions_due ON phase_executions (due_at, id)", "WHERE status = 'failed'"),
+        ("ix_phase_executions_due ON phase_executions (due_at, id)", ""),
+        ("ix_phase_executions_open ON phase_executions (batch_id)", "WHERE status IN ('dispatched')"),
+        ("ix_phase_executions_running ON phase_executions (id)", "WHERE status = 'dispatched' AND id > 5"),
+        ("ix_batch_members_waiting ON batch_members (batch_id, status)", "WHERE caught_up_at IS NOT NULL"),
+        ("ix_batch_members_batch_id ON batch_members (batch_id, id)", "WHERE id > 5"),
+    ],
+)
+def test_an_index_over_other_rows_is_a_difference(store: Store, index: str, where: str) -> None:
+    name, _, table, _ = index.split(maxsplit=3)
+    run(store, f"DROP INDEX {name}")
+    run(store, f"CREATE INDEX {index} {where}")
+    assert schema_differences(store) == [f"condition {table} {name}: different"]
+
+
+def test_a_unique_index_over_other_rows_is_a_difference(store: Store) -> None:
+    run(store, "DROP INDEX uq_runbooks_active")
+    run(store, "CREATE UNIQUE INDEX uq_runbooks_active ON runbooks (name_key) WHERE is_active = false")
+    assert schema_differences(store) == ["condition runbooks uq_runbooks_active: different"]
+
+
+def test_a_check_that_is_gone_is_a_difference(store: Store) -> None:
+    constrain(store, "dead_letters", "ck_dead_letters_status")
+    assert schema_differences(store) == ["check dead_letters ck_dead_letters_status: missing"]
+
+
+def test_a_check_that_allows_something_else_is_a_difference(store: Store) -> None:
+    constrain(store, "dead_letters", "ck_dead_letters_status", "CHECK (status IN ('open', 'lost'))")
+    assert schema_differences(store) == ["check dead_letters ck_dead_letters_status: different"]
+
+
+def test_a_check_of_somebody_else_is_a_difference(store: Store) -> None:
+    constrain(store, "leases", "ck_leases_mine", "CHECK (token < 9)")
+    assert schema_differences(store) == ["check leases ck_leases_mine: not expected"]
+
+
+def test_a_primary_key_that_is_gone_is_a_difference(store: Store) -> None:
+    constrain(store, "leases", "pk_leases")
+    assert schema_differences(store) == ["primary key leases: missing"]
+
+
+def test_a_primary_key_over_other_columns_is_a_difference(store: Store) -> None:
+    constrain(store, "leases", "pk_leases", "PRIMARY KEY (name, holder)")
+    assert schema_differences(store) == ["primary key leases: different"]
 
 
 @pytest.mark.parametrize("revision", [1, 3, 5])

@@ -271,6 +271,12 @@ def test_m9_an_error_is_written_and_read() -> None:
             '{"JobId": "a", "Status": "Success", "Timestamp": "noon"}',
             "'Timestamp' is not a time",
         ),
+        (
+            "worker-results",
+            None,
+            '{"JobId": "a", "Status": "Success", "Timestamp": "0001-01-01T00:00:00+02:00"}',
+            "'Timestamp' is not a time",
+        ),
         ("worker-results", "worker-hello", '{"WorkerId": "w", "Functions": [1]}', "'Functions' is not a list"),
         (
             "worker-jobs",

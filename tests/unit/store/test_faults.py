@@ -86,12 +86,36 @@ def test_errors_of_sql_server_are_told_apart(driver: str, server: str, error: ty
 
 
 @pytest.mark.parametrize(
-    "url", ["", "no url", "oracle://anna:hunter2@host/db", "postgresql://anna:hunter2@host:port/db"]
+    "url",
+    [
+        "",
+        "no url",
+        "oracle://anna:hunter2@host/db",
+        "postgresql://anna:hunter2@host:port/db",
+        "sqlite://hunter2/state.db",
+        "sqlite:///state.db?timeout=hunter2",
+        "sqlite:///state.db?timeout=1&timeout=2",
+        "sqlite:///state.db?check_same_thread=hunter2",
+    ],
 )
 def test_a_url_that_cannot_be_used_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(InvalidDatabaseUrl) as refused:
         open_store(url)
     assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize("password", ["p@hunter2", "@hunter2", "p@hunter2/x", "p/@hunter2@x"])
+@pytest.mark.parametrize("scheme", ["postgresql", "mssql"])
+def test_a_password_that_is_not_encoded_is_refused_without_repeating_any_of_it(scheme: str, password: str) -> None:
+    with pytest.raises(InvalidDatabaseUrl) as refused:
+        open_store(f"{scheme}://anna:{password}@host/db")
+    assert "%40" in str(refused.value.hint)
+    assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize("rest", ["anna:p%40ss@host/db", "host/db@home", "anna@host/db?application_name=a@b/c"])
+def test_an_at_sign_elsewhere_is_nothing_special(rest: str) -> None:
+    open_store(f"postgresql://{rest}").close()
 
 
 @pytest.mark.parametrize("address", ["anna:hunter2@host/state", "host/state?password=hunter2&sslkey=hunter2"])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from matoolkit.clock import as_utc
-from matoolkit.errors import UnreadableMessage
+from matoolkit.errors import TimeOutOfRange, UnreadableMessage
 from matoolkit.ids import Kind
 
 _MOST_DIGITS = 18
@@ -70,7 +70,7 @@ class Fields:
             written = datetime.fromisoformat(self.text(name))
             # A worker that leaves the zone out means UTC.
             return as_utc(written if written.tzinfo else written.replace(tzinfo=UTC))
-        except (ValueError, OverflowError):
+        except (ValueError, TimeOutOfRange):
             raise UnreadableMessage(f"'{name}' is not a time") from None
 
     def kind(self) -> Kind:

@@ -68,12 +68,14 @@ class PostgreSQL(Dialect):
         return _POOL if "connect_timeout" in url.query else _POOL | {"connect_args": {"connect_timeout": 10}}
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
-        """Wait for a lock only so long, and hand arrays over in binary: as text each value would be escaped."""
+        """Wait for a lock only so long, tell times in UTC, and hand arrays over in binary, where nothing is escaped."""
         from psycopg.types.array import ListBinaryDumper
 
         connection.adapters.register_dumper(list, ListBinaryDumper)
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {int(patience_seconds * 1000)}")
+            # In the zone of the server the first and the last times would be in years that Python does not have.
+            cursor.execute("SET TIME ZONE 'UTC'")
         connection.commit()
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
