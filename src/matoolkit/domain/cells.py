@@ -39,7 +39,11 @@ def _number(value: float) -> Json:
 
 
 def _instant(value: datetime) -> Json:
-    instant = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    try:
+        instant = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        # At either end of the calendar there is no such time in UTC.
+        return value.isoformat()
     return instant.isoformat().replace("+00:00", "Z")
 
 

@@ -1,6 +1,6 @@
 """Rule T3: bad rows never stop the others, and their keys count as present."""
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -112,6 +112,7 @@ def test_t7_rows_of_an_immediate_runbook_have_no_time_of_their_own() -> None:
         (Decimal("12.50"), "12.50"),
         (datetime(2026, 3, 3, 20), "2026-03-03T20:00:00Z"),  # noqa: DTZ001 - as drivers return it
         (T, "2026-03-03T20:00:00Z"),
+        (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2))), "0001-01-01T00:00:00+02:00"),
         (date(2026, 3, 3), "2026-03-03"),
         (time(20, 30), "20:30:00"),
         (UUID("0D7A52C1-3C1C-4A0E-8A53-6F6A7F1B9E22"), "0d7a52c1-3c1c-4a0e-8a53-6f6a7f1b9e22"),
