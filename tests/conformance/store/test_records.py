@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from matoolkit.domain.states import DeadLetterStatus, OverdueBehavior
 from matoolkit.store import Store
@@ -225,3 +226,9 @@ def test_t1_an_error_is_recorded_and_cleared(store: Store, world: World) -> None
         assert (found.last_error, found.last_error_at) == ("the source is down", world.now)
         assert clear_error(tx, runbook.id)
         assert not clear_error(tx, runbook.id)
+
+
+def test_d2_a_table_of_somebody_else_is_not_taken_for_a_data_table(store: Store, world: World) -> None:
+    with store.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE runbook_wave_v1 (theirs INTEGER)"))
+    assert world.runbook("wave").data_table_name == "runbook_wave_2_v1"
