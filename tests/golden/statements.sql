@@ -604,7 +604,7 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.moves.dispatch
-UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:dispatched_at, answered_at=:answered_at, lost_at=anon_1.lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(200) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN (N'pending', N'polling')
+UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:dispatched_at, answered_at=:answered_at, lost_at=anon_1.lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(MAX) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN (N'pending', N'polling')
 GO
 
 -- store.moves.fail

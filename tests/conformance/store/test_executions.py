@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -321,6 +322,16 @@ def test_o14_members_to_retry_are_chosen_by_step_and_error_of_their_present_epoc
         restart_members(tx, members[1:], world.now, forget_outputs=False)
         assert members_that_failed(tx, batch.id) == members[:1]
         assert len(failures_by_error(tx, batch.id)) == 1
+
+
+def test_r7_a_function_name_from_a_template_may_be_long(store: Store, world: World) -> None:
+    batch = world.batch()
+    first, second = world.steps(batch, world.phase(batch), world.members(batch, 2))
+    long_name = "Enable-" + "x" * 1000
+    with store.transaction() as tx:
+        jobs = [world.job(first), replace(world.job(second), function_name=long_name)]
+        assert dispatch(tx, Kind.STEP, jobs, world.now) == [first, second]
+        assert [step.function_name for step in steps_by_id(tx, [first, second])] == ["New-EntraUser", long_name]
 
 
 def test_pages_of_steps_follow_one_another(store: Store, world: World) -> None:
