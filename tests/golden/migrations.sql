@@ -533,7 +533,7 @@ CREATE TABLE dead_letters (
     resent_message_id NVARCHAR(200) NULL,
     CONSTRAINT pk_dead_letters PRIMARY KEY (id),
     CONSTRAINT ck_dead_letters_status CHECK (status IN ('open', 'resent', 'discarded')),
-    CONSTRAINT uq_dead_letters_message UNIQUE (topic, subscription, message_id, dead_lettered_at)
+    CONSTRAINT uq_dead_letters_message UNIQUE (topic, subscription, message_id, enqueued_at)
 );
 
 GO

@@ -325,7 +325,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.deadletters.resend_dead_letters
@@ -795,7 +795,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.bury_locked
@@ -808,7 +808,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.bury_undeliverable
@@ -827,7 +827,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.enqueue

@@ -138,6 +138,15 @@ def test_m7_dead_letters_are_kept_until_somebody_resolves_them(store: Store, wor
         assert dead_letters_page(tx, before=third.id) == []
 
 
+def test_m7_a_letter_that_is_drained_again_after_a_crash_is_kept_once(store: Store, world: World) -> None:
+    letter = NewDeadLetter("orchestrator", "all", "m-1", "worker-result", "{}", "{}", "poison", None, 10, world.now)
+    published_again = replace(letter, enqueued_at=world.now + MINUTE)
+    with store.transaction() as tx:
+        assert len(keep_dead_letters(tx, [letter], world.now)) == 1
+        assert keep_dead_letters(tx, [letter], world.now + MINUTE) == []
+        assert len(keep_dead_letters(tx, [published_again, published_again], world.now + MINUTE)) == 1
+
+
 def test_w6_a_worker_that_announces_itself_again_replaces_what_it_said(store: Store, world: World) -> None:
     with store.transaction() as tx:
         announce_functions(tx, "w1", [AnnouncedFunction("A", "[]"), AnnouncedFunction("B", "[]")], world.now)
