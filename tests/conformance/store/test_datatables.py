@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 from sqlalchemy import inspect, text
@@ -102,6 +102,28 @@ def test_t4_an_unchanged_row_costs_no_write(
         assert (done.inserted, done.changed, done.unchanged) == (0, 0, 100)
         assert mark_gone(tx, table, known, {folded(row.member_key) for row in rows(100)}, world.now) == 0
     assert len(statements()) == 1
+
+
+def test_t4_the_same_instant_in_another_zone_is_no_change(store: Store, world: World, table: DataTable) -> None:
+    there = world.now.astimezone(timezone(timedelta(hours=2)))
+    with store.transaction() as tx:
+        upsert_rows(tx, table, [DataRow("anna", world.now, ["1", "2"])], KnownRows([]), world.now)
+        known = known_rows(tx, table)
+        assert upsert_rows(tx, table, [DataRow("anna", there, ["1", "2"])], known, world.now).unchanged == 1
+
+
+def test_t4_a_new_column_is_written_only_for_rows_with_a_value_in_it(store: Store, world: World) -> None:
+    with store.transaction() as tx:
+        before = open_data_table(tx, "runbook_wave_v1", ["a", "b"])
+        old = [DataRow("anna", None, ["1", "2"]), DataRow("ben", None, ["1", None]), DataRow("cleo", None, ["1", "2"])]
+        upsert_rows(tx, before, old, KnownRows([]), world.now)
+        after = open_data_table(tx, "runbook_wave_v1", ["a", "b", "c"])
+        new = [row._replace(values=[*row.values, None]) for row in old[:2]] + [DataRow("cleo", None, ["1", "2", "3"])]
+        done = upsert_rows(tx, after, new, known_rows(tx, after), world.now)
+        assert (done.changed, done.unchanged) == (1, 2)
+        emptied = [DataRow("cleo", None, ["1", "2", None])]
+        assert upsert_rows(tx, after, emptied, known_rows(tx, after), world.now).changed == 1
+        assert [values for _, _, _, *values in data_rows(tx, after)][-1] == ["1", "2", None]
 
 
 def test_t4_only_what_changed_is_written_and_the_time_with_it(store: Store, world: World, table: DataTable) -> None:
