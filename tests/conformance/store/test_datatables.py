@@ -189,6 +189,17 @@ def test_d2_a_table_takes_as_many_columns_as_every_database_allows_and_no_more(s
         open_data_table(tx, "runbook_wide_v1", [*names, "one more"])
 
 
-def test_a_key_that_cannot_be_stored_is_refused(store: Store, world: World, table: DataTable) -> None:
+def test_t4_what_no_database_stores_is_replaced_in_values_and_is_no_change(
+    store: Store, world: World, table: DataTable
+) -> None:
+    strange = [DataRow("anna", None, ["a\0b", "c\ud800d"]), DataRow("ben", None, ["é", None])]
+    with store.transaction() as tx:
+        upsert_rows(tx, table, strange, KnownRows([]), world.now)
+        assert [values for _, _, _, *values in data_rows(tx, table)] == [["a\ufffdb", "c\ufffdd"], ["é", None]]
+        assert upsert_rows(tx, table, strange, known_rows(tx, table), world.now).unchanged == 2
+
+
+@pytest.mark.parametrize("key", ["x" * 401, "half \ud83d"])
+def test_a_key_that_cannot_be_stored_is_refused(store: Store, world: World, table: DataTable, key: str) -> None:
     with pytest.raises(UnusableKey), store.transaction() as tx:
-        upsert_rows(tx, table, [DataRow("x" * 401, None, ["", ""])], KnownRows([]), world.now)
+        upsert_rows(tx, table, [DataRow(key, None, ["", ""])], KnownRows([]), world.now)

@@ -237,6 +237,16 @@ def test_t1_an_error_is_recorded_and_cleared(store: Store, world: World) -> None
         assert not clear_error(tx, runbook.id)
 
 
+@pytest.mark.parametrize("error", ["a\0b", "a\ud800b"])
+def test_t1_an_error_that_no_database_stores_is_recorded_all_the_same(store: Store, world: World, error: str) -> None:
+    runbook = world.runbook(f"wave {error}")
+    with store.transaction() as tx:
+        assert record_error(tx, runbook.id, error, world.now)
+        found = active_runbook(tx, f"wave {error}")
+        assert found is not None
+        assert (found.name, found.last_error) == ("wave a\ufffdb", "a\ufffdb")
+
+
 def test_d2_a_table_of_somebody_else_is_not_taken_for_a_data_table(store: Store, world: World) -> None:
     with store.engine.begin() as connection:
         connection.execute(text("CREATE TABLE runbook_wave_v1 (theirs INTEGER)"))
