@@ -80,6 +80,14 @@ def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names
         assert values == ["1", "2", "3"]
 
 
+def test_d2_a_column_name_that_cannot_be_stored_is_known_again(store: Store, world: World) -> None:
+    for _ in range(3):
+        with store.transaction() as tx:
+            table = open_data_table(tx, "runbook_wave_v1", ["a\0b", "half \ud83d"])
+            upsert_rows(tx, table, [DataRow("anna", None, ["1", "2"])], known_rows(tx, table), world.now)
+        assert list(table.columns.values()) == ["a_b", "half"]
+
+
 def test_d2_opening_a_table_again_changes_nothing(
     store: Store, table: DataTable, statements: Callable[[], list[str]]
 ) -> None:
