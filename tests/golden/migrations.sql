@@ -246,7 +246,7 @@ CREATE TABLE step_executions (
     step_name NVARCHAR(100) NOT NULL,
     step_index INTEGER NOT NULL,
     worker_id NVARCHAR(100) NOT NULL,
-    function_name NVARCHAR(200) NULL,
+    function_name NVARCHAR(max) NULL,
     params_json NVARCHAR(max) NULL,
     status NVARCHAR(20) NOT NULL,
     attempt INTEGER NOT NULL,
@@ -315,7 +315,7 @@ CREATE TABLE init_executions (
     step_name NVARCHAR(100) NOT NULL,
     step_index INTEGER NOT NULL,
     worker_id NVARCHAR(100) NOT NULL,
-    function_name NVARCHAR(200) NULL,
+    function_name NVARCHAR(max) NULL,
     params_json NVARCHAR(max) NULL,
     status NVARCHAR(20) NOT NULL,
     attempt INTEGER NOT NULL,
@@ -377,7 +377,7 @@ CREATE TABLE rollback_executions (
     step_name NVARCHAR(100) NOT NULL,
     step_index INTEGER NOT NULL,
     worker_id NVARCHAR(100) NOT NULL,
-    function_name NVARCHAR(200) NULL,
+    function_name NVARCHAR(max) NULL,
     params_json NVARCHAR(max) NULL,
     status NVARCHAR(20) NOT NULL,
     attempt INTEGER NOT NULL,
@@ -533,7 +533,7 @@ CREATE TABLE dead_letters (
     resent_message_id NVARCHAR(200) NULL,
     CONSTRAINT pk_dead_letters PRIMARY KEY (id),
     CONSTRAINT ck_dead_letters_status CHECK (status IN ('open', 'resent', 'discarded')),
-    CONSTRAINT uq_dead_letters_message UNIQUE (topic, subscription, message_id, dead_lettered_at)
+    CONSTRAINT uq_dead_letters_message UNIQUE (topic, subscription, message_id, enqueued_at)
 );
 
 GO

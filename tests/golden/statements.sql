@@ -325,7 +325,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.deadletters.resend_dead_letters
@@ -616,7 +616,7 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.moves.dispatch
-UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:dispatched_at, answered_at=:answered_at, lost_at=anon_1.lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(200) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN (N'pending', N'polling')
+UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:dispatched_at, answered_at=:answered_at, lost_at=anon_1.lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(MAX) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN (N'pending', N'polling')
 GO
 
 -- store.moves.fail
@@ -814,7 +814,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.bury_locked
@@ -827,7 +827,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.bury_undeliverable
@@ -846,7 +846,7 @@ INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, p
 FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.dead_lettered_at = :param_1))
+WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.enqueue

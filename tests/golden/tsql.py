@@ -164,7 +164,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Kind: lambda _: Kind.STEP,
     DataTable: _data_table,
     KnownRows: lambda _: KnownRows([KnownRow("anna", 1, "hash")]),
-    Sequence[DataRow]: lambda _: [DataRow("anna", NOON, ["a", "b"]), DataRow("ben", NOON, ["c", None])],
+    Sequence[DataRow]: lambda _: [DataRow("anna", NOON, list("abc")), DataRow("ben", NOON, ["d", None, None])],
 }
 
 

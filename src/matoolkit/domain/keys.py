@@ -6,7 +6,9 @@ what is compared is the folded form, the same on every database.
 
 from unicodedata import normalize
 
-MAX_KEY_LENGTH = 400  # in the folded form; an index of every supported database holds it
+from matoolkit.domain.texts import is_storable, utf16_length
+
+MAX_KEY_LENGTH = 400  # in UTF-16, also in the folded form; an index of every supported database holds it
 
 
 def folded(key: str) -> str:
@@ -15,5 +17,7 @@ def folded(key: str) -> str:
 
 
 def is_usable_key(key: str) -> bool:
-    """Tell whether a key can be stored: not empty, not too long, without NUL."""
-    return 0 < len(folded(key)) <= MAX_KEY_LENGTH and len(key.strip()) <= MAX_KEY_LENGTH and "\0" not in key
+    """Tell whether a key can be stored as it is: not empty, not too long, without NUL or half a character."""
+    if not is_storable(key):
+        return False
+    return 0 < utf16_length(folded(key)) <= MAX_KEY_LENGTH and utf16_length(key.strip()) <= MAX_KEY_LENGTH

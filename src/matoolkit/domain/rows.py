@@ -105,7 +105,7 @@ class RowReader:
             self._put_aside(Reason.EMPTY_KEY, "", f"row {self._read} has no '{self.source.primary_key}'")
             return
         if not is_usable_key(key):
-            self._put_aside(Reason.UNUSABLE_KEY, "", f"row {self._read} has a key that is too long or holds a NUL")
+            self._put_aside(Reason.UNUSABLE_KEY, "", f"row {self._read} has a key that cannot be stored")
             return
         name = folded(key)
         if name in self._set_aside:

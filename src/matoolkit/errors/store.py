@@ -17,14 +17,15 @@ class InvalidDatabaseUrl(Refused):
 
 
 class UnusableKey(Refused):
-    """A key is empty, too long, or holds a NUL character."""
+    """A key is empty, too long, or holds a NUL or half a character."""
 
     code = "DB422"
     http_status = 422
     exit_code = 1
 
     def __init__(self, key: str, longest: int) -> None:
-        super().__init__(f"{key[:60]!r} cannot be a key: it must have 1 to {longest} characters, and no NUL among them")
+        rule = f"it must have 1 to {longest} characters, and no NUL or half a character among them"
+        super().__init__(f"{key[:60]!r} cannot be a key: {rule}")
         self.key = key
 
 

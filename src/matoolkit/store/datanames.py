@@ -6,6 +6,8 @@ cut to what every database allows, and what then looks the same is told apart by
 
 from collections.abc import Callable, Iterable, Mapping
 
+from matoolkit.domain.texts import storable
+
 LONGEST_NAME = 63  # in bytes; PostgreSQL cuts what is longer without a word
 
 
@@ -17,10 +19,10 @@ def data_table_name(runbook: str, version: int, is_taken: Callable[[str], bool])
 
 
 def column_names(sources: Iterable[str], known: Mapping[str, str], reserved: Iterable[str]) -> dict[str, str]:
-    """Choose a column for each source name that is not known yet; known ones keep theirs."""
+    """Choose a column for each source name that is not known yet, as it is stored; known ones keep theirs."""
     taken = {name.casefold() for name in (*known.values(), *reserved)}
     chosen: dict[str, str] = {}
-    for source in sources:
+    for source in map(storable, sources):
         if source not in known and source not in chosen:
             name = _first_free(_plain(source) or "column", "", lambda name: name.casefold() in taken)
             taken.add(name.casefold())

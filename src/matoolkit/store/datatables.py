@@ -27,7 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
+from matoolkit.clock import as_utc
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
+from matoolkit.domain.texts import storable
 from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.store.datanames import column_names
 from matoolkit.store.dialect.questions import insert_from
@@ -158,8 +160,10 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
 
 
 def hash_of(row: DataRow) -> str:
-    """Return the fingerprint by which a change of a row is seen."""
-    return blake2b(orjson.dumps(tuple(row)), digest_size=16).hexdigest()
+    """Return the fingerprint by which a change of a row is seen; it does not change while what is stored does not."""
+    batch_time = None if row.batch_time is None else as_utc(row.batch_time)
+    content = (row.member_key, batch_time, _without_trailing_nulls(row.values))
+    return blake2b(_dumped(content), digest_size=16).hexdigest()
 
 
 _OWN_COLUMNS = (
@@ -172,6 +176,22 @@ _OWN_COLUMNS = (
     "_is_current",
     "_row_hash",
 )
+
+
+def _dumped(content: tuple[str, datetime | None, Sequence[str | None]]) -> bytes:
+    try:
+        return orjson.dumps(content)
+    except orjson.JSONEncodeError:  # half a character, which is seldom enough to try first
+        key, batch_time, values = content
+        return orjson.dumps((storable(key), batch_time, [value and storable(value) for value in values]))
+
+
+def _without_trailing_nulls(values: Sequence[str | None]) -> Sequence[str | None]:
+    # A column that was added at the end, and is empty in a row, does not change the row.
+    end = len(values)
+    while end and values[end - 1] is None:
+        end -= 1
+    return values if end == len(values) else values[:end]
 
 
 def _table(name: str, columns: Collection[str]) -> Table:

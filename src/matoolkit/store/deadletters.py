@@ -67,10 +67,10 @@ class Resend:
 
 
 def keep_dead_letters(tx: Transaction, letters: Sequence[NewDeadLetter], at: datetime) -> list[DeadLetterRow]:
-    """Keep messages that were given up; one that is reported twice at the same moment is kept once."""
+    """Keep messages that were given up; one that is reported again, after a crash, is kept once."""
     if not letters:
         return []
-    key = ("topic", "subscription", "message_id", "dead_lettered_at")
+    key = ("topic", "subscription", "message_id", "enqueued_at")
     alike = {"dead_lettered_at": at, "status": DeadLetterStatus.OPEN}
     statement = insert_each(tx, dead_letters, letters, alike, key)
     kept = tx.rows(DeadLetterRow, statement.returning(*columns_of(DeadLetterRow, dead_letters)))

@@ -9,6 +9,7 @@ from sqlalchemy.exc import ArgumentError
 from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
+from matoolkit.store.storable import storable_parameters
 from matoolkit.store.transaction import Store
 
 PATIENCE_SECONDS = 30.0
@@ -33,6 +34,10 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
         dialect.prepare(connection, patience_seconds=patience_seconds)
+
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def _hand_over(_c: Any, _cursor: Any, statement: str, given: Any, _context: Any, many: bool) -> tuple[str, Any]:
+        return statement, given if many else storable_parameters(given)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

@@ -144,6 +144,7 @@ def clear_error(tx: Transaction, runbook_id: int) -> bool:
 def _is_taken(tx: Transaction) -> Callable[[str], bool]:
     def is_taken(name: str) -> bool:
         query = select(func.count()).where(runbooks.c.data_table_name == name)
-        return bool(tx.values(query)[0])
+        # A table that nobody here made is somebody else's: it must not become ours because of its name.
+        return bool(tx.values(query)[0]) or tx.has_table(name)
 
     return is_taken

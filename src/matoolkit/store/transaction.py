@@ -29,6 +29,7 @@ from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.faults import told_apart
+from matoolkit.store.storable import storable_rows
 
 BEFORE_COMMIT = crash_point("store.before_commit")
 AFTER_COMMIT = crash_point("store.after_commit")
@@ -94,7 +95,7 @@ class Transaction:
 
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Make rows of values a table of a statement."""
-        return self.dialect.table_of(columns, rows)
+        return self.dialect.table_of(columns, storable_rows(columns, rows))
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
         """Let a query lock the rows of a table that it returns."""

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 from sqlalchemy import inspect, text
@@ -80,6 +80,14 @@ def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names
         assert values == ["1", "2", "3"]
 
 
+def test_d2_a_column_name_that_cannot_be_stored_is_known_again(store: Store, world: World) -> None:
+    for _ in range(3):
+        with store.transaction() as tx:
+            table = open_data_table(tx, "runbook_wave_v1", ["a\0b", "half \ud83d"])
+            upsert_rows(tx, table, [DataRow("anna", None, ["1", "2"])], known_rows(tx, table), world.now)
+        assert list(table.columns.values()) == ["a_b", "half"]
+
+
 def test_d2_opening_a_table_again_changes_nothing(
     store: Store, table: DataTable, statements: Callable[[], list[str]]
 ) -> None:
@@ -102,6 +110,28 @@ def test_t4_an_unchanged_row_costs_no_write(
         assert (done.inserted, done.changed, done.unchanged) == (0, 0, 100)
         assert mark_gone(tx, table, known, {folded(row.member_key) for row in rows(100)}, world.now) == 0
     assert len(statements()) == 1
+
+
+def test_t4_the_same_instant_in_another_zone_is_no_change(store: Store, world: World, table: DataTable) -> None:
+    there = world.now.astimezone(timezone(timedelta(hours=2)))
+    with store.transaction() as tx:
+        upsert_rows(tx, table, [DataRow("anna", world.now, ["1", "2"])], KnownRows([]), world.now)
+        known = known_rows(tx, table)
+        assert upsert_rows(tx, table, [DataRow("anna", there, ["1", "2"])], known, world.now).unchanged == 1
+
+
+def test_t4_a_new_column_is_written_only_for_rows_with_a_value_in_it(store: Store, world: World) -> None:
+    with store.transaction() as tx:
+        before = open_data_table(tx, "runbook_wave_v1", ["a", "b"])
+        old = [DataRow("anna", None, ["1", "2"]), DataRow("ben", None, ["1", None]), DataRow("cleo", None, ["1", "2"])]
+        upsert_rows(tx, before, old, KnownRows([]), world.now)
+        after = open_data_table(tx, "runbook_wave_v1", ["a", "b", "c"])
+        new = [row._replace(values=[*row.values, None]) for row in old[:2]] + [DataRow("cleo", None, ["1", "2", "3"])]
+        done = upsert_rows(tx, after, new, known_rows(tx, after), world.now)
+        assert (done.changed, done.unchanged) == (1, 2)
+        emptied = [DataRow("cleo", None, ["1", "2", None])]
+        assert upsert_rows(tx, after, emptied, known_rows(tx, after), world.now).changed == 1
+        assert [values for _, _, _, *values in data_rows(tx, after)][-1] == ["1", "2", None]
 
 
 def test_t4_only_what_changed_is_written_and_the_time_with_it(store: Store, world: World, table: DataTable) -> None:
@@ -167,6 +197,17 @@ def test_d2_a_table_takes_as_many_columns_as_every_database_allows_and_no_more(s
         open_data_table(tx, "runbook_wide_v1", [*names, "one more"])
 
 
-def test_a_key_that_cannot_be_stored_is_refused(store: Store, world: World, table: DataTable) -> None:
+def test_t4_what_no_database_stores_is_replaced_in_values_and_is_no_change(
+    store: Store, world: World, table: DataTable
+) -> None:
+    strange = [DataRow("anna", None, ["a\0b", "c\ud800d"]), DataRow("ben", None, ["é", None])]
+    with store.transaction() as tx:
+        upsert_rows(tx, table, strange, KnownRows([]), world.now)
+        assert [values for _, _, _, *values in data_rows(tx, table)] == [["a\ufffdb", "c\ufffdd"], ["é", None]]
+        assert upsert_rows(tx, table, strange, known_rows(tx, table), world.now).unchanged == 2
+
+
+@pytest.mark.parametrize("key", ["x" * 401, "half \ud83d"])
+def test_a_key_that_cannot_be_stored_is_refused(store: Store, world: World, table: DataTable, key: str) -> None:
     with pytest.raises(UnusableKey), store.transaction() as tx:
-        upsert_rows(tx, table, [DataRow("x" * 401, None, ["", ""])], KnownRows([]), world.now)
+        upsert_rows(tx, table, [DataRow(key, None, ["", ""])], KnownRows([]), world.now)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from matoolkit.domain.states import DeadLetterStatus, OverdueBehavior
 from matoolkit.store import Store
@@ -137,6 +138,15 @@ def test_m7_dead_letters_are_kept_until_somebody_resolves_them(store: Store, wor
         assert dead_letters_page(tx, before=third.id) == []
 
 
+def test_m7_a_letter_that_is_drained_again_after_a_crash_is_kept_once(store: Store, world: World) -> None:
+    letter = NewDeadLetter("orchestrator", "all", "m-1", "worker-result", "{}", "{}", "poison", None, 10, world.now)
+    published_again = replace(letter, enqueued_at=world.now + MINUTE)
+    with store.transaction() as tx:
+        assert len(keep_dead_letters(tx, [letter], world.now)) == 1
+        assert keep_dead_letters(tx, [letter], world.now + MINUTE) == []
+        assert len(keep_dead_letters(tx, [published_again, published_again], world.now + MINUTE)) == 1
+
+
 def test_w6_a_worker_that_announces_itself_again_replaces_what_it_said(store: Store, world: World) -> None:
     with store.transaction() as tx:
         announce_functions(tx, "w1", [AnnouncedFunction("A", "[]"), AnnouncedFunction("B", "[]")], world.now)
@@ -225,3 +235,19 @@ def test_t1_an_error_is_recorded_and_cleared(store: Store, world: World) -> None
         assert (found.last_error, found.last_error_at) == ("the source is down", world.now)
         assert clear_error(tx, runbook.id)
         assert not clear_error(tx, runbook.id)
+
+
+@pytest.mark.parametrize("error", ["a\0b", "a\ud800b"])
+def test_t1_an_error_that_no_database_stores_is_recorded_all_the_same(store: Store, world: World, error: str) -> None:
+    runbook = world.runbook(f"wave {error}")
+    with store.transaction() as tx:
+        assert record_error(tx, runbook.id, error, world.now)
+        found = active_runbook(tx, f"wave {error}")
+        assert found is not None
+        assert (found.name, found.last_error) == ("wave a\ufffdb", "a\ufffdb")
+
+
+def test_d2_a_table_of_somebody_else_is_not_taken_for_a_data_table(store: Store, world: World) -> None:
+    with store.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE runbook_wave_v1 (theirs INTEGER)"))
+    assert world.runbook("wave").data_table_name == "runbook_wave_2_v1"

@@ -54,7 +54,7 @@ def test_t3_a_row_without_key_is_set_aside(key: Any) -> None:
     assert (reading.counts, list(reading.candidates)) == ({Reason.EMPTY_KEY: 1}, ["bob"])
 
 
-@pytest.mark.parametrize("key", ["k" * 401, "a\0b"])
+@pytest.mark.parametrize("key", ["k" * 401, "a\0b", "a\ud800b"])
 def test_t3_a_key_that_cannot_be_stored_is_set_aside(key: str) -> None:
     assert read(row(key)).counts == {Reason.UNUSABLE_KEY: 1}
 

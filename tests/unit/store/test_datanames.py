@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matoolkit.domain.texts import storable
 from matoolkit.store.datanames import LONGEST_NAME, column_names, data_table_name
 
 RESERVED = ("_row_id", "_member_key")
@@ -46,7 +47,7 @@ def test_d2_no_query_column_can_take_one_of_ours() -> None:
 @given(st.lists(st.text(max_size=300), max_size=30))
 def test_d2_every_name_is_harmless_short_and_different(sources: list[str]) -> None:
     chosen = column_names(sources, {}, RESERVED)
-    assert set(chosen) == set(sources)
+    assert set(chosen) == set(map(storable, sources))
     assert len({name.casefold() for name in chosen.values()}) == len(chosen)
     for name in chosen.values():
         assert 0 < len(name.encode()) <= LONGEST_NAME

@@ -29,7 +29,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, is_text
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists
 from matoolkit.store.dialect.types import Instant
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
@@ -93,8 +93,6 @@ class PostgreSQL(Dialect):
         for name, kind in columns.items():
             if isinstance(kind, Instant):
                 lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
-            elif is_text(kind):
-                lists[name] = [_storable(value) if value and "\0" in value else value for value in lists[name]]
         arrays = [
             bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
         ]
@@ -151,11 +149,6 @@ class PostgreSQL(Dialect):
             return StoreUnavailable if lost else StoreError
         found = (_ERRORS[state[:length]] for length in (5, 3, 2) if state[:length] in _ERRORS)
         return next(found, StoreError)
-
-
-def _storable(value: str) -> str:
-    # No text here can hold a NUL, and a worker's error message may well contain one.
-    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _element_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:

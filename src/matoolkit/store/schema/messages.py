@@ -87,7 +87,7 @@ dead_letters = Table(
     Column("resolved_at", Instant, doc="When somebody resent or discarded it."),
     Column("resolved_by", Unicode(200), doc="Who did."),
     Column("resent_message_id", Unicode(200), doc="Id under which it was sent again."),
-    UniqueConstraint("topic", "subscription", "message_id", "dead_lettered_at", name="uq_dead_letters_message"),
+    UniqueConstraint("topic", "subscription", "message_id", "enqueued_at", name="uq_dead_letters_message"),
     one_of("status", DeadLetterStatus, "status"),
     Index("ix_dead_letters_status", "status", "id"),
     sqlite_autoincrement=True,

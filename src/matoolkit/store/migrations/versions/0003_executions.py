@@ -16,7 +16,7 @@ def _work_columns() -> list[sa.Column[Any]]:
         sa.Column("step_name", sa.Unicode(100), nullable=False),
         sa.Column("step_index", sa.Integer(), nullable=False),
         sa.Column("worker_id", sa.Unicode(100), nullable=False),
-        sa.Column("function_name", sa.Unicode(200)),
+        sa.Column("function_name", sa.UnicodeText()),
         sa.Column("params_json", sa.UnicodeText()),
         sa.Column("status", sa.Unicode(20), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),

@@ -98,9 +98,7 @@ def _create_dead_letters() -> None:
         sa.Column("resent_message_id", sa.Unicode(200)),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dead_letters")),
         sa.CheckConstraint("status IN ('open', 'resent', 'discarded')", name=op.f("ck_dead_letters_status")),
-        sa.UniqueConstraint(
-            "topic", "subscription", "message_id", "dead_lettered_at", name=op.f("uq_dead_letters_message")
-        ),
+        sa.UniqueConstraint("topic", "subscription", "message_id", "enqueued_at", name=op.f("uq_dead_letters_message")),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_dead_letters_status", "dead_letters", ["status", "id"])
