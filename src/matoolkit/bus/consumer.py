@@ -144,5 +144,4 @@ def _parts(deliveries: Sequence[Delivery]) -> Iterator[Sequence[Delivery]]:
 
 
 def _described(error: Exception) -> str:
-    """Put an error into words that every database can store."""
-    return f"{type(error).__name__}: {error}".replace("\0", "").encode(errors="replace").decode()
+    return f"{type(error).__name__}: {error}"

@@ -270,7 +270,7 @@ def test_m6_an_error_that_no_database_could_store_is_still_a_reason(
     bus.send([added(1)])
     for _ in range(MAX_DELIVERIES):
         consumer.turn()
-    assert dead_letters(store)[0].description == "ValueError: ?"
+    assert dead_letters(store)[0].description == "ValueError: \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"
 
 
 def test_m4_what_a_handler_publishes_leaves_with_the_messages_it_handled(
