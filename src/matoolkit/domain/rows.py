@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from matoolkit.domain.batch_time import UnreadableBatchTime, read_batch_time
 from matoolkit.domain.cells import UnreadableCell, json_cell, multi_valued_cell
 from matoolkit.domain.keys import folded, is_usable_key
+from matoolkit.errors import MissingColumn
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.templates import Json
 
@@ -75,31 +76,25 @@ class RowReader:
     _counts: Counter[Reason] = field(default_factory=Counter)
     _samples: dict[Reason, list[SetAside]] = field(default_factory=dict)
     _zone: ZoneInfo | None = None
-    _packings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.source.batch_time_zone:
             self._zone = ZoneInfo(self.source.batch_time_zone)
-        self._packings = {column.name.casefold(): column.format for column in self.source.multi_valued_columns}
 
     def take(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Read some rows; columns are found whatever their case."""
-        places = {name.casefold(): place for place, name in reversed(list(enumerate(columns)))}
-        key_place = places[self.source.primary_key.casefold()]
-        time_place = places[self.source.batch_time_column.casefold()] if self.source.batch_time_column else None
-        packings = [self._packings.get(name.casefold()) for name in columns]
+        """Read some rows; columns are found whatever their case, and one that must be there and is not is an error."""
+        layout = _layout(self.source, columns)
         for row in rows:
             self._read += 1
-            self._take(row, row[key_place], None if time_place is None else row[time_place], columns, packings)
+            self._take(row, layout)
 
     def reading(self) -> Reading:
         """Return what was read so far."""
         samples = [sample for found in self._samples.values() for sample in found]
         return Reading(self._read, self._candidates, frozenset(self._set_aside), dict(self._counts), samples)
 
-    def _take(
-        self, row: Sequence[Any], raw_key: Any, raw_time: Any, columns: Sequence[str], packings: Sequence[str | None]
-    ) -> None:
+    def _take(self, row: Sequence[Any], layout: "_Layout") -> None:
+        raw_key = row[layout.key_place]
         key = "" if raw_key is None else str(json_cell(raw_key)).strip()
         if not key:
             self._put_aside(Reason.EMPTY_KEY, "", f"row {self._read} has no '{self.source.primary_key}'")
@@ -114,20 +109,12 @@ class RowReader:
             for spelling in (first.key, key):
                 self._put_aside(Reason.DUPLICATE_KEY, spelling, "the key stands in more than one row")
         else:
-            self._read_row(name, key, row, raw_time, columns, packings)
+            self._read_row(name, key, row, layout)
 
-    def _read_row(
-        self,
-        name: str,
-        key: str,
-        row: Sequence[Any],
-        raw_time: Any,
-        columns: Sequence[str],
-        packings: Sequence[str | None],
-    ) -> None:
+    def _read_row(self, name: str, key: str, row: Sequence[Any], layout: "_Layout") -> None:
         try:
-            batch_time = None if self.source.batch_time else read_batch_time(raw_time, self._zone)
-            data = _data(columns, row, packings)
+            batch_time = None if layout.time_place is None else read_batch_time(row[layout.time_place], self._zone)
+            data = _data(row, layout)
         except UnreadableBatchTime as why:
             self._put_aside(Reason.BAD_BATCH_TIME, key, f"'{self.source.batch_time_column}': {why}")
         except UnreadableCell as why:
@@ -144,9 +131,32 @@ class RowReader:
             samples.append(SetAside(reason, key, detail))
 
 
-def _data(columns: Sequence[str], row: Sequence[Any], packings: Sequence[str | None]) -> dict[str, Json]:
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where in a row things stand, and how multi-valued columns are packed."""
+
+    columns: Sequence[str]
+    packings: Sequence[str | None]
+    key_place: int
+    time_place: int | None
+
+
+def _layout(source: DataSource, columns: Sequence[str]) -> _Layout:
+    # Of two columns with the same name the first counts.
+    places = {name.casefold(): place for place, name in reversed(list(enumerate(columns)))}
+    packings = {column.name.casefold(): column.format for column in source.multi_valued_columns}
+    needed = (source.primary_key, source.batch_time_column, *(column.name for column in source.multi_valued_columns))
+    for name in needed:
+        if name is not None and name.casefold() not in places:
+            raise MissingColumn(name, columns)
+    time_place = places[source.batch_time_column.casefold()] if source.batch_time_column else None
+    key_place = places[source.primary_key.casefold()]
+    return _Layout(columns, [packings.get(name.casefold()) for name in columns], key_place, time_place)
+
+
+def _data(row: Sequence[Any], layout: _Layout) -> dict[str, Json]:
     data: dict[str, Json] = {}
-    for column, value, packing in zip(columns, row, packings, strict=True):
+    for column, value, packing in zip(layout.columns, row, layout.packings, strict=True):
         try:
             data[column] = json_cell(value) if packing is None else multi_valued_cell(value, packing)
         except UnreadableCell as why:

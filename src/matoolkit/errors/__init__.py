@@ -22,6 +22,7 @@
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
     ├── SourceFailed              SC502   a source could not be queried
+    ├── MissingColumn             SC422   a query returned no column of a name that its runbook refers to
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
         ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
@@ -63,7 +64,7 @@ from matoolkit.errors.runbook import (
     UnknownFindingCode,
     UnresolvedVariable,
 )
-from matoolkit.errors.sources import SourceFailed, SourceNotConfigured
+from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured
 from matoolkit.errors.store import (
     DriverMissing,
     InvalidDatabaseUrl,
@@ -96,6 +97,7 @@ __all__ = [
     "LeaseLost",
     "MatoolkitError",
     "MessageTooLarge",
+    "MissingColumn",
     "NaiveTime",
     "NotAFunctionName",
     "NotText",

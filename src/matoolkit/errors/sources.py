@@ -1,6 +1,8 @@
 """Errors of the databases that members come from."""
 
-from matoolkit.errors.root import MatoolkitError, Refused
+from collections.abc import Sequence
+
+from matoolkit.errors.root import MatoolkitError, Refused, did_you_mean
 
 
 class SourceNotConfigured(Refused):
@@ -23,3 +25,15 @@ class SourceFailed(MatoolkitError):
     code = "SC502"
     http_status = 502
     transient = True
+
+
+class MissingColumn(MatoolkitError):
+    """A query returned no column of a name that its runbook refers to."""
+
+    code = "SC422"
+    http_status = 422
+
+    def __init__(self, column: str, columns: Sequence[str]) -> None:
+        hint = did_you_mean(column, columns) or f"it returned {', '.join(columns[:10])}"
+        super().__init__(f"the query returned no column '{column}', which the runbook's data_source names", hint=hint)
+        self.column = column

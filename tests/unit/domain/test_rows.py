@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from matoolkit.domain.cells import UnreadableCell, json_cell, multi_valued_cell
 from matoolkit.domain.rows import Reading, Reason, RowReader
+from matoolkit.errors import MissingColumn
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.templates import Json
 
@@ -86,6 +87,20 @@ def test_t3_samples_are_few_and_of_every_reason() -> None:
     reading = read(*(row(None) for _ in range(100)), row("ada", "soon"))
     assert reading.counts[Reason.EMPTY_KEY] == 100
     assert len(reading.samples) == 6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"primary_key": "Idd"},
+        {"batch_time_column": "Cutoverr"},
+        {"multi_valued_columns": [{"name": "Aliasess", "format": "json_array"}]},
+    ],
+)
+def test_a_column_that_the_query_did_not_return_is_named_with_the_nearest_one(changes: dict[str, Any]) -> None:
+    with pytest.raises(MissingColumn) as missing:
+        read(row("ada"), reader=RowReader(source(**changes)))
+    assert missing.value.hint == f"did you mean '{missing.value.column[:-1]}'?"
 
 
 def test_rows_may_come_in_pieces() -> None:
