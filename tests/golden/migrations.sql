@@ -122,6 +122,7 @@ CREATE TABLE batches (
     completed_at DATETIME2(6) NULL,
     reopened_at DATETIME2(6) NULL,
     held_at DATETIME2(6) NULL,
+    hold_count INTEGER NOT NULL,
     hold_reason NVARCHAR(max) NULL,
     hold_key NVARCHAR(64) NULL,
     hold_json NVARCHAR(max) NULL,

@@ -84,21 +84,21 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.batches.batches_at
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 0 AND batches.batch_start_time IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] DATETIME2(6) '$[0]')) AS anon_1)
 GO
 
 -- store.batches.batches_by_id
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.batches.batches_page
-SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.id < :id_1 ORDER BY batches.id DESC
 GO
@@ -131,23 +131,23 @@ WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1 AND batches.i
 GO
 
 -- store.batches.hold_batches
-UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_2 ELSE :param_3 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN (N'active', N'detected', N'init_dispatched')
 GO
 
 -- store.batches.insert_batches
-INSERT INTO batches (runbook_id, runbook_name, batch_start_time, status, is_manual, created_by, init_dispatched_at, init_count, detected_at) OUTPUT inserted.id SELECT anon_1.runbook_id AS runbook_id, anon_1.runbook_name AS runbook_name, anon_1.batch_start_time AS batch_start_time, anon_1.status AS status, anon_1.is_manual AS is_manual, anon_1.created_by AS created_by, anon_1.init_dispatched_at AS init_dispatched_at, anon_1.init_count AS init_count, :param_1 AS detected_at 
+INSERT INTO batches (runbook_id, runbook_name, batch_start_time, status, is_manual, created_by, init_dispatched_at, init_count, detected_at, hold_count) OUTPUT inserted.id SELECT anon_1.runbook_id AS runbook_id, anon_1.runbook_name AS runbook_name, anon_1.batch_start_time AS batch_start_time, anon_1.status AS status, anon_1.is_manual AS is_manual, anon_1.created_by AS created_by, anon_1.init_dispatched_at AS init_dispatched_at, anon_1.init_count AS init_count, :param_1 AS detected_at, :param_2 AS hold_count 
 FROM (SELECT [runbook_id], [runbook_name], [batch_start_time], [status], [is_manual], [created_by], [init_dispatched_at], [init_count] FROM OPENJSON(:rows_1) WITH ([runbook_id] BIGINT '$[0]', [runbook_name] NVARCHAR(100) '$[1]', [batch_start_time] DATETIME2(6) '$[2]', [status] NVARCHAR(20) '$[3]', [is_manual] BIT '$[4]', [created_by] NVARCHAR(200) '$[5]', [init_dispatched_at] DATETIME2(6) '$[6]', [init_count] BIGINT '$[7]')) AS anon_1
 GO
 
 -- store.batches.insert_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.batches.lock_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
@@ -172,7 +172,7 @@ UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id F
 GO
 
 -- store.batches.unfinished_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')
 GO

@@ -73,6 +73,8 @@ class DeadLetterStatus(StrEnum):
     DISCARDED = "discarded"
 
 
+MOVED = "moved"  # the reason for which a member left that now belongs to another batch: nothing is undone
+
 ENDED_BATCHES = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.CANCELLED})
 UNFINISHED_BATCHES = frozenset(BatchStatus) - ENDED_BATCHES
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import false, func, literal, select, true
+from sqlalchemy import case, false, func, literal, select, true
 
 from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.dialect.types import Instant
@@ -43,6 +43,7 @@ class BatchRow:
     completed_at: datetime | None
     reopened_at: datetime | None
     held_at: datetime | None
+    hold_count: int
     hold_reason: str | None
     hold_key: str | None
     hold_json: str | None
@@ -92,7 +93,7 @@ def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> li
     """Create batches and return them; a start time that another batch of the runbook has is a conflict."""
     if not new:
         return []
-    ids = tx.values(insert_each(tx, batches, new, {"detected_at": at}).returning(batches.c.id))
+    ids = tx.values(insert_each(tx, batches, new, {"detected_at": at, "hold_count": 0}).returning(batches.c.id))
     return batches_by_id(tx, ids)
 
 
@@ -227,6 +228,7 @@ def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[i
     """
     values = {
         "held_at": func.coalesce(batches.c.held_at, literal(at, Instant)),
+        "hold_count": batches.c.hold_count + case((batches.c.held_at.is_(None), 1), else_=0),
         "approved_hold_key": None,
         "approved_hold_by": None,
         "approved_hold_at": None,

@@ -35,6 +35,7 @@ batches = Table(
     Column("completed_at", Instant, doc="When it ended, well or not."),
     Column("reopened_at", Instant, doc="When a person's retry reopened it; it then keeps its version."),
     Column("held_at", Instant, doc="Since when it is held; empty when it is not."),
+    Column("hold_count", Integer, nullable=False, doc="How often it was held."),
     Column("hold_reason", UnicodeText, doc="Why it is held, in words."),
     Column("hold_key", Unicode(64), doc="Fingerprint of exactly what waits for approval."),
     Column("hold_json", UnicodeText, doc="What waits for approval, for people to see, JSON."),

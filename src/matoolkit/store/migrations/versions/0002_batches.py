@@ -33,6 +33,7 @@ def _create_batches() -> None:
         sa.Column("completed_at", Instant()),
         sa.Column("reopened_at", Instant()),
         sa.Column("held_at", Instant()),
+        sa.Column("hold_count", sa.Integer(), nullable=False),
         sa.Column("hold_reason", sa.UnicodeText()),
         sa.Column("hold_key", sa.Unicode(64)),
         sa.Column("hold_json", sa.UnicodeText()),
