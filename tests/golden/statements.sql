@@ -427,6 +427,13 @@ GO
 DELETE FROM idempotency_keys WHERE idempotency_keys.expires_at <= :expires_at_1
 GO
 
+-- store.inflight.batches_in_flight
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.inits.inits_of_batches
 SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
 FROM init_executions 
