@@ -986,6 +986,18 @@ GO
 UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1 AND runbooks.is_active = 1
 GO
 
+-- store.runbooks.latest_version
+SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
+GO
+
+-- store.runbooks.lock_versions
+SELECT runbooks.version 
+FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
+GO
+
 -- store.runbooks.note_transition_done
 UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbooks.id = :id_1
 GO
@@ -1013,6 +1025,12 @@ GO
 
 -- store.runbooks.record_error
 UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :id_1
+GO
+
+-- store.runbooks.runbook_names
+SELECT runbooks.name 
+FROM runbooks 
+WHERE runbooks.version = :version_1 ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.runbook_version

@@ -8,6 +8,13 @@
     │   ├── UnreadableFile        IN404   a file that was named cannot be read
     │   ├── UnknownFindingCode    RB404   no finding has this code
     │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
+    │   ├── UnknownRunbook        PB404   no runbook has this name
+    │   ├── UnknownVersion        PB405   a runbook has no version of this number
+    │   ├── OtherName             PB422   a document was to be published under a name that is not its own
+    │   ├── PrimaryKeyChanged     PB409   a new version names another primary_key while batches are in flight
+    │   ├── PublishedMeanwhile    PB410   somebody else published the same runbook at the same moment
+    │   ├── VersionNotActive      PB411   a version was to be deactivated that is not the active one
+    │   ├── NoActiveVersion       PB412   automation was to be enabled without an active version
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
     │   ├── UnusableKey           DB422   a key is empty, too long, or holds a NUL character
@@ -43,6 +50,15 @@ says what is wrong and, where something can be done about it, a hint. API, CLI a
 """
 
 from matoolkit.errors.bus import BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.publishing import (
+    NoActiveVersion,
+    OtherName,
+    PrimaryKeyChanged,
+    PublishedMeanwhile,
+    UnknownRunbook,
+    UnknownVersion,
+    VersionNotActive,
+)
 from matoolkit.errors.root import (
     InvalidSettings,
     MatoolkitError,
@@ -99,8 +115,12 @@ __all__ = [
     "MessageTooLarge",
     "MissingColumn",
     "NaiveTime",
+    "NoActiveVersion",
     "NotAFunctionName",
     "NotText",
+    "OtherName",
+    "PrimaryKeyChanged",
+    "PublishedMeanwhile",
     "Refused",
     "RowConflict",
     "SchemaDamaged",
@@ -120,10 +140,13 @@ __all__ = [
     "TimeOutOfRange",
     "TooManyColumns",
     "UnknownFindingCode",
+    "UnknownRunbook",
+    "UnknownVersion",
     "UnreadableFile",
     "UnreadableMessage",
     "UnresolvedVariable",
     "UnusableKey",
+    "VersionNotActive",
     "WrongSchema",
     "did_you_mean",
 ]

@@ -89,6 +89,26 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
     return tx.rows(RunbookRow, made)[0]
 
 
+def lock_versions(tx: Transaction, name: str) -> list[int]:
+    """Keep others from publishing a runbook until the transaction ends; says which versions there were.
+
+    What was published while the lock was waited for is seen by the next statement.
+    """
+    query = select(runbooks.c.version).where(runbooks.c.name_key == folded(name)).order_by(runbooks.c.version)
+    return tx.values(tx.locking(query, runbooks))
+
+
+def latest_version(tx: Transaction, name: str) -> RunbookRow | None:
+    """Return the newest version of a runbook, active or not."""
+    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name))
+    return next(iter(tx.rows(RunbookRow, query.order_by(runbooks.c.version.desc()).limit(1))), None)
+
+
+def runbook_names(tx: Transaction) -> list[str]:
+    """Return the names of all runbooks, active or not."""
+    return tx.values(select(runbooks.c.name).where(runbooks.c.version == 1).order_by(runbooks.c.name_key))
+
+
 def active_runbooks(tx: Transaction) -> list[RunbookRow]:
     """Return the active version of every runbook that has one, by name."""
     return tx.rows(RunbookRow, select_records(RunbookRow, runbooks).where(_ACTIVE).order_by(runbooks.c.name_key))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -99,7 +100,7 @@ def test_v1_a_phase_runs_again_if_one_of_its_name_has_begun_whatever_became_of_i
         ({"is_held": True}, Stay.HELD),
     ],
 )
-def test_v2_a_batch_that_stays_says_why(facts: dict[str, bool], stays: Stay) -> None:
+def test_v2_a_batch_that_stays_says_why(facts: dict[str, Any], stays: Stay) -> None:
     made = transition(replace(batch(*RUNNING), **facts), TargetVersion(2, WITH_INIT, rerun_init=True), NOON)
     assert made.is_waiting == (stays is Stay.HELD)
     assert made.in_words() == str(stays)
