@@ -59,11 +59,13 @@ class Impact:
 class Published:
     """What became, or in a dry run would become, of a publication.
 
-    `is_new` is false if the active version is this very document with these settings, which is then left alone.
+    `is_new` is false if the active version is this very document with these settings, which is then left alone;
+    `row` is that version, or the new one, of which there is none in a dry run.
     """
 
     name: str
     version: int
+    row: RunbookRow | None
     is_new: bool
     is_dry_run: bool
     warnings: tuple[Finding, ...]
@@ -159,41 +161,40 @@ def _publish(store: Store, request: _Request) -> Published:
 
 
 def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Published:
-    latest = latest_version(tx, request.new.name)
-    name = latest.name if latest else request.new.name
+    new, latest = request.new, latest_version(tx, request.new.name)
+    name = latest.name if latest else new.name
     batches = unfinished_batches(tx, name)
-    if latest is not None and latest.is_active and _is_same(latest, request):
-        is_new, target, current = False, target_of(latest, request.runbook), latest.id
+    row = latest if latest is not None and _is_same(latest, request) else None
+    if row is not None:
+        target = target_of(row, request.runbook)
     else:
         _refuse_changed_key(tx, request.runbook, batches)
         number = latest.version + 1 if latest else 1
-        new = request.new
         target = TargetVersion(number, request.runbook, new.overdue_behavior, new.rerun_init)
-        is_new, current = True, None
-    impacts = _impacts(tx, batches, target, current, request.now)
-    if not dry_run and is_new:
-        _write(tx, request, latest, target.number)
-    if not dry_run and request.enable:
-        _switch(tx, name, enabled=True, by=request.new.published_by, now=request.now)
-    return Published(name, target.number, is_new, dry_run, request.warnings, impacts)
+    impacts = _impacts(tx, batches, target, row, request.now)
+    is_new = row is None
+    if not dry_run:
+        row = row or _write(tx, request, latest, target.number)
+        if request.enable:
+            _switch(tx, name, enabled=True, by=new.published_by, now=request.now)
+    return Published(name, target.number, row, is_new, dry_run, request.warnings, impacts)
 
 
-def _write(tx: Transaction, request: _Request, latest: RunbookRow | None, number: int) -> None:
+def _write(tx: Transaction, request: _Request, latest: RunbookRow | None, number: int) -> RunbookRow:
     row = publish_version(tx, request.new, request.now)
     if row.version != number:
         raise PublishedMeanwhile(row.name)
     before = _described(latest) if latest is not None and latest.is_active else None
     change = _change("runbook.publish", row.name, row.published_by, before, _described(row))
     record_changes(tx, [change], request.now)
+    return row
 
 
-def _is_same(active: RunbookRow, request: _Request) -> bool:
+def _is_same(latest: RunbookRow, request: _Request) -> bool:
     new = request.new
-    return not request.force and (active.content_hash, active.overdue_behavior, active.rerun_init) == (
-        new.content_hash,
-        new.overdue_behavior,
-        new.rerun_init,
-    )
+    before = (latest.content_hash, latest.overdue_behavior, latest.rerun_init)
+    is_equal = before == (new.content_hash, new.overdue_behavior, new.rerun_init)
+    return latest.is_active and is_equal and not request.force
 
 
 def _refuse_changed_key(tx: Transaction, runbook: Runbook, batches: Sequence[BatchRow]) -> None:
@@ -209,9 +210,9 @@ def _refuse_changed_key(tx: Transaction, runbook: Runbook, batches: Sequence[Bat
 
 
 def _impacts(
-    tx: Transaction, batches: Sequence[BatchRow], target: TargetVersion, current: int | None, now: datetime
+    tx: Transaction, batches: Sequence[BatchRow], target: TargetVersion, row: RunbookRow | None, now: datetime
 ) -> tuple[Impact, ...]:
-    found = batches_in_flight(tx, batches, current)
+    found = batches_in_flight(tx, batches, row.id if row else None)
     return tuple(Impact(batch.id, batch.start_time, transition(batch, target, now)) for batch in found)
 
 

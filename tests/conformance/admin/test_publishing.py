@@ -60,14 +60,16 @@ def test_v1_versions_count_from_one_and_the_newest_is_the_active_one(store: Stor
     assert (newest.is_active, newest.overdue_behavior, newest.rerun_init) == (True, OverdueBehavior.IGNORE, True)
     assert (oldest.is_active, oldest.overdue_behavior, oldest.rerun_init) == (False, OverdueBehavior.RERUN, False)
     assert newest.yaml_content == document(remark="other")
+    assert newest == second.row
     assert (newest.published_by, newest.created_at) == ("anna", NOON)
 
 
 @pytest.mark.parametrize("same", [document(), "\ufeff" + document(), document().replace("\n", "\r\n")])
 def test_v1_the_same_document_with_the_same_settings_is_not_a_new_version(store: Store, same: str) -> None:
-    published(store, document())
+    first = published(store, document())
     again = published(store, same)
     assert (again.version, again.is_new) == (1, False)
+    assert again.row == first.row
     assert len(audited(store)) == 1
     forced = published(store, same, force=True)
     assert (forced.version, forced.is_new) == (2, True)
@@ -165,7 +167,7 @@ def test_v1_the_answer_says_what_becomes_of_each_batch_in_flight(store: Store) -
 
 def test_v1_a_dry_run_changes_nothing(store: Store) -> None:
     planned = published(store, document(), dry_run=True, enable=True)
-    assert (planned.version, planned.is_new, planned.is_dry_run) == (1, True, True)
+    assert (planned.version, planned.row, planned.is_new, planned.is_dry_run) == (1, None, True, True)
     with store.reading() as tx:
         assert runbook_versions(tx, "wave") == []
         assert automation_of(tx, "wave") is None
