@@ -4,6 +4,8 @@ The same fact gives the same id after a crash, so a message sent twice is recogn
 a new attempt is a new fact and gives a new id, so a retry is never taken for a duplicate.
 """
 
+import re
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -23,9 +25,28 @@ class Reason(StrEnum):
     POLL = "poll"
 
 
+@dataclass(frozen=True, slots=True)
+class JobRef:
+    """The work that a job belongs to, and which attempt of it the job is."""
+
+    kind: Kind
+    execution_id: int
+    attempt: int
+
+
+# No number of ours is longer; a longer one would be refused by the database.
+_JOB_ID = re.compile(r"(step|init|rollback)-([1-9][0-9]{0,17})-(?:attempt|retry|poll)-([1-9][0-9]{0,8})", re.ASCII)
+
+
 def job_id(kind: Kind, execution_id: int, reason: Reason, attempt: int) -> str:
     """Id of a job, and of the message that carries it."""
     return f"{kind}-{execution_id}-{reason}-{attempt}"
+
+
+def parse_job_id(text: str) -> JobRef | None:
+    """Read which work and which attempt of it a job belongs to; nothing if it is no job id of ours."""
+    match = _JOB_ID.fullmatch(text)
+    return JobRef(Kind(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def result_id(job: str) -> str:

@@ -5,7 +5,7 @@ completes them in the transaction of the changes they cause, and makes those cha
 own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
@@ -54,6 +54,14 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message, read, and how it came."""
+
+    received: Received
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Some rows of a query's result, and its columns."""
 
@@ -73,6 +81,9 @@ class Publisher(Protocol):
 
     def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
         """Publish messages if and when the transaction commits."""
+
+    def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
+        """Take back jobs that have surely not reached a worker, if and when the transaction commits; say which."""
 
 
 class Bus(Protocol):

@@ -654,6 +654,10 @@ GO
 UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:answered_at, lost_at=:lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.answered_at IS NULL
 GO
 
+-- store.moves.note_withdrawn
+UPDATE step_executions SET lost_at=:lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout')
+GO
+
 -- store.moves.poll_later
 UPDATE step_executions SET status=:status, result_json=anon_1.result_json, answered_at=:answered_at, lost_at=:lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :param_1), last_polled_at=:last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
 GO
@@ -708,6 +712,11 @@ WHERE outbox.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
 FROM outbox AS outbox_1 
 WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :claim_token_1)))
+GO
+
+-- store.outbox.remove_unsent
+DELETE FROM outbox OUTPUT deleted.message_id WHERE outbox.topic = :topic_1 AND outbox.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND outbox.claim_token IS NULL AND outbox.tries <= :tries_1
 GO
 
 -- store.outbox.unclaim
@@ -908,6 +917,11 @@ GO
 -- store.queue.remove_locked
 DELETE FROM bus_messages OUTPUT deleted.id WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+GO
+
+-- store.queue.remove_untouched
+DELETE FROM bus_messages OUTPUT deleted.message_id WHERE bus_messages.topic = :topic_1 AND bus_messages.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_messages.delivery_count = :delivery_count_1
 GO
 
 -- store.queue.unlock

@@ -37,7 +37,14 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by itself
 
 # These make statements for others to run, or take no transaction of a caller.
-NOT_STATEMENTS = {"store.statements", "store.transaction", "store.engine", "store.upgrade", "store.faults"}
+NOT_STATEMENTS = {
+    "store.statements",
+    "store.transaction",
+    "store.engine",
+    "store.upgrade",
+    "store.faults",
+    "store.withdrawal",
+}
 
 
 class Answer:

@@ -19,14 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from matoolkit.bus.consumer import Consumer, Delivery
+from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import arm, kill_process
 from matoolkit.domain.messages import MemberAdded
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ports import Delivery, Outgoing, Publisher
 from matoolkit.store import Store, open_store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.deadletters import dead_letters_page

@@ -2,8 +2,10 @@
 
 import itertools
 
+import pytest
+
 from matoolkit import ids
-from matoolkit.ids import Kind, Reason
+from matoolkit.ids import JobRef, Kind, Reason, job_id, parse_job_id
 
 
 def test_m2_ids_read_as_the_rule_writes_them() -> None:
@@ -24,3 +26,18 @@ def test_m2_ids_read_as_the_rule_writes_them() -> None:
 def test_m2_different_facts_never_share_an_id() -> None:
     facts = list(itertools.product(Kind, (1, 11, 111), Reason, (1, 11, 111)))
     assert len({ids.job_id(*fact) for fact in facts}) == len(facts)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("reason", list(Reason))
+def test_o4_a_job_id_says_whose_it_is(kind: Kind, reason: Reason) -> None:
+    assert parse_job_id(job_id(kind, 42, reason, 3)) == JobRef(kind, 42, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "step", "step-1", "step-1-attempt-0", "step-0-attempt-1", "Step-1-attempt-1", "step-1-attempt-1 ",
+     "step-1-attempt-1-s1", "step--1-attempt-1", "step-\u0661-attempt-1", "step-1-attempt-99999999999999999999"],
+)  # fmt: skip
+def test_o4_what_is_no_job_id_of_ours_is_told_apart(text: str) -> None:
+    assert parse_job_id(text) is None

@@ -7,14 +7,12 @@ database or the bus is nobody's failure: the pile is kept and its locks renewed,
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from matoolkit.bus.wire import decode
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.delivery import MAX_DELIVERIES
-from matoolkit.domain.messages import Message
 from matoolkit.errors import MatoolkitError, StoreError
-from matoolkit.ports import Bus, Received, Subscription
+from matoolkit.ports import Bus, Delivery, Received, Subscription
 from matoolkit.store import Store
 from matoolkit.store.transaction import Transaction
 
@@ -29,14 +27,6 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A message, read, and how it came."""
-
-    received: Received
-    message: Message
 
 
 Handler = Callable[[Transaction, Sequence[Delivery]], None]

@@ -7,7 +7,7 @@ and sent under the same id.
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from weakref import WeakKeyDictionary
@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from matoolkit.bus.envelope import Carrier, Envelope, sealed
+from matoolkit.bus.topology import WORKER_JOBS
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import MatoolkitError
 from matoolkit.ports import Outgoing
@@ -62,6 +63,10 @@ class Relay:
             tx.on_commit.append(lambda: self._send(batch))
         rows = outbox.add_messages(tx, [_new(envelope) for envelope in sealed(messages)], at, batch.claim)
         _take_in_turn(tx, batch, rows)
+
+    def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
+        """Take back jobs that nobody has tried to send yet, if and when the transaction commits; say which."""
+        return outbox.remove_unsent(tx, WORKER_JOBS, job_ids)
 
     def sweep(self) -> int:
         """Send what other processes left behind, and say how many messages were claimed for it."""

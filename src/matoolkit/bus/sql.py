@@ -6,7 +6,7 @@ with a message: nothing can come between the two. All times are the database's, 
 
 import math
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -52,6 +52,10 @@ class SqlBus:
         if not tx.is_of(self._store):
             raise ValueError("the state is in another database: publish through a Relay")
         self._enqueue(tx, sealed(messages))
+
+    def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
+        """Take back jobs that no worker has ever received, if and when the transaction commits; say which."""
+        return queue.remove_untouched(tx, topology.WORKER_JOBS, job_ids)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Publish messages at once, with no state of ours."""

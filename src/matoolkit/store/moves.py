@@ -93,6 +93,14 @@ class LateResult:
     result_json: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A job that was taken back before it left."""
+
+    id: int
+    job_id: str
+
+
 def dispatch(tx: Transaction, kind: Kind, dispatches: Sequence[Dispatch], at: datetime) -> list[int]:
     """Send pending or polling work to its worker; each attempt can be dispatched only once."""
     table = TABLES[kind]
@@ -179,6 +187,13 @@ def give_up_cancelled(tx: Transaction, kind: Kind, ids: Collection[int], at: dat
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
     return move(tx, table, ids, {"lost_at": None}, ended, table.c.lost_at <= at)
+
+
+def note_withdrawn(tx: Transaction, kind: Kind, withdrawals: Sequence[Withdrawal]) -> list[int]:
+    """Note that jobs of ended work were taken back before anybody saw them: no answer is waited for (rule O5)."""
+    table = TABLES[kind]
+    ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
+    return move_each(tx, table, withdrawals, {"lost_at": None}, ended, matching=["job_id"])
 
 
 def reopen(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[int]:

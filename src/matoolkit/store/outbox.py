@@ -113,6 +113,16 @@ def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int
     return sorted(tx.values(statement.returning(outbox.c.id)))
 
 
+def remove_unsent(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:
+    """Remove messages that nobody can have sent, and return their ids."""
+    if not message_ids:
+        return []
+    named = (outbox.c.topic == topic, among(tx, outbox.c.message_id, message_ids))
+    # A claim that was let go sent nothing; after a second one nobody knows what became of the first.
+    untried = (outbox.c.claim_token.is_(None), outbox.c.tries <= 1)
+    return sorted(tx.values(delete(outbox).where(*named, *untried).returning(outbox.c.message_id)))
+
+
 def unclaim(tx: Transaction, claim: Claim, at: datetime, ids: Collection[int]) -> int:
     """Let go of messages that were claimed and not sent, for the next relay to try."""
     mine = update(outbox).where(among(tx, outbox.c.id, ids), outbox.c.claim_token == claim.token)

@@ -123,6 +123,16 @@ def remove_locked(tx: Transaction, token: str, ids: Collection[int]) -> set[int]
     return set(tx.values(delete(bus_messages).where(*_is_ours(tx, token, ids)).returning(bus_messages.c.id)))
 
 
+def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:
+    """Remove messages that nobody has ever received, and return their ids."""
+    if not message_ids:
+        return []
+    named = (bus_messages.c.topic == topic, among(tx, bus_messages.c.message_id, message_ids))
+    # One that was received and given back may have been worked on all the same.
+    statement = delete(bus_messages).where(*named, bus_messages.c.delivery_count == 0)
+    return sorted(tx.values(statement.returning(bus_messages.c.message_id)))
+
+
 def extend_locks(tx: Transaction, token: str, ids: Collection[int], until: datetime) -> set[int]:
     """Keep messages locked for longer that still are, and return which."""
     statement = update(bus_messages).where(*_is_ours(tx, token, ids)).values(visible_at=until)

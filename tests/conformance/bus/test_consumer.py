@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from matoolkit.bus.consumer import Consumer, Delivery
+from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
@@ -16,7 +16,7 @@ from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.errors import StoreBusy, StoreReadOnly, StoreUnavailable
-from matoolkit.ports import Received
+from matoolkit.ports import Delivery, Received
 from matoolkit.store import Store, open_store, queue
 from matoolkit.store.transaction import Transaction
 from matoolkit.store.upgrade import upgrade
