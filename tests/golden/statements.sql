@@ -233,15 +233,22 @@ WHERE step_executions.phase_execution_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY step_executions.phase_execution_id, step_executions.status ORDER BY step_executions.phase_execution_id, step_executions.status
 GO
 
+-- store.datatables.current_keys
+SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key_fold 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._is_current = 1 AND runbook_wave_v1._row_id > :row_id_1 ORDER BY runbook_wave_v1._row_id
+GO
+
 -- store.datatables.data_rows
-SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.text, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
+SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.ffff, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
 FROM runbook_wave_v1 
 WHERE runbook_wave_v1._row_id > :row_id_1 AND runbook_wave_v1._is_current = 1 ORDER BY runbook_wave_v1._row_id
 GO
 
--- store.datatables.known_rows
-SELECT runbook_wave_v1._member_key_fold, runbook_wave_v1._row_id, CASE WHEN (runbook_wave_v1._is_current = 1) THEN runbook_wave_v1._row_hash ELSE :param_1 END AS anon_1 
-FROM runbook_wave_v1
+-- store.datatables.known_fingerprints
+SELECT runbook_wave_v1._row_hash 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._is_current = 1
 GO
 
 -- store.datatables.mark_gone
@@ -280,7 +287,7 @@ CREATE TABLE runbook_wave_v1 (
 	_last_seen_at DATETIME2(6) NOT NULL, 
 	_is_current BIT NOT NULL, 
 	_row_hash NVARCHAR(32) NOT NULL, 
-	text NVARCHAR(max) NULL, 
+	ffff NVARCHAR(max) NULL, 
 	[x_DROP_TABLE_batches] NVARCHAR(max) NULL, 
 	[DROP_TABLE_batches] NVARCHAR(max) NULL, 
 	PRIMARY KEY (_row_id), 
@@ -294,12 +301,19 @@ FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_n
 GO
 
 -- store.datatables.upsert_rows
-INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, text, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.text AS text, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
-FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [text], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [text] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
+SELECT runbook_wave_v1._member_key_fold, runbook_wave_v1._row_id 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._member_key_fold IN (SELECT anon_1.[key] 
+FROM (SELECT [key] COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(400) '$[0]')) AS anon_1)
 GO
 
 -- store.datatables.upsert_rows
-UPDATE runbook_wave_v1 SET _batch_time=anon_1._batch_time, _last_seen_at=:_last_seen_at, _is_current=:_is_current, _row_hash=anon_1._row_hash, text=anon_1.text, [Email]=anon_1.[Email], [Aliases]=anon_1.[Aliases] FROM runbook_wave_v1, (SELECT [_row_id], [_batch_time], [_row_hash], [text], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_row_id] BIGINT '$[0]', [_batch_time] DATETIME2(6) '$[1]', [_row_hash] NVARCHAR(32) '$[2]', [text] NVARCHAR(MAX) '$[3]', [Email] NVARCHAR(MAX) '$[4]', [Aliases] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE runbook_wave_v1._row_id = anon_1._row_id
+INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
+FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [ffff] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
+GO
+
+-- store.datatables.upsert_rows
+UPDATE runbook_wave_v1 SET _batch_time=anon_1._batch_time, _last_seen_at=:_last_seen_at, _is_current=:_is_current, _row_hash=anon_1._row_hash, ffff=anon_1.ffff, [Email]=anon_1.[Email], [Aliases]=anon_1.[Aliases] FROM runbook_wave_v1, (SELECT [_row_id], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_row_id] BIGINT '$[0]', [_batch_time] DATETIME2(6) '$[1]', [_row_hash] NVARCHAR(32) '$[2]', [ffff] NVARCHAR(MAX) '$[3]', [Email] NVARCHAR(MAX) '$[4]', [Aliases] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE runbook_wave_v1._row_id = anon_1._row_id
 GO
 
 -- store.deadletters.dead_letters_by_id
@@ -875,14 +889,6 @@ INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.top
 FROM (SELECT [topic], [message_id] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [message_id] NVARCHAR(200) '$[1]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
-GO
-
--- store.queue.enqueue
-INSERT INTO bus_messages (topic, subscription, message_id, message_type, body, properties_json, visible_at, expires_at, enqueued_at, delivery_count, lock_token) SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.visible_at AS visible_at, anon_1.expires_at AS expires_at, :param_1 AS enqueued_at, :param_2 AS delivery_count, :param_3 AS lock_token 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [visible_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [visible_at] DATETIME2(6) '$[6]', [expires_at] DATETIME2(6) '$[7]')) AS anon_1 
-WHERE NOT (EXISTS (SELECT * 
-FROM bus_messages AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
 GO
 
