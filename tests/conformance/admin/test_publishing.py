@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import event
 
 from matoolkit.admin.publishing import Published, deactivate, publish, set_automation
 from matoolkit.clock import VirtualClock
@@ -300,3 +301,24 @@ def test_v1_people_who_publish_the_same_at_the_same_moment_make_one_version(
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(one, range(3))) == [1, 1, 1]
     assert len(audited(store)) == 1
+
+
+@pytest.mark.parametrize(("remark", "expected"), [("mine", (3, True)), ("theirs", (2, False))])
+def test_v1_whoever_is_overtaken_between_looking_and_writing_looks_again(
+    store: Store, database: Database, clock: VirtualClock, remark: str, expected: tuple[int, bool]
+) -> None:
+    published(store, document())
+    other, theirs = database.open(clock), [document(remark="theirs")]
+
+    def overtake(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        # Only where several can write at a time can anybody come between.
+        if theirs and (database.kind == "sqlite" or "FOR UPDATE" in statement):
+            published(other, theirs.pop())
+
+    event.listen(store.engine, "before_cursor_execute", overtake)
+    mine = published(store, document(remark=remark))
+    assert not theirs
+    assert (mine.version, mine.is_new) == expected
+    assert mine.row
+    assert mine.row.version == mine.version
+    assert len(audited(store)) == expected[0]
