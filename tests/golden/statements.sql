@@ -374,37 +374,13 @@ GO
 -- store.executions.polls_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
 FROM step_executions 
-WHERE step_executions.status = N'polling' AND step_executions.poll_due_at <= :poll_due_at_1 ORDER BY step_executions.poll_due_at, step_executions.id
-GO
-
--- store.executions.polls_due
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.poll_due_at 
-FROM init_executions 
-WHERE init_executions.status = N'polling' AND init_executions.poll_due_at <= :poll_due_at_1 ORDER BY init_executions.poll_due_at, init_executions.id
-GO
-
--- store.executions.polls_due
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.poll_due_at 
-FROM rollback_executions 
-WHERE rollback_executions.status = N'polling' AND rollback_executions.poll_due_at <= :poll_due_at_1 ORDER BY rollback_executions.poll_due_at, rollback_executions.id
+WHERE step_executions.status = N'polling' AND step_executions.poll_due_at <= :poll_due_at_1 AND (step_executions.poll_due_at > :poll_due_at_2 OR step_executions.poll_due_at = :poll_due_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.poll_due_at, step_executions.id
 GO
 
 -- store.executions.retries_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
 FROM step_executions 
-WHERE step_executions.status = N'pending' AND step_executions.retry_after <= :retry_after_1 ORDER BY step_executions.retry_after, step_executions.id
-GO
-
--- store.executions.retries_due
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.retry_after 
-FROM init_executions 
-WHERE init_executions.status = N'pending' AND init_executions.retry_after <= :retry_after_1 ORDER BY init_executions.retry_after, init_executions.id
-GO
-
--- store.executions.retries_due
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.retry_after 
-FROM rollback_executions 
-WHERE rollback_executions.status = N'pending' AND rollback_executions.retry_after <= :retry_after_1 ORDER BY rollback_executions.retry_after, rollback_executions.id
+WHERE step_executions.status = N'pending' AND step_executions.retry_after <= :retry_after_1 AND (step_executions.retry_after > :retry_after_2 OR step_executions.retry_after = :retry_after_3 AND step_executions.id > :id_1) ORDER BY step_executions.retry_after, step_executions.id
 GO
 
 -- store.executions.rollbacks_by_id
@@ -529,6 +505,13 @@ GO
 UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [worker_data_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [worker_data_json] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id
 GO
 
+-- store.members.member_labels
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.epoch 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.members.members_by_id
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
@@ -590,6 +573,15 @@ FROM batch_members
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = N'active' ORDER BY batch_members.id
 GO
 
+-- store.membership.batches_with_active_members
+SELECT batches.id 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
+FROM batch_members 
+WHERE batch_members.batch_id = batches.id AND batch_members.status = N'active'))
+GO
+
 -- store.membership.enrolments_of_key
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -603,6 +595,12 @@ WHERE batch_members.id IN (SELECT max(batch_members.id) AS max_1
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) GROUP BY batch_members.member_key_fold)
+GO
+
+-- store.membership.member_fingerprints
+SELECT batch_members.data_hash 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batch_members.status = N'active'
 GO
 
 -- store.membership.members_page
@@ -619,10 +617,21 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.membership.memberships
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_hash, batch_members.left_source_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.membership.places_of_keys
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN ((EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)))) THEN 1 ELSE 0 END AS anon_1 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
 GO
 
 -- store.membership.unfinished_enrolments
@@ -766,7 +775,7 @@ GO
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
-WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL AND batches.runbook_name = :runbook_name_1 ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.fail_phases

@@ -44,6 +44,7 @@ NOT_STATEMENTS = {
     "store.upgrade",
     "store.faults",
     "store.withdrawal",
+    "store.waking",
 }
 
 

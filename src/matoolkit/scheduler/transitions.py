@@ -5,7 +5,7 @@ follows from a move is done for the batches that moved, so doing it all twice ch
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from matoolkit.domain.version import InitChange, PlannedPhase, Stay, TargetVersi
 from matoolkit.ids import Kind, batch_init_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.runbook.model import Runbook
+from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
     BatchRow,
@@ -31,8 +32,6 @@ from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
 from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition_done
 from matoolkit.store.steps import cancel_steps_of_phases
 from matoolkit.store.withdrawal import withdraw_unsent
-
-Confirm = Callable[[Transaction], object]
 
 SLICE = 50
 

@@ -16,7 +16,8 @@ from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.ports import Outgoing
 from matoolkit.runbook.parse import parse_runbook
-from matoolkit.scheduler.transitions import Confirm, TransitionCounts, transition_batches
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.scheduler.transitions import TransitionCounts, transition_batches
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, batches_by_id, insert_batches
 from matoolkit.store.executions import InitRow, StepRow, steps_by_id

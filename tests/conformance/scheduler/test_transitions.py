@@ -118,7 +118,7 @@ def test_v6_publishing_does_not_stop_the_polls_of_phases_that_go_on(flight: Flig
     flight.tick()
     assert flight.steps([step]) == before
     with flight.store.reading() as tx:
-        assert [one.id for one in polls_due(tx, due)] == [step]
+        assert [one.id for one in polls_due(tx, Kind.STEP, due)] == [step]
 
 
 def test_v2_a_version_that_was_never_taken_is_passed_over(flight: Flight) -> None:

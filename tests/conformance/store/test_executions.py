@@ -139,11 +139,11 @@ def test_o7_a_failure_delivered_twice_uses_up_one_retry(store: Store, world: Wor
         world.dispatched(tx, [step])
         assert retry_later(tx, Kind.STEP, [retry], world.now) == [step]
         assert retry_later(tx, Kind.STEP, [retry], world.now) == []
-        assert retries_due(tx, world.now + timedelta(minutes=4)) == []
-        (due,) = retries_due(tx, world.now + timedelta(minutes=5))
+        assert retries_due(tx, Kind.STEP, world.now + timedelta(minutes=4)) == []
+        (due,) = retries_due(tx, Kind.STEP, world.now + timedelta(minutes=5))
         assert (due.kind, due.id, due.attempt) == (Kind.STEP, step, 1)
         assert world.dispatched(tx, [step], attempt=2) == [step]
-        assert retries_due(tx, world.now + timedelta(minutes=5)) == []
+        assert retries_due(tx, Kind.STEP, world.now + timedelta(minutes=5)) == []
         (row,) = steps_by_id(tx, [step])
     assert (row.retry_count, row.retry_after, row.attempt) == (1, None, 2)
 
@@ -155,9 +155,9 @@ def test_o6_polling_keeps_the_time_of_the_first_incomplete_answer(store: Store, 
             assert world.dispatched(tx, [step], attempt) == [step]
             incomplete = Incomplete(step, job(step, attempt), "{}", world.now + timedelta(minutes=1))
             assert poll_later(tx, Kind.STEP, [incomplete], world.now) == [step]
-            assert polls_due(tx, world.now) == []
+            assert polls_due(tx, Kind.STEP, world.now) == []
             world.clock.advance(timedelta(minutes=1))
-            assert [poll.id for poll in polls_due(tx, world.now)] == [step]
+            assert [poll.id for poll in polls_due(tx, Kind.STEP, world.now)] == [step]
     with store.transaction() as tx:
         (row,) = steps_by_id(tx, [step])
         assert (row.poll_started_at, row.poll_count) == (start, 2)
@@ -179,7 +179,7 @@ def test_o16_a_lost_jobs_answer_still_counts_while_its_retry_waits(store: Store,
         assert retry_lost(tx, Kind.STEP, [retry], world.now) == [step]
         assert lost_jobs(tx, world.now) == []
         assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == [step]
-        assert retries_due(tx, world.now + timedelta(days=1)) == []
+        assert retries_due(tx, Kind.STEP, world.now + timedelta(days=1)) == []
     assert status_of(store, step) is StepStatus.SUCCEEDED
 
 

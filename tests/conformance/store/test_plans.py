@@ -60,11 +60,11 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "running phases": (phases_without_open_steps, {"ix_phase_executions_running"}),
     "phases of batches": (lambda tx: phases_of_batches(tx, [7]), {"uq_phase_executions_batch_id_runbook"}),
     "polls": (
-        lambda tx: polls_due(tx, LATER),
+        lambda tx: [polls_due(tx, kind, LATER) for kind in Kind],
         {"ix_step_executions_poll", "ix_init_executions_poll", "ix_rollback_executions_poll"},
     ),
     "retries": (
-        lambda tx: retries_due(tx, LATER),
+        lambda tx: [retries_due(tx, kind, LATER) for kind in Kind],
         {"ix_step_executions_retry", "ix_init_executions_retry", "ix_rollback_executions_retry"},
     ),
     "lost jobs": (
