@@ -1,6 +1,7 @@
 """Rules V1, V7 and T1: publishing, putting out of use, switching on and off."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import timedelta
 from threading import Barrier
 from typing import Any
@@ -11,6 +12,7 @@ from sqlalchemy import event
 
 from matoolkit.admin.publishing import Published, deactivate, publish, set_automation
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.domain.version import InitChange, Stay
 from matoolkit.errors import (
@@ -102,11 +104,14 @@ def test_v1_a_runbook_with_errors_is_refused_with_all_its_findings(store: Store)
 def test_r11_warnings_are_shown_and_do_not_stop_a_publication(store: Store) -> None:
     known = document(function="Send-Welcome")
     assert [found.code for found in published(store, known, dry_run=True).warnings] == ["RB307"] * 3
-    parameters = [{"Name": "UserId", "Type": "string", "Mandatory": True}, {"Name": "Enabled", "Type": "bool"}]
+    parameters = [AnnouncedParameter("UserId", "string", is_mandatory=True), AnnouncedParameter("Enabled", "bool")]
     with store.transaction() as tx:
-        mine = AnnouncedFunction("Send-Welcome", orjson.dumps(parameters).decode())
+        mine = AnnouncedFunction("Send-Welcome", orjson.dumps([asdict(one) for one in parameters]).decode())
         announce_functions(tx, "worker-01", [mine, AnnouncedFunction("Odd-One", "no json")], NOON)
     assert published(store, known).warnings == ()
+    wrong = known.replace("Enabled: true", "Enabled: maybe").replace("UserId:", "User:")
+    codes = {found.code for found in published(store, wrong, dry_run=True).warnings}
+    assert codes == {"RB308", "RB309", "RB317"}
     # What a worker did not announce, but every worker brings along, is known too.
     assert published(store, document()).warnings == ()
 
