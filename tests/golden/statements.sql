@@ -1007,12 +1007,6 @@ FROM runbooks
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
 GO
 
--- store.runbooks.lock_versions
-SELECT runbooks.version 
-FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
-GO
-
 -- store.runbooks.note_transition_done
 UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbooks.id = :id_1
 GO
