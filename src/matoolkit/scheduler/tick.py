@@ -16,7 +16,7 @@ from matoolkit.ports import Publisher, Source
 from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.scheduler.due import dispatch_due_phases
-from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.scheduler.leasing import SchedulerLease, Stopping
 from matoolkit.scheduler.membership import Enrolling
 from matoolkit.scheduler.reading import SourceReader
 from matoolkit.scheduler.sweeps import ask_for_checks
@@ -63,9 +63,12 @@ class Scheduler:
         started, tally = self.clock.monotonic(), Tally(runbook.name, runbook.version, self.clock.now())
         try:
             self._follow(runbook, tally, is_automated=is_automated)
-        except (LeaseLost, StoreError):
+        except (LeaseLost, Stopping):
             raise
         except MatoolkitError as error:
+            # A database that is away is everybody's trouble, not this runbook's.
+            if isinstance(error, StoreError) and error.transient:
+                raise
             tally.error = f"{error.code}: {error.message}"
             log.warning("the source was not compared: %s", error.message, extra={"runbook": runbook.name})
         except Exception as bug:

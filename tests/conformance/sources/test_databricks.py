@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
 
 from matoolkit.clock import VirtualClock
@@ -364,7 +365,7 @@ def test_the_rows_of_a_query_become_candidates(workspace: Workspace, source: Dat
         reader.take(piece.columns, piece.rows)
     (candidate,) = reader.reading().candidates.values()
     assert candidate.batch_time == datetime(2026, 3, 3, 20, tzinfo=UTC)
-    assert candidate.data == {
+    assert orjson.loads(candidate.data or b"") == {
         "id": "ada",
         "cutover": "2026-03-03T20:00:00Z",
         "proxies": ["smtp:a@b"],
