@@ -35,6 +35,7 @@ from matoolkit.ids import (
     member_removed_id,
     phase_due_id,
     poll_check_id,
+    reissued,
     result_id,
     retry_check_id,
 )
@@ -46,7 +47,18 @@ from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, NewBatch, batches_by_id, insert_batches, lock_batches
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow, polls_due, retries_due
 from matoolkit.store.inits import inits_of_batches
-from matoolkit.store.members import MemberRow, NewMember, Return, insert_members, remove_members, return_members
+from matoolkit.store.members import (
+    MemberRow,
+    NewMember,
+    Outputs,
+    Refresh,
+    Return,
+    insert_members,
+    keep_outputs,
+    refresh_members,
+    remove_members,
+    return_members,
+)
 from matoolkit.store.membership import members_page
 from matoolkit.store.phases import NewPhase, PhaseRow, dispatch_phases, insert_phases, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_batches
@@ -180,7 +192,7 @@ class Stage:
             )
 
     def sweep(self) -> None:
-        """Ask for polls and retries that are due, as the scheduler's short timer does."""
+        """Ask for polls and retries that are due, as the scheduler's short timer does, and look for what is lost."""
         with self.store.transaction() as tx:
             polls = [
                 Outgoing(poll_check_id(work.kind, work.id, work.attempt), PollCheck(work.id, work.kind))
@@ -191,6 +203,26 @@ class Stage:
                 for work in retries_due(tx, self.now)
             ]
             self.bus.publish(tx, [*polls, *retries])
+        self.bus.sweep()
+        self.orchestrator.sweep()
+
+    def remind(self, batch: BatchRow, *names: str, times: int = 1) -> None:
+        """Say once more that phases are due, as the end of a hold does."""
+        for phase in self.phase_rows(batch):
+            if phase.phase_name in names:
+                due = _due(batch, phase, phase.dispatch_count)
+                self.bus.send([Outgoing(reissued(due.message_id, times), due.message)])
+
+    def refresh(self, batch: BatchRow, key: str, data: dict[str, Any]) -> None:
+        """Let the source have other data for a member."""
+        with self.store.transaction() as tx:
+            refresh_members(tx, [Refresh(self.member(batch, key).id, orjson.dumps(data).decode(), "h2")])
+
+    def keep(self, batch: BatchRow, key: str, outputs: dict[str, Any]) -> None:
+        """Let a member have outputs from before."""
+        member = self.member(batch, key)
+        with self.store.transaction() as tx:
+            keep_outputs(tx, [Outputs(member.id, member.epoch, orjson.dumps(outputs).decode())])
 
     # What workers do
 

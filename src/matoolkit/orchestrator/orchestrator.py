@@ -1,6 +1,7 @@
 """The orchestrator: takes piles of events and results, and decides each in one transaction (rule M4)."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Sequence
 
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.catalogue import announce
@@ -9,15 +10,17 @@ from matoolkit.orchestrator.due import expand_phases
 from matoolkit.orchestrator.inbox import batches_of, sorted_out
 from matoolkit.orchestrator.init import request_inits
 from matoolkit.orchestrator.members import add_members, remove_members
-from matoolkit.orchestrator.moving import State
-from matoolkit.orchestrator.pile import Limits, open_pile
+from matoolkit.orchestrator.pile import Limits, Pile, open_pile
 from matoolkit.orchestrator.results import apply_answers
 from matoolkit.orchestrator.settling import settle
+from matoolkit.orchestrator.states import states_of
+from matoolkit.orchestrator.sweeps import sweep_dead_jobs, sweep_endings, sweep_lost_jobs
 from matoolkit.orchestrator.versions import Versions
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
 from matoolkit.store.transaction import Transaction
-from matoolkit.store.working import init_states, rollback_states, step_states
+
+log = logging.getLogger(__name__)
 
 
 class Orchestrator:
@@ -34,10 +37,10 @@ class Orchestrator:
         inbox = sorted_out(deliveries)
         if inbox.hellos:
             announce(tx, inbox.hellos, tx.time())
-        pile = open_pile(tx, self._publisher, self._versions, self._limits, batches_of(tx, inbox))
+        pile = self._open(tx, batches_of(tx, inbox))
         for kind in Kind:
             if work := inbox.work(kind):
-                states = _states(tx, kind, work)
+                states = states_of(tx, kind, work)
                 moved = apply_answers(pile, kind, states, inbox.answers[kind])
                 apply_checks(pile, kind, states, inbox.checks[kind], moved)
         request_inits(pile, inbox.inits)
@@ -46,14 +49,13 @@ class Orchestrator:
         expand_phases(pile, inbox.dues)
         settle(pile)
 
+    def sweep(self) -> None:
+        """Look after what no message will: lost jobs, dead letters of jobs, phases and batches that are over."""
+        for sweep in (sweep_lost_jobs, sweep_dead_jobs, sweep_endings):
+            try:
+                sweep(self._store, self._open)
+            except Exception:
+                log.exception("a sweep failed; the next ones go on")
 
-def _states(tx: Transaction, kind: Kind, ids: set[int]) -> Mapping[int, State]:
-    states: Sequence[State]
-    match kind:
-        case Kind.STEP:
-            states = step_states(tx, ids)
-        case Kind.INIT:
-            states = init_states(tx, ids)
-        case Kind.ROLLBACK:
-            states = rollback_states(tx, ids)
-    return {state.id: state for state in states}
+    def _open(self, tx: Transaction, batch_ids: set[int]) -> Pile:
+        return open_pile(tx, self._publisher, self._versions, self._limits, batch_ids)
