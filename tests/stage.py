@@ -30,6 +30,7 @@ from matoolkit.domain.messages import (
 )
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.ids import (
+    Kind,
     batch_init_id,
     member_added_id,
     member_removed_id,
@@ -44,7 +45,18 @@ from matoolkit.orchestrator.pile import Limits
 from matoolkit.ports import Outgoing
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store
-from matoolkit.store.batches import BatchRow, NewBatch, batches_by_id, insert_batches, lock_batches
+from matoolkit.store.batches import (
+    BatchRow,
+    Hold,
+    NewBatch,
+    batches_by_id,
+    dispatch_init,
+    follow_version,
+    hold_batches,
+    insert_batches,
+    lock_batches,
+    release_batches,
+)
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow, polls_due, retries_due
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import (
@@ -59,11 +71,21 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
-from matoolkit.store.membership import members_page
-from matoolkit.store.phases import NewPhase, PhaseRow, dispatch_phases, insert_phases, phases_of_batches
+from matoolkit.store.membership import members_page, members_waiting_to_catch_up
+from matoolkit.store.moves import cancel
+from matoolkit.store.phases import (
+    NewPhase,
+    PhaseRow,
+    dispatch_phases,
+    insert_phases,
+    phases_of_batches,
+    skip_phases,
+    supersede_phases,
+)
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
-from matoolkit.store.steps import steps_page
+from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_phases, steps_page
+from matoolkit.store.withdrawal import withdraw_unsent
 
 WORKER = "worker-01"
 SOURCE = """\
@@ -97,6 +119,7 @@ class Stage:
     limits: Limits = field(default_factory=Limits)
     answers: dict[str, Any] = field(default_factory=dict)
     jobs: list[WorkerJob] = field(default_factory=list)
+    asked: int = 0
 
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
@@ -174,6 +197,53 @@ class Stage:
                 ],
             )
 
+    def add_row(self, batch: BatchRow, key: str) -> None:
+        """Let somebody be in a batch of whom the orchestrator has not been told."""
+        with self.store.transaction() as tx:
+            insert_members(tx, self._new_members(batch, [key], caught_up=False), self.now)
+
+    def announce(self, batch: BatchRow, key: str, *, times: int) -> None:
+        """Say once more that a member joined."""
+        member = self.member(batch, key)
+        name = reissued(member_added_id(member.id, member.epoch), times)
+        self.bus.send([Outgoing(name, MemberAdded(batch.id, key, member.id))])
+
+    def leave_unannounced(self, batch: BatchRow, key: str) -> None:
+        """Let somebody leave of whom the orchestrator has not been told."""
+        with self.store.transaction() as tx:
+            remove_members(tx, [self.member(batch, key).id], "scheduler", "gone", self.now)
+
+    def come_back_unannounced(self, batch: BatchRow, key: str) -> None:
+        """Let somebody be back of whom the orchestrator has not been told."""
+        with self.store.transaction() as tx:
+            return_members(tx, [Return(self.member(batch, key).id, '{"Email": "u0"}', "h")], self.now)
+
+    def hold(self, batch: BatchRow, key: str = "removals-1") -> None:
+        """Hold a batch."""
+        with self.store.transaction() as tx:
+            hold_batches(tx, [Hold(batch.id, "too many are gone", key, '{"kind": "removals"}')], self.now)
+
+    def release(self, batch: BatchRow) -> None:
+        """End the hold of a batch, and wake who waits for it."""
+        with self.store.transaction() as tx:
+            (row,) = lock_batches(tx, [batch.id])
+            release_batches(tx, [batch.id])
+            running = [row for row in phases_of_batches(tx, [batch.id]) if row.status is PhaseStatus.DISPATCHED]
+            dues = [_due(batch, phase, phase.dispatch_count) for phase in running]
+            waiting = members_waiting_to_catch_up(tx, [batch.id])
+            added = [
+                Outgoing(member_added_id(member.id, member.epoch), MemberAdded(batch.id, member.member_key, member.id))
+                for member in waiting
+            ]
+            again = [Outgoing(reissued(sent.message_id, row.hold_count), sent.message) for sent in [*dues, *added]]
+            self.bus.publish(tx, again)
+
+    def skip(self, batch: BatchRow, *names: str) -> None:
+        """Pass phases by."""
+        with self.store.transaction() as tx:
+            phases = [phase for phase in phases_of_batches(tx, [batch.id]) if phase.phase_name in names]
+            skip_phases(tx, [phase.id for phase in phases], self.now)
+
     def come_back(self, batch: BatchRow, *keys: str) -> None:
         """Let people who left return."""
         members = [member for member in self.members(batch) if member.member_key in keys]
@@ -223,6 +293,41 @@ class Stage:
         member = self.member(batch, key)
         with self.store.transaction() as tx:
             keep_outputs(tx, [Outputs(member.id, member.epoch, orjson.dumps(outputs).decode())])
+
+    def check_polls(self, *steps: int) -> None:
+        """Ask for a poll of steps, whether it is due or not."""
+        checks = self.asked = self.asked + 1
+        self.bus.send([Outgoing(f"poll-check-{step}-{checks}", PollCheck(step, Kind.STEP)) for step in steps])
+
+    def request_init(self, batch: BatchRow, version: int, *, times: int) -> None:
+        """Ask for an init again."""
+        name = reissued(batch_init_id(batch.id, version, 1), times)
+        self.bus.send([Outgoing(name, BatchInit(batch.id, batch.runbook_name, version))])
+
+    def cancel_steps(self, batch: BatchRow) -> None:
+        """Cancel the steps of a batch and tell nobody, as a process that dies halfway might."""
+        with self.store.transaction() as tx:
+            cancel_steps_of_batches(tx, [batch.id], self.now)
+
+    def change_version(
+        self, batch: BatchRow, to: RunbookRow, *, rerun_init: bool = False, keep_phases: bool = False
+    ) -> None:
+        """Let a batch follow a new version: old phases are superseded, or go on beside the new ones."""
+        with self.store.transaction() as tx:
+            lock_batches(tx, [batch.id])
+            follow_version(tx, [batch.id], to.id)
+            if not keep_phases:
+                old = supersede_phases(tx, [phase.id for phase in phases_of_batches(tx, [batch.id])], self.now)
+                withdraw_unsent(tx, self.bus, cancel_steps_of_phases(tx, old, self.now))
+            insert_phases(tx, self._new_phases(batch, to))
+            if rerun_init:
+                inits = inits_of_batches(tx, [batch.id])
+                gone = cancel(tx, Kind.INIT, [row.id for row in inits], self.now)
+                withdraw_unsent(tx, self.bus, [row for row in inits if row.id in gone], Kind.INIT)
+                dispatch_init(tx, [batch.id], self.now)
+                count = batches_by_id(tx, [batch.id])[0].init_count
+                message = BatchInit(batch.id, to.name, to.version)
+                self.bus.publish(tx, [Outgoing(batch_init_id(batch.id, to.version, count), message)])
 
     # What workers do
 

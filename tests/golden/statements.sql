@@ -328,6 +328,12 @@ FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
+-- store.deadletters.open_dead_letters
+SELECT TOP 7 dead_letters.id, dead_letters.message_id, dead_letters.reason, dead_letters.description 
+FROM dead_letters 
+WHERE dead_letters.status = N'open' AND dead_letters.id > :id_1 ORDER BY dead_letters.id
+GO
+
 -- store.deadletters.resend_dead_letters
 UPDATE dead_letters SET status=:status, resolved_at=:resolved_at, resolved_by=:resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], [resent_message_id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(200) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = N'open'
 GO
