@@ -161,10 +161,12 @@ class Joining:
         for some in in_slices(returns, AT_ONCE):
             rows = [stored.Return(back.member_id, *_row(self.candidates[back.key])) for back in some]
             returned = set(return_members(self.tx, rows, self.at))
+            labels = member_labels(self.tx, returned)
             # Who was in another batch meanwhile brings what it got there.
-            brought = [Outputs(back.member_id, ready[back.key]) for back in some if back.leaves]
-            keep_outputs(self.tx, [outputs for outputs in brought if outputs.id in returned])
-            self._announce(member_labels(self.tx, returned))
+            brought = {back.member_id: ready[back.key] for back in some if back.leaves}
+            bringing = [member for member in labels if member.id in brought]
+            keep_outputs(self.tx, [Outputs(member.id, member.epoch, brought[member.id]) for member in bringing])
+            self._announce(labels)
             self.tally.members_returned += len(returned)
 
     def _announce(self, members: Sequence[MemberLabel]) -> None:

@@ -20,7 +20,7 @@ from matoolkit.scheduler.transitions import SLICE, TransitionCounts
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import Hold, fail_batches, hold_batches, release_batches, reopen_batches
 from matoolkit.store.executions import polls_due
-from matoolkit.store.members import fail_members, members_by_id
+from matoolkit.store.members import MemberAt, fail_members, members_by_id
 from matoolkit.store.moves import Incomplete, poll_later
 from matoolkit.store.phases import complete_phases
 from tests.conformance.scheduler.flight import Flight
@@ -251,7 +251,7 @@ def test_v3_failed_members_stay_failed(flight: Flight) -> None:
     (step,) = flight.begin([flight.batch()], "prepare")
     (row,) = flight.steps([step])
     with flight.store.transaction() as tx:
-        fail_members(tx, [row.batch_member_id], flight.clock.now())
+        fail_members(tx, [MemberAt(row.batch_member_id, 1)], flight.clock.now())
     flight.publish(SECOND, rerun_init=True)
     flight.tick()
     with flight.store.reading() as tx:
