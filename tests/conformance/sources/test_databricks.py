@@ -1,6 +1,5 @@
 """Rule R4: a Databricks warehouse as a source, over HTTP, against a server that plays the SQL Statements API."""
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,23 +12,10 @@ from matoolkit.errors import SourceFailed
 from matoolkit.runbook.model import DataSource
 from matoolkit.sources.databricks import DatabricksSource
 from matoolkit.sources.tokens import GivenToken
-from tests.databases import NOON
 from tests.servers.databricks import STATEMENTS, Workspace
-from tests.servers.http import Answer, served
+from tests.servers.http import Answer
 
 TOKEN = "dapi-secret"
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(NOON)
-
-
-@pytest.fixture
-def workspace(clock: VirtualClock) -> Iterator[Workspace]:
-    workspace = Workspace(clock)
-    with served(workspace) as workspace.address:
-        yield workspace
 
 
 @pytest.fixture

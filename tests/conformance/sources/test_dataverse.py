@@ -1,7 +1,6 @@
 """Rule R4: Dataverse as a source, over TDS with TLS, against a server that plays an organisation's endpoint."""
 
 import sys
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -15,31 +14,11 @@ from matoolkit.errors import SourceFailed
 from matoolkit.runbook.model import DataSource
 from matoolkit.sources.dataverse import DataverseSource
 from matoolkit.sources.tokens import GivenToken
-from tests.drivers import choose_driver
 from tests.servers.certificates import make_certificate
-from tests.servers.tds import Organisation, Refusal, Result, served
+from tests.servers.tds import Organisation, Refusal, Result
 
 QUERY = "SELECT id, '100% :name ? %s {x}' AS text FROM contact WHERE name LIKE 'a%'"
 TOKEN = "token-1"
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
-
-
-@pytest.fixture
-def organisation(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Organisation:
-    choose_driver()
-    server, trusted = certificate
-    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    return Organisation(server)
-
-
-@pytest.fixture
-def port(organisation: Organisation) -> Iterator[int]:
-    with served(organisation) as port:
-        yield port
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_a_dataverse_source_asks_entra_for_its_organisation(
         monkeypatch.setenv("IDENTITY_ENDPOINT", f"{address}/msi/token")
         monkeypatch.setenv("IDENTITY_HEADER", "x")
         monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
-        monkeypatch.setitem(sys.modules, "mssql_python", _DriverThatRefuses())  # type: ignore[arg-type]
+        monkeypatch.setitem(sys.modules, "mssql_python", _DriverThatRefuses())
         with pytest.raises(SourceFailed, match="not today"):
             list(source.pieces("SELECT 1"))
     assert identity.resources == ["https://localhost"]
