@@ -8,11 +8,12 @@ import socketserver
 import ssl
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.managers import BaseManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.servers import tds_tokens as tokens
 
@@ -36,43 +37,83 @@ class Result:
     """Columns with their types, and rows. The connection may break after some of them, or an error come at the end."""
 
     columns: Sequence[tuple[str, str]]
-    rows: Iterable[Sequence[Any]]
+    rows: Sequence[Sequence[Any]]
     rows_before_break: int | None = None
     ends_with: Refusal | None = None
 
 
 @dataclass
-class Organisation:
+class Knowledge:
     """What the server knows, and what it was asked."""
 
     certificate: Path
     answers: dict[str, Result | Refusal] = field(default_factory=dict)
     other_answer: Result | None = None
-    good_tokens: set[str | None] = field(default_factory=lambda: {"token-1"})
+    good_tokens: frozenset[str | None] = frozenset({"token-1"})
     tokens_shown: list[str | None] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     open_connections: int = 0
     all_closed: threading.Condition = field(default_factory=threading.Condition)
 
+
+class Organisation:
+    """A server on a free port. Tests talk to it through methods, for it runs in a process of its own.
+
+    In theirs it could not answer: the driver holds Python's lock while it waits for the rest of a row.
+    """
+
+    def __init__(self, certificate: Path) -> None:
+        self._knowledge = knowledge = Knowledge(certificate)
+
+        class Handler(_Connection):
+            asked = knowledge
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def port(self) -> int:
+        return self._server.server_address[1]
+
+    def answer(self, query: str, answer: Result | Refusal) -> None:
+        self._knowledge.answers[query] = answer
+
+    def answer_all_else(self, answer: Result) -> None:
+        self._knowledge.other_answer = answer
+
+    def accept(self, *tokens: str | None) -> None:
+        self._knowledge.good_tokens = frozenset(tokens)
+
+    def show_certificate(self, certificate: Path) -> None:
+        self._knowledge.certificate = certificate
+
+    def tokens_shown(self) -> list[str | None]:
+        return self._knowledge.tokens_shown
+
+    def queries(self) -> list[str]:
+        return self._knowledge.queries
+
+    def open_connections(self) -> int:
+        return self._knowledge.open_connections
+
     def wait_until_nobody_is_connected(self) -> bool:
-        with self.all_closed:
-            return self.all_closed.wait_for(lambda: self.open_connections == 0, timeout=30)
+        with self._knowledge.all_closed:
+            return self._knowledge.all_closed.wait_for(lambda: self._knowledge.open_connections == 0, timeout=30)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
-@contextmanager
-def served(organisation: Organisation) -> Iterator[int]:
-    """Serve on a free port for as long as the context lasts, and return the port."""
+class Organisations(BaseManager):
+    """The process in which servers run."""
 
-    class Handler(_Connection):
-        asked = organisation
+    def organisation(self, certificate: Path) -> Organisation:
+        """Start a server, and return what passes calls on to it."""
+        return cast("Organisation", self._organisation(certificate))  # type: ignore[attr-defined]
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+
+Organisations.register("_organisation", Organisation)
 
 
 class _Broken(Exception):
@@ -80,7 +121,7 @@ class _Broken(Exception):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    asked: Organisation
+    asked: Knowledge
 
     def setup(self) -> None:
         self._tls: ssl.SSLObject | None = None

@@ -65,14 +65,14 @@ def asked_databricks(workspace: Workspace, clock: VirtualClock) -> Asked:
 
 
 @pytest.fixture
-def asked_dataverse(organisation: Organisation, port: int) -> Asked:
+def asked_dataverse(organisation: Organisation) -> Asked:
     columns = [("id", "nvarchar"), ("name", "nvarchar")]
-    organisation.answers[QUERY] = Result(columns, PEOPLE)
-    source = DataverseSource(f"https://localhost:{port}", GivenToken("token-1"), rows_in_a_piece=5)
+    organisation.answer(QUERY, Result(columns, PEOPLE))
+    source = DataverseSource(f"https://localhost:{organisation.port()}", GivenToken("token-1"), rows_in_a_piece=5)
     return Asked(
         source,
-        lambda: organisation.answers.update({QUERY: Result(columns, [])}),
-        lambda: organisation.answers.update({QUERY: Refusal(208, "Invalid object name 'people'")}),
+        lambda: organisation.answer(QUERY, Result(columns, [])),
+        lambda: organisation.answer(QUERY, Refusal(208, "Invalid object name 'people'")),
     )
 
 
