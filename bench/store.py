@@ -19,7 +19,15 @@ from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.store import Store, schema
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
-from matoolkit.store.datatables import DataRow, data_rows, known_rows, mark_gone, open_data_table, upsert_rows
+from matoolkit.store.datatables import (
+    DataRow,
+    current_keys,
+    data_rows,
+    known_fingerprints,
+    mark_gone,
+    open_data_table,
+    upsert_rows,
+)
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.moves import Dispatch, Success, dispatch, succeed
 from matoolkit.store.phases import NewPhase, insert_phases
@@ -129,21 +137,25 @@ def upsert_ratio(store: Store) -> Ratio:
     names = ["UserPrincipalName", "DisplayName", "Department", "Aliases", "Site", "Manager"]
     rows = [
         DataRow(
-            f"User{n}@contoso.com", NOW, [f"user{n}@contoso.com", f"User {n}", "Sales", '["a","b"]', "Bern", f"u{n}"]
+            f"User{n}@contoso.com",
+            NOW,
+            n.to_bytes(16),
+            [f"user{n}@contoso.com", f"User {n}", "Sales", '["a","b"]', "Bern", f"u{n}"],
         )
         for n in range(MEMBERS)
     ]
     present = {row.member_key.casefold() for row in rows}
     with store.transaction() as tx:
         table = open_data_table(tx, "runbook_bench_v1", names)
-        upsert_rows(tx, table, rows, known_rows(tx, table), NOW)
+        upsert_rows(tx, table, rows, NOW)
 
     def upsert() -> None:
         with store.transaction() as tx:
-            known = known_rows(tx, table)
-            done = upsert_rows(tx, table, rows, known, NOW)
-            assert (done.inserted, done.changed, done.unchanged) == (0, 0, MEMBERS)
-            assert mark_gone(tx, table, known, present, NOW) == 0
+            known = known_fingerprints(tx, table)
+            done = upsert_rows(tx, table, [row for row in rows if row.fingerprint not in known], NOW)
+            assert (done.inserted, done.changed) == (0, 0)
+            there = current_keys(tx, table, after=0, limit=MEMBERS)
+            assert mark_gone(tx, table, [row_id for row_id, key in there if key not in present], NOW) == 0
 
     def read() -> None:
         with store.reading() as tx:

@@ -266,11 +266,13 @@ class Stage:
         with self.store.transaction() as tx:
             polls = [
                 Outgoing(poll_check_id(work.kind, work.id, work.attempt), PollCheck(work.id, work.kind))
-                for work in polls_due(tx, self.now)
+                for kind in Kind
+                for work in polls_due(tx, kind, self.now)
             ]
             retries = [
                 Outgoing(retry_check_id(work.kind, work.id, work.attempt), RetryCheck(work.id, work.kind))
-                for work in retries_due(tx, self.now)
+                for kind in Kind
+                for work in retries_due(tx, kind, self.now)
             ]
             self.bus.publish(tx, [*polls, *retries])
         self.bus.sweep()

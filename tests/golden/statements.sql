@@ -233,15 +233,22 @@ WHERE step_executions.phase_execution_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY step_executions.phase_execution_id, step_executions.status ORDER BY step_executions.phase_execution_id, step_executions.status
 GO
 
+-- store.datatables.current_keys
+SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key_fold 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._is_current = 1 AND runbook_wave_v1._row_id > :row_id_1 ORDER BY runbook_wave_v1._row_id
+GO
+
 -- store.datatables.data_rows
-SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.text, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
+SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.ffff, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
 FROM runbook_wave_v1 
 WHERE runbook_wave_v1._row_id > :row_id_1 AND runbook_wave_v1._is_current = 1 ORDER BY runbook_wave_v1._row_id
 GO
 
--- store.datatables.known_rows
-SELECT runbook_wave_v1._member_key_fold, runbook_wave_v1._row_id, CASE WHEN (runbook_wave_v1._is_current = 1) THEN runbook_wave_v1._row_hash ELSE :param_1 END AS anon_1 
-FROM runbook_wave_v1
+-- store.datatables.known_fingerprints
+SELECT runbook_wave_v1._row_hash 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._is_current = 1
 GO
 
 -- store.datatables.mark_gone
@@ -280,7 +287,7 @@ CREATE TABLE runbook_wave_v1 (
 	_last_seen_at DATETIME2(6) NOT NULL, 
 	_is_current BIT NOT NULL, 
 	_row_hash NVARCHAR(32) NOT NULL, 
-	text NVARCHAR(max) NULL, 
+	ffff NVARCHAR(max) NULL, 
 	[x_DROP_TABLE_batches] NVARCHAR(max) NULL, 
 	[DROP_TABLE_batches] NVARCHAR(max) NULL, 
 	PRIMARY KEY (_row_id), 
@@ -294,12 +301,19 @@ FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_n
 GO
 
 -- store.datatables.upsert_rows
-INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, text, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.text AS text, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
-FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [text], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [text] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
+SELECT runbook_wave_v1._member_key_fold, runbook_wave_v1._row_id 
+FROM runbook_wave_v1 
+WHERE runbook_wave_v1._member_key_fold IN (SELECT anon_1.[key] 
+FROM (SELECT [key] COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(400) '$[0]')) AS anon_1)
 GO
 
 -- store.datatables.upsert_rows
-UPDATE runbook_wave_v1 SET _batch_time=anon_1._batch_time, _last_seen_at=:_last_seen_at, _is_current=:_is_current, _row_hash=anon_1._row_hash, text=anon_1.text, [Email]=anon_1.[Email], [Aliases]=anon_1.[Aliases] FROM runbook_wave_v1, (SELECT [_row_id], [_batch_time], [_row_hash], [text], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_row_id] BIGINT '$[0]', [_batch_time] DATETIME2(6) '$[1]', [_row_hash] NVARCHAR(32) '$[2]', [text] NVARCHAR(MAX) '$[3]', [Email] NVARCHAR(MAX) '$[4]', [Aliases] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE runbook_wave_v1._row_id = anon_1._row_id
+INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
+FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [ffff] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
+GO
+
+-- store.datatables.upsert_rows
+UPDATE runbook_wave_v1 SET _batch_time=anon_1._batch_time, _last_seen_at=:_last_seen_at, _is_current=:_is_current, _row_hash=anon_1._row_hash, ffff=anon_1.ffff, [Email]=anon_1.[Email], [Aliases]=anon_1.[Aliases] FROM runbook_wave_v1, (SELECT [_row_id], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_row_id] BIGINT '$[0]', [_batch_time] DATETIME2(6) '$[1]', [_row_hash] NVARCHAR(32) '$[2]', [ffff] NVARCHAR(MAX) '$[3]', [Email] NVARCHAR(MAX) '$[4]', [Aliases] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE runbook_wave_v1._row_id = anon_1._row_id
 GO
 
 -- store.deadletters.dead_letters_by_id
@@ -348,55 +362,19 @@ GO
 -- store.executions.lost_jobs
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
 FROM step_executions 
-WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 ORDER BY step_executions.lost_at, step_executions.id
-GO
-
--- store.executions.lost_jobs
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.lost_at 
-FROM init_executions 
-WHERE init_executions.lost_at IS NOT NULL AND init_executions.lost_at <= :lost_at_1 ORDER BY init_executions.lost_at, init_executions.id
-GO
-
--- store.executions.lost_jobs
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.lost_at 
-FROM rollback_executions 
-WHERE rollback_executions.lost_at IS NOT NULL AND rollback_executions.lost_at <= :lost_at_1 ORDER BY rollback_executions.lost_at, rollback_executions.id
+WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 AND (step_executions.lost_at > :lost_at_2 OR step_executions.lost_at = :lost_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.lost_at, step_executions.id
 GO
 
 -- store.executions.polls_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
 FROM step_executions 
-WHERE step_executions.status = N'polling' AND step_executions.poll_due_at <= :poll_due_at_1 ORDER BY step_executions.poll_due_at, step_executions.id
-GO
-
--- store.executions.polls_due
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.poll_due_at 
-FROM init_executions 
-WHERE init_executions.status = N'polling' AND init_executions.poll_due_at <= :poll_due_at_1 ORDER BY init_executions.poll_due_at, init_executions.id
-GO
-
--- store.executions.polls_due
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.poll_due_at 
-FROM rollback_executions 
-WHERE rollback_executions.status = N'polling' AND rollback_executions.poll_due_at <= :poll_due_at_1 ORDER BY rollback_executions.poll_due_at, rollback_executions.id
+WHERE step_executions.status = N'polling' AND step_executions.poll_due_at <= :poll_due_at_1 AND (step_executions.poll_due_at > :poll_due_at_2 OR step_executions.poll_due_at = :poll_due_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.poll_due_at, step_executions.id
 GO
 
 -- store.executions.retries_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
 FROM step_executions 
-WHERE step_executions.status = N'pending' AND step_executions.retry_after <= :retry_after_1 ORDER BY step_executions.retry_after, step_executions.id
-GO
-
--- store.executions.retries_due
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.retry_after 
-FROM init_executions 
-WHERE init_executions.status = N'pending' AND init_executions.retry_after <= :retry_after_1 ORDER BY init_executions.retry_after, init_executions.id
-GO
-
--- store.executions.retries_due
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.retry_after 
-FROM rollback_executions 
-WHERE rollback_executions.status = N'pending' AND rollback_executions.retry_after <= :retry_after_1 ORDER BY rollback_executions.retry_after, rollback_executions.id
+WHERE step_executions.status = N'pending' AND step_executions.retry_after <= :retry_after_1 AND (step_executions.retry_after > :retry_after_2 OR step_executions.retry_after = :retry_after_3 AND step_executions.id > :id_1) ORDER BY step_executions.retry_after, step_executions.id
 GO
 
 -- store.executions.rollbacks_by_id
@@ -431,6 +409,13 @@ GO
 
 -- store.idempotency.forget_requests
 DELETE FROM idempotency_keys WHERE idempotency_keys.expires_at <= :expires_at_1
+GO
+
+-- store.inflight.batches_in_flight
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.inits.inits_of_batches
@@ -513,6 +498,13 @@ GO
 UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch], [worker_data_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]', [worker_data_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch
 GO
 
+-- store.members.member_labels
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.epoch 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.members.members_by_id
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
@@ -573,6 +565,15 @@ FROM batch_members
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = N'active' ORDER BY batch_members.id
 GO
 
+-- store.membership.batches_with_active_members
+SELECT batches.id 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
+FROM batch_members 
+WHERE batch_members.batch_id = batches.id AND batch_members.status = N'active'))
+GO
+
 -- store.membership.enrolments_of_key
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -586,6 +587,12 @@ WHERE batch_members.id IN (SELECT max(batch_members.id) AS max_1
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) GROUP BY batch_members.member_key_fold)
+GO
+
+-- store.membership.member_fingerprints
+SELECT batch_members.data_hash 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batch_members.status = N'active'
 GO
 
 -- store.membership.members_page
@@ -602,10 +609,21 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.membership.memberships
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_hash, batch_members.left_source_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.membership.places_of_keys
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN ((EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)))) THEN 1 ELSE 0 END AS anon_1 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
 GO
 
 -- store.membership.unfinished_enrolments
@@ -639,6 +657,12 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.members_to_catch_up
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.status = N'active' AND batches.held_at IS NULL AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.moves.cancel
@@ -777,7 +801,7 @@ GO
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
-WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL AND batches.runbook_name = :runbook_name_1 ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.fail_phases
@@ -904,14 +928,6 @@ FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
 GO
 
--- store.queue.enqueue
-INSERT INTO bus_messages (topic, subscription, message_id, message_type, body, properties_json, visible_at, expires_at, enqueued_at, delivery_count, lock_token) SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.visible_at AS visible_at, anon_1.expires_at AS expires_at, :param_1 AS enqueued_at, :param_2 AS delivery_count, :param_3 AS lock_token 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [visible_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [visible_at] DATETIME2(6) '$[6]', [expires_at] DATETIME2(6) '$[7]')) AS anon_1 
-WHERE NOT (EXISTS (SELECT * 
-FROM bus_messages AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
-GO
-
 -- store.queue.extend_locks
 UPDATE bus_messages SET visible_at=:visible_at OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
@@ -1012,6 +1028,12 @@ GO
 UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1 AND runbooks.is_active = 1
 GO
 
+-- store.runbooks.latest_version
+SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+FROM runbooks 
+WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
+GO
+
 -- store.runbooks.note_transition_done
 UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbooks.id = :id_1
 GO
@@ -1039,6 +1061,12 @@ GO
 
 -- store.runbooks.record_error
 UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :id_1
+GO
+
+-- store.runbooks.runbook_names
+SELECT runbooks.name 
+FROM runbooks 
+WHERE runbooks.version = :version_1 ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.runbook_version

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from matoolkit import store
 from matoolkit.ids import Kind
 from matoolkit.store import Transaction
-from matoolkit.store.datatables import DataRow, DataTable, KnownRow, KnownRows, open_data_table
+from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.upgrade import upgrade_script
@@ -44,6 +44,7 @@ NOT_STATEMENTS = {
     "store.upgrade",
     "store.faults",
     "store.withdrawal",
+    "store.waking",
 }
 
 
@@ -55,8 +56,8 @@ class Answer:
     def __init__(self, row: tuple[Any, ...] | None) -> None:
         self._rows = [] if row is None else [row]
 
-    def all(self) -> list[tuple[Any, ...]]:
-        return self._rows
+    def partitions(self, _size: int) -> list[list[tuple[Any, ...]]]:
+        return [self._rows]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self._rows)
@@ -115,7 +116,7 @@ def made_up(kind: TypeEngine[Any]) -> Any:
         return NOON
     if isinstance(kind, OneOf):
         return next(iter(kind.choices))
-    return False if isinstance(kind, Boolean) else 0 if isinstance(kind, Integer) else "text"
+    return False if isinstance(kind, Boolean) else 0 if isinstance(kind, Integer) else "ffff"
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -170,8 +171,10 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     timedelta: lambda _: timedelta(minutes=1),
     Kind: lambda _: Kind.STEP,
     DataTable: _data_table,
-    KnownRows: lambda _: KnownRows([KnownRow("anna", 1, "hash")]),
-    Sequence[DataRow]: lambda _: [DataRow("anna", NOON, list("abc")), DataRow("ben", NOON, ["d", None, None])],
+    Sequence[DataRow]: lambda _: [
+        DataRow("anna", NOON, b"\1" * 16, list("abc")),
+        DataRow("ffff", NOON, b"\2" * 16, ["d", None, None]),
+    ],
 }
 
 

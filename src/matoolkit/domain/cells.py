@@ -11,6 +11,7 @@ from uuid import UUID
 
 import orjson
 
+from matoolkit.domain.texts import storable
 from matoolkit.runbook.templates import Json
 
 _LARGEST_NUMBER = 2**63
@@ -57,6 +58,33 @@ _WRITERS: tuple[tuple[type | UnionType, Callable[[Any], Json]], ...] = (
     (list | tuple, lambda value: [json_cell(item) for item in value]),
     (dict, lambda value: {str(key): json_cell(item) for key, item in value.items()}),
 )
+
+
+def json_text(value: Json) -> bytes:
+    """Write JSON as text; a half of a character, which no database takes, is replaced."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_storable(value))
+
+
+def report_text(value: Json) -> str | None:
+    """Write JSON as people want to see it in a report: texts as they are, lists as JSON, nothing for null."""
+    if value is None or isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()
+
+
+def _storable(value: Json) -> Json:
+    match value:
+        case str():
+            return storable(value)
+        case list():
+            return [_storable(item) for item in value]
+        case dict():
+            return {storable(key): _storable(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def multi_valued_cell(value: Any, packing: str) -> Json:

@@ -1,19 +1,20 @@
 """Rows of a source to candidates for membership, and the rows that are set aside (rule T3).
 
 A bad row never stops the others. Its key, if it has one, still counts as present: nobody is removed because of a typing
-error in somebody's row.
+error in somebody's row. What is known already is not kept, so that a million rows fit into memory.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from matoolkit.domain.batch_time import UnreadableBatchTime, read_batch_time
-from matoolkit.domain.cells import UnreadableCell, json_cell, multi_valued_cell
+from matoolkit.domain.cells import UnreadableCell, json_cell, json_text, multi_valued_cell
 from matoolkit.domain.keys import folded, is_usable_key
 from matoolkit.errors import MissingColumn
 from matoolkit.runbook.model import DataSource
@@ -34,11 +35,15 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that can be a member. An immediate runbook's rows have no batch time of their own."""
+    """A row that can be a member. An immediate runbook's rows have no batch time of their own.
+
+    The fingerprint changes when anything in the row does. The data, JSON, is left out when it is known already.
+    """
 
     key: str
     batch_time: datetime | None
-    data: dict[str, Json]
+    fingerprint: bytes
+    data: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +72,18 @@ class Reading:
 
 @dataclass(slots=True)
 class RowReader:
-    """Reads the rows of a query, which may come in pieces."""
+    """Reads the rows of a query, which may come in pieces; `is_known` says of a fingerprint whether its data is."""
 
     source: DataSource
+    is_known: Callable[[bytes], bool] = lambda _: False
     _read: int = 0
     _candidates: dict[str, Candidate] = field(default_factory=dict)
     _set_aside: set[str] = field(default_factory=set)
     _counts: Counter[Reason] = field(default_factory=Counter)
     _samples: dict[Reason, list[SetAside]] = field(default_factory=dict)
     _zone: ZoneInfo | None = None
+    # There are far fewer times than rows.
+    _times: dict[Any, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.source.batch_time_zone:
@@ -113,14 +121,25 @@ class RowReader:
 
     def _read_row(self, name: str, key: str, row: Sequence[Any], layout: "_Layout") -> None:
         try:
-            batch_time = None if layout.time_place is None else read_batch_time(row[layout.time_place], self._zone)
-            data = _data(row, layout)
+            batch_time = None if layout.time_place is None else self._time_of(row[layout.time_place])
+            data = json_text(_data(row, layout))
         except UnreadableBatchTime as why:
             self._put_aside(Reason.BAD_BATCH_TIME, key, f"'{self.source.batch_time_column}': {why}")
         except UnreadableCell as why:
             self._put_aside(Reason.BAD_VALUE, key, str(why))
         else:
-            self._candidates[name] = Candidate(key, batch_time, data)
+            fingerprint = blake2b(f"{batch_time}".encode() + data, digest_size=16).digest()
+            # Copied, because what the JSON library returns keeps hold of a page of memory.
+            kept = None if self.is_known(fingerprint) else bytes(memoryview(data))
+            self._candidates[name] = Candidate(name if key == name else key, batch_time, fingerprint, kept)
+
+    def _time_of(self, written: Any) -> datetime:
+        if not isinstance(written, str | date):
+            return read_batch_time(written, self._zone)
+        known = self._times.get(written)
+        if known is None:
+            known = self._times[written] = read_batch_time(written, self._zone)
+        return known
 
     def _put_aside(self, reason: Reason, key: str, detail: str) -> None:
         self._counts[reason] += 1

@@ -8,6 +8,15 @@
     │   ├── UnreadableFile        IN404   a file that was named cannot be read
     │   ├── UnknownFindingCode    RB404   no finding has this code
     │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
+    │   ├── UnknownRunbook        PB404   no runbook has this name
+    │   ├── UnknownVersion        PB405   a runbook has no version of this number
+    │   ├── OtherName             PB422   a document was to be published under a name that is not its own
+    │   ├── PrimaryKeyChanged     PB409   a new version names another primary_key while batches are in flight
+    │   ├── PublishedMeanwhile    PB410   somebody else published the same runbook at the same moment
+    │   ├── VersionNotActive      PB411   a version was to be deactivated that is not the active one
+    │   ├── NoActiveVersion       PB412   automation was to be enabled without an active version
+    │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
+    │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
     │   ├── UnusableKey           DB422   a key is empty, too long, or holds a NUL character
@@ -42,7 +51,16 @@ Each class has a stable code, the HTTP status and the exit code with which peopl
 says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
 """
 
-from matoolkit.errors.bus import BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.publishing import (
+    NoActiveVersion,
+    OtherName,
+    PrimaryKeyChanged,
+    PublishedMeanwhile,
+    UnknownRunbook,
+    UnknownVersion,
+    VersionNotActive,
+)
 from matoolkit.errors.root import (
     InvalidSettings,
     MatoolkitError,
@@ -64,6 +82,7 @@ from matoolkit.errors.runbook import (
     UnknownFindingCode,
     UnresolvedVariable,
 )
+from matoolkit.errors.scheduler import AnotherSchedulerWorks
 from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured
 from matoolkit.errors.store import (
     DriverMissing,
@@ -87,6 +106,8 @@ from matoolkit.errors.store import (
 
 __all__ = [
     "AmbiguousVariable",
+    "AnotherSchedulerWorks",
+    "BusNotSupported",
     "BusUnavailable",
     "DriverMissing",
     "Finding",
@@ -99,8 +120,12 @@ __all__ = [
     "MessageTooLarge",
     "MissingColumn",
     "NaiveTime",
+    "NoActiveVersion",
     "NotAFunctionName",
     "NotText",
+    "OtherName",
+    "PrimaryKeyChanged",
+    "PublishedMeanwhile",
     "Refused",
     "RowConflict",
     "SchemaDamaged",
@@ -120,10 +145,13 @@ __all__ = [
     "TimeOutOfRange",
     "TooManyColumns",
     "UnknownFindingCode",
+    "UnknownRunbook",
+    "UnknownVersion",
     "UnreadableFile",
     "UnreadableMessage",
     "UnresolvedVariable",
     "UnusableKey",
+    "VersionNotActive",
     "WrongSchema",
     "did_you_mean",
 ]

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from matoolkit.duration import format_duration, parse_duration
 
 OFFSET_PATTERN = r"^T[-+](0|[0-9]{1,9}[smhd])$"
 _PATTERN = re.compile(OFFSET_PATTERN, re.ASCII)
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +19,11 @@ class Offset:
     minutes: int
 
     def due_at(self, batch_start_time: datetime) -> datetime:
-        """When a phase with this offset is due."""
-        return batch_start_time - timedelta(minutes=self.minutes)
+        """When a phase with this offset is due, within the calendar: some sources write 9999-12-31 for "not yet"."""
+        try:
+            return batch_start_time - timedelta(minutes=self.minutes)
+        except OverflowError:
+            return _FIRST if self.minutes > 0 else _LAST
 
     def __str__(self) -> str:
         if self.minutes == 0:

@@ -6,11 +6,8 @@ A row is written when it is new, when it changed, when it leaves and when it com
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from hashlib import blake2b
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import orjson
 from sqlalchemy import (
     Boolean,
     Column,
@@ -19,7 +16,6 @@ from sqlalchemy import (
     Table,
     Unicode,
     UnicodeText,
-    case,
     literal,
     select,
     true,
@@ -27,9 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
-from matoolkit.clock import as_utc
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
-from matoolkit.domain.texts import storable
 from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.store.datanames import column_names
 from matoolkit.store.dialect.questions import insert_from
@@ -52,41 +46,23 @@ class DataTable:
 
 
 class DataRow(NamedTuple):
-    """A row of the source: a text or nothing for each source column, in the order of `DataTable.columns`."""
+    """A row of the source: a text or nothing for each source column, in the order of `DataTable.columns`.
+
+    The fingerprint changes when anything in the row does.
+    """
 
     member_key: str
     batch_time: datetime | None
+    fingerprint: bytes
     values: Sequence[str | None]
-
-
-class KnownRow(NamedTuple):
-    """What the table knows of a member; the hash is empty when the source no longer returns it."""
-
-    key: str
-    row_id: int
-    row_hash: str
-
-
-class KnownRows:
-    """What the table knows of all members: enough to see what changed."""
-
-    def __init__(self, rows: Sequence[KnownRow]) -> None:
-        self.rows = rows
-        self.hashes = {row_hash for _, _, row_hash in rows}
-
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        """Row of each folded key; made when the first change is seen, and most of the time there is none."""
-        return {key: row_id for key, row_id, _ in self.rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """How many rows were new, changed (or came back), and as they were."""
+    """How many rows were new, and how many changed or came back."""
 
     inserted: int
     changed: int
-    unchanged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,39 +88,44 @@ def open_data_table(tx: Transaction, name: str, sources: Sequence[str]) -> DataT
     return DataTable(name, columns, table)
 
 
-def known_rows(tx: Transaction, data: DataTable) -> KnownRows:
-    """Return what the table knows."""
+def known_fingerprints(tx: Transaction, data: DataTable) -> set[bytes]:
+    """Return the fingerprints of the rows that the source had last time: a row that is among them has not changed."""
     t = data.table.c
-    row_hash = case((t["_is_current"] == true(), t["_row_hash"]), else_="")
-    query = select(t["_member_key_fold"], t["_row_id"], row_hash)
-    return KnownRows(cast("list[KnownRow]", tx.execute(query).all()))
+    return set(map(bytes.fromhex, tx.values(select(t["_row_hash"]).where(t["_is_current"] == true()))))
 
 
-def upsert_rows(tx: Transaction, data: DataTable, rows: Sequence[DataRow], known: KnownRows, at: datetime) -> Upserted:
-    """Write the rows that are new or not as they are known; the rows of a query may come in pieces."""
+def upsert_rows(tx: Transaction, data: DataTable, rows: Sequence[DataRow], at: datetime) -> Upserted:
+    """Write rows that are new, changed or back again; there may be many, but not a whole source at once."""
+    if not rows:
+        return Upserted(0, 0)
+    known = _ids_of(tx, data, [folded(row.member_key) for row in rows])
     new: list[tuple[Any, ...]] = []
     changed: list[tuple[Any, ...]] = []
-    for row, row_hash in zip(rows, map(hash_of, rows), strict=True):
-        if row_hash in known.hashes:
-            continue
-        key = folded(row.member_key)
-        row_id = known.ids.get(key)
+    for row in rows:
+        key, row_hash = folded(row.member_key), row.fingerprint.hex()
+        row_id = known.get(key)
         if row_id is None:
             new.append((_checked(row.member_key), key, row.batch_time, row_hash, *row.values))
         else:
             changed.append((row_id, row.batch_time, row_hash, *row.values))
     _insert(tx, data, new, at)
     _update(tx, data, changed, at)
-    return Upserted(len(new), len(changed), len(rows) - len(new) - len(changed))
+    return Upserted(len(new), len(changed))
 
 
-def mark_gone(tx: Transaction, data: DataTable, known: KnownRows, present: Collection[str], at: datetime) -> int:
-    """Mark the rows whose folded keys the source no longer returns; says how many those are."""
-    gone = [(row_id,) for key, row_id, row_hash in known.rows if key not in present and row_hash]
-    if not gone:
+def current_keys(tx: Transaction, data: DataTable, *, after: int, limit: int) -> list[tuple[int, str]]:
+    """Return a slice of the rows that the source had last time, id and folded key, from after an id."""
+    t = data.table.c
+    query = select(t["_row_id"], t["_member_key_fold"]).where(t["_is_current"] == true(), t["_row_id"] > after)
+    return tx.rows(lambda row_id, key: (row_id, key), query.order_by(t["_row_id"]).limit(limit))
+
+
+def mark_gone(tx: Transaction, data: DataTable, row_ids: Collection[int], at: datetime) -> int:
+    """Mark rows that the source no longer returns; says how many."""
+    if not row_ids:
         return 0
     t = data.table
-    given = tx.table_of({"id": BigId}, gone)
+    given = tx.table_of({"id": BigId}, [(row_id,) for row_id in row_ids])
     chosen = update(t).where(t.c["_row_id"].in_(select(given.c.id)), t.c["_is_current"] == true())
     return tx.changed(chosen.values(_is_current=False, _last_seen_at=at))
 
@@ -159,13 +140,6 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
     return [tuple(row) for row in tx.execute(query.order_by(t.c["_row_id"]).limit(limit))]
 
 
-def hash_of(row: DataRow) -> str:
-    """Return the fingerprint by which a change of a row is seen; it does not change while what is stored does not."""
-    batch_time = None if row.batch_time is None else as_utc(row.batch_time)
-    content = (row.member_key, batch_time, _without_trailing_nulls(row.values))
-    return blake2b(_dumped(content), digest_size=16).hexdigest()
-
-
 _OWN_COLUMNS = (
     "_row_id",
     "_member_key",
@@ -178,20 +152,11 @@ _OWN_COLUMNS = (
 )
 
 
-def _dumped(content: tuple[str, datetime | None, Sequence[str | None]]) -> bytes:
-    try:
-        return orjson.dumps(content)
-    except orjson.JSONEncodeError:  # half a character, which is seldom enough to try first
-        key, batch_time, values = content
-        return orjson.dumps((storable(key), batch_time, [value and storable(value) for value in values]))
-
-
-def _without_trailing_nulls(values: Sequence[str | None]) -> Sequence[str | None]:
-    # A column that was added at the end, and is empty in a row, does not change the row.
-    end = len(values)
-    while end and values[end - 1] is None:
-        end -= 1
-    return values if end == len(values) else values[:end]
+def _ids_of(tx: Transaction, data: DataTable, keys: Collection[str]) -> dict[str, int]:
+    t = data.table.c
+    given = tx.table_of({"key": FoldedKey}, [(key,) for key in keys])
+    query = select(t["_member_key_fold"], t["_row_id"]).where(t["_member_key_fold"].in_(select(given.c.key)))
+    return dict(tx.rows(lambda key, row_id: (key, row_id), query))
 
 
 def _table(name: str, columns: Collection[str]) -> Table:

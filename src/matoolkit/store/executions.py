@@ -1,12 +1,12 @@
 """Executed work of the three kinds: its records, and what the sweeps look for."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, select
+from sqlalchemy import Column, ColumnElement, Table, and_, or_, select
 
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
@@ -143,28 +143,41 @@ def rollbacks_by_id(tx: Transaction, ids: Collection[int]) -> list[RollbackRow]:
     return records_among(tx, RollbackRow, rollback_executions, rollback_executions.c.id, ids)
 
 
-def polls_due(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
-    """Return work that polls and whose interval has passed, longest overdue first (rule T9)."""
-    return _overdue(tx, "poll_due_at", at, limit, lambda table: is_any(table.c.status, {StepStatus.POLLING}))
-
-
-def retries_due(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
-    """Return work whose retry is due, longest overdue first (rule T9)."""
-    return _overdue(tx, "retry_after", at, limit, lambda table: is_any(table.c.status, {StepStatus.PENDING}))
-
-
-def lost_jobs(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
-    """Return work whose job has been out for too long, longest overdue first (rule O16)."""
-    return _overdue(tx, "lost_at", at, limit, lambda table: table.c.lost_at.is_not(None))
-
-
-def _overdue(
-    tx: Transaction, column: str, at: datetime, limit: int, guard: Callable[[Table], ColumnElement[bool]]
+def polls_due(
+    tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
 ) -> list[Overdue]:
-    found: list[Overdue] = []
-    for kind, table in TABLES.items():
-        due = table.c[column]
-        query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due)
-        earliest = query.where(guard(table), due <= at).order_by(due, table.c.id).limit(limit)
-        found += tx.rows(partial(Overdue, kind), earliest)
-    return sorted(found, key=lambda work: (work.due_at, work.kind, work.id))[:limit]
+    """Return a slice of the work that polls and whose interval has passed, longest overdue first (rule T9)."""
+    table = TABLES[kind]
+    return _slice(tx, kind, table.c.poll_due_at, is_any(table.c.status, {StepStatus.POLLING}), at, after, limit)
+
+
+def retries_due(
+    tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
+) -> list[Overdue]:
+    """Return a slice of the work whose retry is due, longest overdue first (rule T9)."""
+    table = TABLES[kind]
+    return _slice(tx, kind, table.c.retry_after, is_any(table.c.status, {StepStatus.PENDING}), at, after, limit)
+
+
+def lost_jobs(
+    tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
+) -> list[Overdue]:
+    """Return a slice of the work whose job has been out for too long, longest overdue first (rule O16)."""
+    table = TABLES[kind]
+    return _slice(tx, kind, table.c.lost_at, table.c.lost_at.is_not(None), at, after, limit)
+
+
+def _slice(
+    tx: Transaction,
+    kind: Kind,
+    due: Column[Any],
+    guard: ColumnElement[bool],
+    at: datetime,
+    after: Overdue | None,
+    limit: int,
+) -> list[Overdue]:
+    table = TABLES[kind]
+    query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due).where(guard, due <= at)
+    if after is not None:
+        query = query.where(or_(due > after.due_at, and_(due == after.due_at, table.c.id > after.id)))
+    return tx.rows(partial(Overdue, kind), query.order_by(due, table.c.id).limit(limit))

@@ -62,6 +62,16 @@ class InsertedMember:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberLabel:
+    """What messages say about a member."""
+
+    id: int
+    batch_id: int
+    member_key: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refresh:
     """New data of a member."""
 
@@ -120,6 +130,11 @@ def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> l
 def members_by_id(tx: Transaction, ids: Collection[int]) -> list[MemberRow]:
     """Return members, by id."""
     return records_among(tx, MemberRow, batch_members, batch_members.c.id, ids)
+
+
+def member_labels(tx: Transaction, ids: Collection[int]) -> list[MemberLabel]:
+    """Return what messages say about members, by id."""
+    return records_among(tx, MemberLabel, batch_members, batch_members.c.id, ids)
 
 
 def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:

@@ -1,30 +1,39 @@
 """Who is in which batch: what the scheduler compares with the source, and what people look up."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import case, exists, false, func, or_, select, true
 
 from matoolkit.domain.keys import folded
-from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.domain.picture import Membership
+from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
-from matoolkit.store.schema import batch_members, batches
+from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.statements import among, is_any, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
-    """A member without its data: enough to compare it with a row of the source."""
+class Place:
+    """Where somebody is or was a member, what its steps put out there, and whether something still runs for it."""
 
     id: int
     batch_id: int
     member_key_fold: str
     status: MemberStatus
-    epoch: int
-    data_hash: str
-    left_source_at: datetime | None
+    worker_data_json: str
+    added_at: datetime
+    removed_at: datetime | None
+    remove_reason: str | None
+    failed_at: datetime | None
+    is_busy: bool
+
+    @property
+    def changed_at(self) -> datetime:
+        """When its status last changed."""
+        return self.removed_at or self.failed_at or self.added_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,51 @@ def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]
         return []
     query = select_records(Membership, batch_members).where(among(tx, batch_members.c.batch_id, batch_ids))
     return rows_by_id(tx, Membership, query)
+
+
+def member_fingerprints(tx: Transaction, runbook_name: str) -> set[bytes]:
+    """Return the fingerprints of the rows that the active members of a runbook's unfinished batches came from."""
+    query = (
+        select(batch_members.c.data_hash)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(
+            batches.c.runbook_name == runbook_name,
+            is_any(batches.c.status, UNFINISHED_BATCHES),
+            is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+        )
+    )
+    return set(map(bytes.fromhex, tx.values(query)))
+
+
+def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Place]:
+    """Return every place that somebody has or had in the batches of a runbook, by id; the keys are folded."""
+    if not keys:
+        return []
+    in_flight = exists().where(
+        step_executions.c.batch_member_id == batch_members.c.id, step_executions.c.lost_at.is_not(None)
+    )
+    compensating = exists().where(
+        rollback_executions.c.batch_member_id == batch_members.c.id,
+        or_(is_any(rollback_executions.c.status, OPEN_STEPS), rollback_executions.c.lost_at.is_not(None)),
+    )
+    is_busy = case((or_(in_flight, compensating), true()), else_=false())
+    columns = [batch_members.c[field.name] for field in fields(Place)[:-1]]
+    query = (
+        select(*columns, is_busy)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(batches.c.runbook_name == runbook_name, among(tx, batch_members.c.member_key_fold, keys))
+    )
+    return rows_by_id(tx, Place, query)
+
+
+def batches_with_active_members(tx: Transaction, batch_ids: Collection[int]) -> set[int]:
+    """Return those of the batches in which somebody is active."""
+    if not batch_ids:
+        return set()
+    active = exists().where(
+        batch_members.c.batch_id == batches.c.id, is_any(batch_members.c.status, {MemberStatus.ACTIVE})
+    )
+    return set(tx.values(select(batches.c.id).where(among(tx, batches.c.id, batch_ids), active)))
 
 
 def unfinished_enrolments(tx: Transaction, runbook_name: str) -> list[Enrolment]:

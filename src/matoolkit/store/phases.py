@@ -86,8 +86,8 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
     return records_among(tx, PhaseRow, phase_executions, phase_executions.c.batch_id, batch_ids)
 
 
-def due_phases(tx: Transaction, at: datetime, limit: int = 1000) -> list[PhaseRow]:
-    """Return pending phases whose time has come, in active batches that are not held (rule T8)."""
+def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: str | None = None) -> list[PhaseRow]:
+    """Return pending phases whose time has come, in active batches that are not held, of one runbook or all (T8)."""
     query = (
         select_records(PhaseRow, phase_executions)
         .join(batches, batches.c.id == phase_executions.c.batch_id)
@@ -98,6 +98,8 @@ def due_phases(tx: Transaction, at: datetime, limit: int = 1000) -> list[PhaseRo
             batches.c.held_at.is_(None),
         )
     )
+    if runbook_name is not None:
+        query = query.where(batches.c.runbook_name == runbook_name)
     # Phases that are due at the same moment begin in the order of their runbook.
     order = (phase_executions.c.due_at, phase_executions.c.batch_id, phase_executions.c.phase_index)
     return tx.rows(PhaseRow, query.order_by(*order, phase_executions.c.id).limit(limit))

@@ -89,6 +89,17 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
     return tx.rows(RunbookRow, made)[0]
 
 
+def latest_version(tx: Transaction, name: str) -> RunbookRow | None:
+    """Return the newest version of a runbook, active or not."""
+    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name))
+    return next(iter(tx.rows(RunbookRow, query.order_by(runbooks.c.version.desc()).limit(1))), None)
+
+
+def runbook_names(tx: Transaction) -> list[str]:
+    """Return the names of all runbooks, active or not."""
+    return tx.values(select(runbooks.c.name).where(runbooks.c.version == 1).order_by(runbooks.c.name_key))
+
+
 def active_runbooks(tx: Transaction) -> list[RunbookRow]:
     """Return the active version of every runbook that has one, by name."""
     return tx.rows(RunbookRow, select_records(RunbookRow, runbooks).where(_ACTIVE).order_by(runbooks.c.name_key))

@@ -68,7 +68,7 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         phase_outcomes(tx, [phase.id])
         member_counts(tx, [batch.id])
         for sweep in (polls_due, retries_due, lost_jobs):
-            sweep(tx, world.now + timedelta(days=1))
+            sweep(tx, Kind.STEP, world.now + timedelta(days=1))
 
     return handle
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,8 +46,30 @@ def test_t3_a_good_row_is_a_candidate_with_its_data() -> None:
     reading = read(row(" Ada "))
     candidate = reading.candidates["ada"]
     assert (candidate.key, candidate.batch_time) == ("Ada", T)
-    assert candidate.data["Aliases"] == ["a", "b"]
+    assert candidate.data is not None
+    assert orjson.loads(candidate.data)["Aliases"] == ["a", "b"]
     assert (reading.read, reading.counts) == (1, {})
+
+
+def test_t4_what_is_known_already_is_not_kept() -> None:
+    known = {candidate.fingerprint for candidate in read(row("ada"), row("bob")).candidates.values()}
+    reading = read(row("ada"), row("bob", aliases="c"), reader=RowReader(source(), known.__contains__))
+    assert reading.candidates["ada"].data is None
+    assert reading.candidates["bob"].data is not None
+
+
+def test_t4_a_fingerprint_changes_with_the_time_that_a_row_means() -> None:
+    (here, there) = (
+        read(row("ada"), reader=RowReader(source(batch_time_zone=zone))).candidates["ada"].fingerprint
+        for zone in ("Europe/Berlin", "Europe/Lisbon")
+    )
+    assert here != there
+
+
+def test_t3_half_a_character_in_a_value_is_replaced() -> None:
+    data = read(row("ada", aliases="a\ud800;b")).candidates["ada"].data
+    assert data is not None
+    assert orjson.loads(data)["Aliases"] == ["a\N{REPLACEMENT CHARACTER}", "b"]
 
 
 @pytest.mark.parametrize("key", [None, "", "   "])

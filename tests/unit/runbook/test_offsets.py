@@ -47,3 +47,9 @@ def test_r3_a_phase_is_due_that_long_before_or_after_t() -> None:
 @given(st.integers(min_value=-5_000_000, max_value=5_000_000))
 def test_r3_offsets_round_trip(minutes: int) -> None:
     assert parse_offset(str(Offset(minutes))) == Offset(minutes)
+
+
+def test_r3_a_phase_beyond_the_calendar_is_due_at_its_end() -> None:
+    never = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert parse_offset("T+2h").due_at(never) > never
+    assert parse_offset("T-5d").due_at(datetime(1, 1, 1, tzinfo=UTC)) == datetime(1, 1, 1, tzinfo=UTC)

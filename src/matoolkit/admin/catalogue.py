@@ -1,0 +1,44 @@
+"""The functions that a runbook can call: the built-in ones, and what workers have announced (rules R11 and W6)."""
+
+import logging
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from matoolkit.domain.messages import AnnouncedParameter
+from matoolkit.runbook.catalogue import BUILT_IN, Catalogue, Function, Parameter, ValueKind, catalogue_of
+from matoolkit.store import Transaction
+from matoolkit.store.catalogue import FunctionRow, known_functions
+
+_KINDS: dict[str, ValueKind] = {
+    **dict.fromkeys(("bool", "boolean", "switch", "switchparameter"), "true or false"),
+    **dict.fromkeys(("str", "string"), "text"),
+    **dict.fromkeys(("array", "list", "object[]", "string[]"), "a list"),
+    **dict.fromkeys(("dict", "hashtable", "mapping"), "a mapping"),
+}
+
+_PARAMETERS = TypeAdapter(list[AnnouncedParameter])
+
+log = logging.getLogger(__name__)
+
+
+def known_catalogue(tx: Transaction) -> Catalogue:
+    """Return the functions that workers are known to have; what one announces replaces the built-in of its name."""
+    announced = [function for row in known_functions(tx) if (function := _function(row)) is not None]
+    return {**BUILT_IN, **catalogue_of(*announced)}
+
+
+def _function(row: FunctionRow) -> Function | None:
+    try:
+        parameters = _PARAMETERS.validate_python(orjson.loads(row.parameters_json))
+    except (ValidationError, orjson.JSONDecodeError) as error:
+        # What a worker says of itself must not keep anybody from publishing.
+        log.warning("worker %s announced %s in a form unknown here: %s", row.worker_id, row.function_name, error)
+        return None
+    return Function(
+        row.function_name,
+        tuple(
+            Parameter(one.name, one.is_mandatory, one.is_secret, _KINDS.get(one.type.casefold(), "anything"))
+            for one in parameters
+        ),
+    )

@@ -1,0 +1,77 @@
+"""What a tick changes in the membership of a runbook's batches (rules T5 to T7)."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from matoolkit.domain.holds import Hold
+from matoolkit.domain.picture import Membership
+from matoolkit.domain.remarks import Remarks
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Somebody who becomes a member, and the membership in another batch that ends with it (`moved`)."""
+
+    key: str
+    leaves: Membership | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A former member who is one again, in the same row, and the membership in another batch that ends with it."""
+
+    key: str
+    member_id: int
+    leaves: Membership | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A member whose row has changed."""
+
+    key: str
+    member_id: int
+
+
+@dataclass(slots=True)
+class BatchChanges:
+    """What changes in one batch."""
+
+    joins: list[Join] = field(default_factory=list)
+    returns: list[Return] = field(default_factory=list)
+    removals: list[int] = field(default_factory=list)
+    left_source: list[int] = field(default_factory=list)
+    back_in_source: list[int] = field(default_factory=list)
+    refreshes: list[Refresh] = field(default_factory=list)
+
+    @property
+    def coming(self) -> list[Join | Return]:
+        """Everybody who becomes a member."""
+        return [*self.joins, *self.returns]
+
+    def __len__(self) -> int:
+        joining = len(self.joins) + len(self.returns)
+        noted = len(self.left_source) + len(self.back_in_source) + len(self.refreshes)
+        return joining + len(self.removals) + noted
+
+
+@dataclass(slots=True)
+class Changes:
+    """All that changes: starts and holds of batches, who is in them, and batches that do not exist yet.
+
+    `approved_removals` leave with the hold that stood for them. `ignored` counts the rows whose time belongs to a batch
+    that has ended.
+    """
+
+    reschedules: dict[int, datetime] = field(default_factory=dict)
+    holds: list[Hold] = field(default_factory=list)
+    releases: dict[int, str] = field(default_factory=dict)
+    approved_removals: dict[int, list[int]] = field(default_factory=dict)
+    batches: dict[int, BatchChanges] = field(default_factory=dict)
+    new: dict[datetime, list[Join]] = field(default_factory=dict)
+    ignored: int = 0
+    remarks: Remarks = field(default_factory=Remarks)
+
+    def of(self, batch_id: int) -> BatchChanges:
+        """Return the changes of a batch, to add to."""
+        return self.batches.setdefault(batch_id, BatchChanges())

@@ -1,0 +1,65 @@
+"""Holds: changes that are too large to make without a person, and exactly what that person approves (rule T6)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from hashlib import blake2b
+
+from matoolkit.runbook.values import RemovalLimit
+
+DEFAULT_PERCENT = 20
+DEFAULT_COUNT = 5
+
+
+class HoldKind(StrEnum):
+    """What waits for a person."""
+
+    REMOVALS = "removals"
+    CALLED_OFF = "called_off"
+    RESCHEDULE = "reschedule"
+    INIT = "init"
+
+
+@dataclass(frozen=True, slots=True)
+class StandingHold:
+    """The hold that a batch has, and whether exactly what it stands for was approved."""
+
+    kind: HoldKind
+    key: str
+    is_approved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a batch is held for: members that would leave, or a new start."""
+
+    batch_id: int
+    kind: HoldKind
+    key: str
+    reason: str
+    member_ids: tuple[int, ...] = ()
+    start: datetime | None = None
+
+
+def removal_limit(limit: RemovalLimit | None, members: int) -> int:
+    """Return how many of so many active members one tick may remove."""
+    if limit is None:
+        return max(members * DEFAULT_PERCENT // 100, DEFAULT_COUNT)
+    if limit.percent is not None:
+        return members * limit.percent // 100
+    return limit.count or 0
+
+
+def removal_key(gone: Collection[int], moving: Collection[int] = ()) -> str:
+    """Return the fingerprint of the members that would leave, and of those that would move."""
+    return _key("removals", sorted(gone), "moves", sorted(moving))
+
+
+def reschedule_key(start: datetime) -> str:
+    """Return the fingerprint of a new start."""
+    return _key("reschedule", start.isoformat())
+
+
+def _key(*parts: object) -> str:
+    return blake2b(" ".join(map(str, parts)).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,135 @@
+"""What decides about membership: the source as it was read, and the batches that have not ended (rules T5 to T7)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from matoolkit.domain.holds import HoldKind, StandingHold
+from matoolkit.domain.rows import Candidate, Reading
+from matoolkit.domain.states import MemberStatus
+from matoolkit.runbook.values import RemovalLimit
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A member of a batch without its data: enough to compare it with a row of the source."""
+
+    id: int
+    batch_id: int
+    member_key_fold: str
+    status: MemberStatus
+    data_hash: str
+    left_source_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInFlight:
+    """A batch that has not ended, as these rules see it; a manual one has no start."""
+
+    id: int
+    start: datetime | None
+    is_reopened: bool = False
+    hold: StandingHold | None = None
+    pending_due: tuple[datetime, ...] = ()
+    has_cut_over: bool = False
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether nothing that the source says concerns it: it was reopened, or waits for a person because of init."""
+        return self.is_reopened or (self.hold is not None and self.hold.kind is HoldKind.INIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The time, the source, and the batches of a runbook that have not ended, with their members.
+
+    `ended_times` are the start times of batches that have ended, `tick` is the time between two looks.
+    """
+
+    now: datetime
+    tick: timedelta
+    reading: Reading
+    batches: Sequence[BatchInFlight]
+    members: Sequence[Membership]
+    ended_times: Collection[datetime] = ()
+    limit: RemovalLimit | None = None
+
+
+class View:
+    """A picture arranged for looking things up, and what was decided on the way."""
+
+    def __init__(self, picture: Picture) -> None:
+        self.now = picture.now
+        self.picture = picture
+        self.candidates: Mapping[str, Candidate] = picture.reading.candidates
+        self.active: dict[int, list[Membership]] = {batch.id: [] for batch in picture.batches}
+        self.places: dict[str, Membership] = {}
+        self.former: dict[tuple[int, str], Membership] = {}
+        self.in_manual: dict[str, int] = {}
+        self.claimed_times: set[datetime] = set()
+        self._starts = {batch.id: batch.start for batch in picture.batches}
+        self._closed = {batch.id for batch in picture.batches if batch.is_deaf}
+        for member in picture.members:
+            self._arrange(member)
+        self._by_start = self._arranged_by_start()
+
+    @cached_property
+    def returned_times(self) -> set[datetime | None]:
+        """All times that the source returns."""
+        return {candidate.batch_time for candidate in self.candidates.values()}
+
+    def automated(self) -> list[BatchInFlight]:
+        """Return the batches that the source has a say in, by id."""
+        heard = (batch for batch in self.picture.batches if batch.start is not None and not batch.is_deaf)
+        return sorted(heard, key=lambda batch: batch.id)
+
+    def start_of(self, batch_id: int) -> datetime:
+        """Return when an automated batch starts, after what was rescheduled."""
+        start = self._starts[batch_id]
+        assert start is not None, "a manual batch has no start"  # noqa: S101 - only automated ones get here
+        return start
+
+    def batch_at(self, start: datetime) -> BatchInFlight | None:
+        """Return the automated batch that starts at a time, after what was rescheduled."""
+        return self._by_start.get(start)
+
+    def reschedule(self, starts: Mapping[int, datetime]) -> None:
+        """Give batches other starts."""
+        self._starts |= starts
+        self._by_start = self._arranged_by_start()
+
+    def close(self, batch_id: int) -> None:
+        """Let nobody join a batch in this tick."""
+        self._closed.add(batch_id)
+
+    def is_closed(self, batch_id: int) -> bool:
+        """Tell whether nobody joins a batch in this tick."""
+        return batch_id in self._closed
+
+    def has_started(self, batch_id: int) -> bool:
+        """Tell whether T of a batch has passed."""
+        return self.start_of(batch_id) <= self.now
+
+    def time_of(self, member: Membership) -> datetime | None:
+        """Return the time that the source gives a member, if it returns it in a good row."""
+        candidate = self.candidates.get(member.member_key_fold)
+        return candidate.batch_time if candidate else None
+
+    def is_gone(self, member: Membership) -> bool:
+        """Tell whether the source no longer returns a member, neither in a good row nor in a bad one."""
+        return not self.picture.reading.is_present(member.member_key_fold)
+
+    def _arrange(self, member: Membership) -> None:
+        if self._starts[member.batch_id] is None:
+            if member.status is not MemberStatus.REMOVED:
+                self.in_manual[member.member_key_fold] = member.batch_id
+        elif member.status is MemberStatus.ACTIVE:
+            self.active[member.batch_id].append(member)
+            self.places[member.member_key_fold] = member
+        else:
+            self.former[member.batch_id, member.member_key_fold] = member
+
+    def _arranged_by_start(self) -> dict[datetime, BatchInFlight]:
+        starts = ((self._starts[batch.id], batch) for batch in self.picture.batches)
+        return {start: batch for start, batch in starts if start is not None}

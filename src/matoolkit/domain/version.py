@@ -1,0 +1,208 @@
+"""What a new version of a runbook does to a batch in flight (rules V2 to V6).
+
+The scheduler does what is decided here, and publishing shows it beforehand: both ask the same question.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from matoolkit.domain.keys import folded
+from matoolkit.domain.states import ENDED_BATCHES, OPEN_PHASES, BatchStatus, OverdueBehavior, PhaseStatus
+from matoolkit.runbook.model import Runbook
+
+_BEGUN = frozenset({PhaseStatus.DISPATCHED, PhaseStatus.COMPLETED, PhaseStatus.FAILED})
+
+
+class Stay(StrEnum):
+    """Why a batch does not take a version."""
+
+    ENDED = "it has ended"
+    CURRENT = "it follows this version already"
+    MANUAL = "it is a manual batch, which keeps its version"
+    REOPENED = "a person's retry reopened it, and it keeps its version"
+    HELD = "it is held, and takes the version once the hold has ended"
+
+
+class InitChange(StrEnum):
+    """What becomes of the init of a batch that takes a version."""
+
+    KEPT = "init counts as done, or goes on under the version that began it"
+    REQUESTED = "init runs again, and phases wait for it"
+    DROPPED = "what is open of init is cancelled; the version has none"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseInFlight:
+    """A phase that a batch has; `was_dispatched` also says so of one that was superseded later."""
+
+    id: int
+    version: int
+    name: str
+    index: int
+    offset_minutes: int
+    status: PhaseStatus
+    was_dispatched: bool = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether members may have done some of its steps."""
+        return self.was_dispatched or self.status in _BEGUN
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInFlight:
+    """A batch, as far as a new version matters to it."""
+
+    id: int
+    status: BatchStatus
+    start_time: datetime | None
+    phases: Sequence[PhaseInFlight] = ()
+    is_current: bool = False
+    is_manual: bool = False
+    is_reopened: bool = False
+    is_held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TargetVersion:
+    """The version that batches in flight are to take, and how it was published."""
+
+    number: int
+    runbook: Runbook
+    overdue_behavior: OverdueBehavior = OverdueBehavior.RERUN
+    rerun_init: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPhase:
+    """A phase that a batch is given; `is_repeated` if a phase of this name has begun before."""
+
+    name: str
+    index: int
+    offset_minutes: int
+    due_at: datetime
+    status: PhaseStatus
+    is_repeated: bool = False
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it is passed by."""
+        return self.status is PhaseStatus.SKIPPED
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What a version does to a batch: nothing, for a reason, or all of the rest."""
+
+    batch_id: int
+    stays: Stay | None = None
+    superseded: tuple[PhaseInFlight, ...] = ()
+    going_on: tuple[PhaseInFlight, ...] = ()
+    created: tuple[PlannedPhase, ...] = ()
+    init: InitChange = InitChange.KEPT
+    activates: bool = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the batch will take the version later."""
+        return self.stays is Stay.HELD
+
+    @property
+    def repeated(self) -> tuple[PlannedPhase, ...]:
+        """Phases that members have begun before and that run again."""
+        return tuple(phase for phase in self.created if phase.is_repeated and not phase.is_skipped)
+
+    @property
+    def first_time(self) -> tuple[PlannedPhase, ...]:
+        """Phases that run for the first time."""
+        return tuple(phase for phase in self.created if not phase.is_repeated and not phase.is_skipped)
+
+    @property
+    def skipped(self) -> tuple[PlannedPhase, ...]:
+        """Phases past due that are passed by."""
+        return tuple(phase for phase in self.created if phase.is_skipped)
+
+    @property
+    def interrupted(self) -> tuple[PhaseInFlight, ...]:
+        """Superseded phases that run now; their open steps are cancelled."""
+        return tuple(phase for phase in self.superseded if phase.status is PhaseStatus.DISPATCHED)
+
+    def in_words(self) -> str:
+        """Say what happens, for the log and for whoever is about to publish."""
+        if self.stays is not None:
+            return str(self.stays)
+        parts = [
+            _listed("run again", self.repeated),
+            _listed("run", self.first_time),
+            _listed("skipped as past due", self.skipped),
+            _listed("interrupted", self.interrupted),
+            _listed("superseded", (phase for phase in self.superseded if phase not in self.interrupted)),
+            _listed("finish under the version that began them", self.going_on),
+        ]
+        return "; ".join([*filter(None, parts), str(self.init)])
+
+
+def transition(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Transition:
+    """Decide what a version does to a batch; a phase is past due when its time is now or before."""
+    stays = _stays(batch)
+    if stays is not None or batch.start_time is None:
+        return Transition(batch.id, stays or Stay.MANUAL)
+    unfinished = [phase for phase in batch.phases if phase.version != target.number and phase.status in OPEN_PHASES]
+    going_on = [phase for phase in unfinished if _goes_on(phase, target)]
+    init = _init_change(batch, target)
+    return Transition(
+        batch.id,
+        superseded=tuple(phase for phase in unfinished if phase not in going_on),
+        going_on=tuple(going_on),
+        created=tuple(_planned(batch, batch.start_time, target, now)),
+        init=init,
+        activates=init is InitChange.DROPPED and batch.status is not BatchStatus.ACTIVE,
+    )
+
+
+def _stays(batch: BatchInFlight) -> Stay | None:
+    # In the order in which they last: a hold ends, the rest does not.
+    if batch.status in ENDED_BATCHES:
+        return Stay.ENDED
+    if batch.is_current:
+        return Stay.CURRENT
+    if batch.is_manual:
+        return Stay.MANUAL
+    if batch.is_reopened:
+        return Stay.REOPENED
+    return Stay.HELD if batch.is_held else None
+
+
+def _goes_on(phase: PhaseInFlight, target: TargetVersion) -> bool:
+    return target.overdue_behavior is OverdueBehavior.IGNORE and phase.status is PhaseStatus.DISPATCHED
+
+
+def _init_change(batch: BatchInFlight, target: TargetVersion) -> InitChange:
+    # Nobody has requested the init of a detected batch yet, so it cannot count as done.
+    if not target.rerun_init and batch.status is not BatchStatus.DETECTED:
+        return InitChange.KEPT
+    return InitChange.REQUESTED if target.runbook.init else InitChange.DROPPED
+
+
+def _planned(
+    batch: BatchInFlight, start_time: datetime, target: TargetVersion, now: datetime
+) -> Iterable[PlannedPhase]:
+    begun = {folded(phase.name) for phase in batch.phases if phase.has_begun}
+    for index, phase in enumerate(target.runbook.phases):
+        due_at = phase.offset.due_at(start_time)
+        is_skipped = target.overdue_behavior is OverdueBehavior.IGNORE and due_at <= now
+        yield PlannedPhase(
+            phase.name,
+            index,
+            phase.offset.minutes,
+            due_at,
+            PhaseStatus.SKIPPED if is_skipped else PhaseStatus.PENDING,
+            is_repeated=folded(phase.name) in begun,
+        )
+
+
+def _listed(what: str, phases: Iterable[PhaseInFlight | PlannedPhase]) -> str:
+    names = ", ".join(phase.name for phase in phases)
+    return f"{what}: {names}" if names else ""

@@ -1,0 +1,61 @@
+"""Phases whose time has come: dispatched, or skipped when nobody is left for them (rule T8)."""
+
+import logging
+from collections.abc import Collection
+from datetime import datetime
+
+from matoolkit.domain.messages import PhaseDue
+from matoolkit.ids import phase_due_id
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.store import Store
+from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.membership import batches_with_active_members
+from matoolkit.store.phases import PhaseRow, dispatch_phases, due_phases, skip_phases
+from matoolkit.store.transaction import Transaction
+
+_AT_ONCE = 1_000
+
+log = logging.getLogger(__name__)
+
+
+def dispatch_due_phases(
+    store: Store, publisher: Publisher, confirm: Confirm, at: datetime, runbook_name: str | None = None
+) -> int:
+    """Dispatch what is due, in the order of the calendar and of the runbook; says how many phases that were."""
+    dispatched = 0
+    while True:
+        with store.transaction() as tx:
+            confirm(tx)
+            found = {phase.batch_id for phase in due_phases(tx, at, _AT_ONCE, runbook_name)}
+            if not found:
+                return dispatched
+            # What is due is asked again under the lock: a person may just be holding or cancelling a batch.
+            batches = {batch.id: batch for batch in lock_batches(tx, found)}
+            due = [phase for phase in due_phases(tx, at, _AT_ONCE, runbook_name) if phase.batch_id in batches]
+            dispatched += _dispatch(tx, publisher, due, batches, at)
+
+
+def _dispatch(
+    tx: Transaction, publisher: Publisher, due: Collection[PhaseRow], batches: dict[int, BatchRow], at: datetime
+) -> int:
+    peopled = batches_with_active_members(tx, batches)
+    empty = [phase for phase in due if phase.batch_id not in peopled]
+    skip_phases(tx, [phase.id for phase in empty], at)
+    for phase in empty:
+        log.info("phase skipped: nobody is left in the batch", extra=_about(phase, batches))
+    moved = set(dispatch_phases(tx, [phase.id for phase in due if phase.batch_id in peopled], at))
+    begun = [phase for phase in due if phase.id in moved]
+    publisher.publish(tx, [_news(phase, batches[phase.batch_id]) for phase in begun])
+    for phase in begun:
+        log.info("phase dispatched: it was due at %s", phase.due_at, extra=_about(phase, batches))
+    return len(begun)
+
+
+def _news(phase: PhaseRow, batch: BatchRow) -> Outgoing:
+    message = PhaseDue(batch.id, batch.runbook_name, phase.runbook_version, phase.phase_name, phase.id)
+    return Outgoing(phase_due_id(phase.id, phase.dispatch_count + 1), message)
+
+
+def _about(phase: PhaseRow, batches: dict[int, BatchRow]) -> dict[str, object]:
+    return {"runbook": batches[phase.batch_id].runbook_name, "batch": phase.batch_id, "phase": phase.phase_name}

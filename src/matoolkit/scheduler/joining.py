@@ -1,0 +1,199 @@
+"""Members that join a batch, move into it or return to it, and batches that begin with them (rule T5)."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from matoolkit.domain.changes import BatchChanges, Join, Return
+from matoolkit.domain.messages import BatchInit, MemberAdded
+from matoolkit.domain.remarks import Remarks, Seen
+from matoolkit.domain.rows import Candidate
+from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
+from matoolkit.ids import batch_init_id, member_added_id
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.runbook.model import Runbook
+from matoolkit.scheduler.leaving import remove_movers
+from matoolkit.scheduler.reading import AT_ONCE, in_slices
+from matoolkit.scheduler.tallies import Tally
+from matoolkit.store import members as stored
+from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
+from matoolkit.store.members import (
+    MemberLabel,
+    NewMember,
+    Outputs,
+    insert_members,
+    keep_outputs,
+    member_labels,
+    note_add_dispatched,
+    return_members,
+)
+from matoolkit.store.membership import Place, places_of_keys
+from matoolkit.store.phases import NewPhase, insert_phases
+from matoolkit.store.runbooks import RunbookRow
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(slots=True)
+class Part:
+    """The changes of one batch, which may not exist yet."""
+
+    start: datetime
+    batch_id: int | None
+    changes: BatchChanges = field(default_factory=BatchChanges)
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """Lets people into batches, in one transaction."""
+
+    tx: Transaction
+    publisher: Publisher
+    runbook: RunbookRow
+    model: Runbook
+    candidates: Mapping[str, Candidate]
+    tally: Tally
+    remarks: Remarks
+    at: datetime
+
+    def let_in(self, parts: Sequence[Part]) -> None:
+        """Let everybody join or return who can, and create the batches that somebody joins."""
+        coming = [someone for part in parts for someone in part.changes.coming]
+        ready = self._ready(coming)
+        for part in parts:
+            part.changes.joins = [join for join in part.changes.joins if join.key in ready]
+            part.changes.returns = [back for back in part.changes.returns if back.key in ready]
+        new = self._create([part for part in parts if part.batch_id is None and part.changes.joins])
+        self._join(parts, new, ready)
+        self._return([back for part in parts for back in part.changes.returns], ready)
+
+    def _ready(self, coming: Sequence[Join | Return]) -> dict[str, str]:
+        """Let movers leave, and return who can come now, with the outputs that they bring.
+
+        Whose old job or rollback still runs comes later: the two must not meet (rule T5).
+        """
+        known = [someone for someone in coming if self.candidates[someone.key].data is not None]
+        leaving = {someone.leaves.id for someone in known if someone.leaves}
+        left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
+        places = self._places(someone.key for someone in known)
+        ready: dict[str, str] = {}
+        for someone in coming:
+            there = places.get(someone.key, [])
+            own = someone.member_id if isinstance(someone, Return) else None
+            if self.candidates[someone.key].data is None or (someone.leaves and someone.leaves.id not in left):
+                self.remarks.add(Seen.BATCH_CHANGED, someone.key)
+            elif any(place.is_busy for place in there if place.id != own):
+                self.remarks.add(Seen.WAITS_FOR_ITS_JOBS, someone.key)
+            else:
+                ready[someone.key] = _outputs(there)
+        return ready
+
+    def _places(self, keys: Iterable[str]) -> dict[str, list[Place]]:
+        found: dict[str, list[Place]] = {}
+        for some in in_slices(keys, AT_ONCE):
+            for place in places_of_keys(self.tx, self.runbook.name, some):
+                found.setdefault(place.member_key_fold, []).append(place)
+        return found
+
+    def _create(self, parts: Sequence[Part]) -> set[int]:
+        """Create batches with their phases; those who are there from the beginning are not announced."""
+        has_init = bool(self.model.init)
+        beginning = NewBatch(
+            self.runbook.id,
+            self.runbook.name,
+            None,
+            BatchStatus.INIT_DISPATCHED if has_init else BatchStatus.ACTIVE,
+            init_dispatched_at=self.at if has_init else None,
+            init_count=1 if has_init else 0,
+        )
+        made = insert_batches(self.tx, [replace(beginning, batch_start_time=part.start) for part in parts], self.at)
+        by_start = {batch.batch_start_time: batch for batch in made}
+        for part in parts:
+            part.batch_id = by_start[part.start].id
+        insert_phases(self.tx, [phase for batch in made for phase in self._phases(batch)])
+        if has_init and made:
+            self.publisher.publish(self.tx, [self._init(batch) for batch in made])
+        self.tally.batches_created += len(made)
+        return {batch.id for batch in made}
+
+    def _phases(self, batch: BatchRow) -> list[NewPhase]:
+        start = batch.batch_start_time
+        return [
+            NewPhase(
+                batch.id,
+                self.runbook.version,
+                phase.name,
+                index,
+                phase.offset.minutes,
+                phase.offset.due_at(start) if start else None,
+            )
+            for index, phase in enumerate(self.model.phases)
+        ]
+
+    def _init(self, batch: BatchRow) -> Outgoing:
+        message = BatchInit(batch.id, self.runbook.name, self.runbook.version)
+        return Outgoing(batch_init_id(batch.id, self.runbook.version, batch.init_count), message)
+
+    def _join(self, parts: Sequence[Part], new: Collection[int], ready: dict[str, str]) -> None:
+        joining = ((part.batch_id, join.key) for part in parts for join in part.changes.joins)
+        for some in in_slices(joining, AT_ONCE):
+            rows = [self._new_member(batch_id, key, ready[key], new) for batch_id, key in some if batch_id is not None]
+            made = insert_members(self.tx, rows, self.at)
+            spelled = {row.member_key_fold: self.candidates[row.member_key_fold].key for row in made}
+            late = [
+                MemberLabel(row.id, row.batch_id, spelled[row.member_key_fold], epoch=1)
+                for row in made
+                if row.batch_id not in new
+            ]
+            self._announce(late)
+            self.tally.members_added += len(made)
+
+    def _new_member(self, batch_id: int, key: str, outputs: str, new: Collection[int]) -> NewMember:
+        candidate = self.candidates[key]
+        return NewMember(
+            batch_id,
+            candidate.key,
+            *_row(candidate),
+            outputs,
+            caught_up_at=self.at if batch_id in new else None,
+        )
+
+    def _return(self, returns: Sequence[Return], ready: dict[str, str]) -> None:
+        for some in in_slices(returns, AT_ONCE):
+            rows = [stored.Return(back.member_id, *_row(self.candidates[back.key])) for back in some]
+            returned = return_members(self.tx, rows, self.at)
+            labels = member_labels(self.tx, returned)
+            epochs = {label.id: label.epoch for label in labels}
+            # Who was in another batch meanwhile brings what it got there.
+            brought = [back for back in some if back.leaves and back.member_id in epochs]
+            keep_outputs(
+                self.tx, [Outputs(back.member_id, epochs[back.member_id], ready[back.key]) for back in brought]
+            )
+            self._announce(labels)
+            self.tally.members_returned += len(returned)
+
+    def _announce(self, members: Sequence[MemberLabel]) -> None:
+        """Tell the orchestrator of members that have to catch up with their batch."""
+        if not members:
+            return
+        note_add_dispatched(self.tx, [member.id for member in members], self.at)
+        self.publisher.publish(
+            self.tx,
+            [
+                Outgoing(
+                    member_added_id(member.id, member.epoch),
+                    MemberAdded(member.batch_id, member.member_key, member.id),
+                )
+                for member in members
+            ],
+        )
+
+
+def _row(candidate: Candidate) -> tuple[str, str]:
+    return (candidate.data or b"{}").decode(), candidate.fingerprint.hex()
+
+
+def _outputs(places: Sequence[Place]) -> str:
+    """Return what somebody brings along from where it was last, if it moved away from there."""
+    last = max(places, key=lambda place: (place.changed_at, place.id), default=None)
+    moved = last is not None and last.status is MemberStatus.REMOVED and last.remove_reason == MOVED
+    return last.worker_data_json if last is not None and moved else "{}"

@@ -1,0 +1,77 @@
+"""What the rules of membership look at, loaded in a fixed number of queries (rules T5 to T7)."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import orjson
+
+from matoolkit.domain.holds import HoldKind, StandingHold
+from matoolkit.domain.immediate import LastTime, start_of_interval
+from matoolkit.domain.picture import BatchInFlight, Picture
+from matoolkit.domain.rows import Reading
+from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.runbook.model import Runbook
+from matoolkit.scheduler.reading import AT_ONCE, in_slices
+from matoolkit.store.batches import BatchRow, batches_at, unfinished_batches
+from matoolkit.store.membership import Enrolment, latest_enrolments, memberships
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.transaction import Transaction
+
+
+def load_picture(
+    tx: Transaction, name: str, runbook: Runbook, reading: Reading, now: datetime, tick: timedelta
+) -> Picture:
+    """Load everything that decides about the membership of a runbook."""
+    unfinished = unfinished_batches(tx, name)
+    phases = phases_of_batches(tx, [batch.id for batch in unfinished])
+    times = {candidate.batch_time for candidate in reading.candidates.values()}
+    times.add(start_of_interval(now, tick))
+    at_these_times = batches_at(tx, name, [time for time in times if time is not None])
+    return Picture(
+        now=now,
+        tick=tick,
+        reading=reading,
+        batches=[_in_flight(batch, [phase for phase in phases if phase.batch_id == batch.id]) for batch in unfinished],
+        members=memberships(tx, [batch.id for batch in unfinished]),
+        ended_times={
+            batch.batch_start_time
+            for batch in at_these_times
+            if batch.status in ENDED_BATCHES and batch.batch_start_time is not None
+        },
+        limit=runbook.safeguards.max_removals if runbook.safeguards else None,
+    )
+
+
+def last_times(tx: Transaction, name: str, picture: Picture) -> dict[str, LastTime]:
+    """Load when those who are in no unfinished batch were members last (rule T7)."""
+    present = {member.member_key_fold for member in picture.members if member.status is not MemberStatus.REMOVED}
+    found: dict[str, LastTime] = {}
+    for keys in in_slices(picture.reading.candidates.keys() - present, AT_ONCE):
+        found |= {place.member_key_fold: _last_time(place) for place in latest_enrolments(tx, name, keys)}
+    return found
+
+
+def _last_time(place: Enrolment) -> LastTime:
+    succeeded = place.status is MemberStatus.ACTIVE and place.batch_status is BatchStatus.COMPLETED
+    return LastTime(place.data_hash, place.batch_completed_at if succeeded else None)
+
+
+def _in_flight(batch: BatchRow, phases: Iterable[PhaseRow]) -> BatchInFlight:
+    own = list(phases)
+    pending = (phase.due_at for phase in own if phase.status is PhaseStatus.PENDING)
+    return BatchInFlight(
+        id=batch.id,
+        start=None if batch.is_manual else batch.batch_start_time,
+        is_reopened=batch.reopened_at is not None,
+        hold=standing_hold(batch),
+        pending_due=tuple(due for due in pending if due is not None),
+        has_cut_over=any(phase.offset_minutes <= 0 and phase.dispatched_at is not None for phase in own),
+    )
+
+
+def standing_hold(batch: BatchRow) -> StandingHold | None:
+    """Return what a batch is held for, if it is."""
+    if not batch.is_held or batch.hold_key is None:
+        return None
+    kind = HoldKind(orjson.loads(batch.hold_json or "{}").get("kind", HoldKind.REMOVALS))
+    return StandingHold(kind, batch.hold_key, is_approved=batch.approved_hold_key == batch.hold_key)

@@ -1,0 +1,101 @@
+"""Reading a source: rows to candidates, and into the data table of the runbook's version (rules T3, T4, D2).
+
+A row that has not changed costs no write. What is written is committed slice by slice, so that nobody waits for long;
+after a crash the next tick writes the rest.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+import orjson
+
+from matoolkit.domain.cells import report_text
+from matoolkit.domain.rows import Candidate, Reading, RowReader
+from matoolkit.ports import Source
+from matoolkit.runbook.model import DataSource
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.store import Store
+from matoolkit.store.datatables import (
+    DataRow,
+    DataTable,
+    current_keys,
+    known_fingerprints,
+    mark_gone,
+    open_data_table,
+    upsert_rows,
+)
+from matoolkit.store.membership import member_fingerprints
+from matoolkit.store.runbooks import RunbookRow
+
+AT_ONCE = 5_000
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReader:
+    """Reads the source of a runbook into its data table; `confirm` is called first in every transaction."""
+
+    store: Store
+    confirm: Confirm
+
+    def read(self, runbook: RunbookRow, description: DataSource, source: Source, at: datetime) -> Reading:
+        """Run the query and return what it returned, with the data of the rows that somebody may not know yet."""
+        with self.store.reading() as tx:
+            members = member_fingerprints(tx, runbook.name)
+        rows: set[bytes] = set()
+        reader = RowReader(description, lambda fingerprint: fingerprint in rows and fingerprint in members)
+        table: DataTable | None = None
+        for piece in source.pieces(description.query):
+            if table is None:
+                table = self._table(runbook, piece.columns)
+                rows |= self._known(table)
+            reader.take(piece.columns, piece.rows)
+        reading = reader.reading()
+        if table is not None:
+            self._keep(table, reading, rows, at)
+        return reading
+
+    def _table(self, runbook: RunbookRow, columns: Sequence[str]) -> DataTable:
+        with self.store.transaction() as tx:
+            self.confirm(tx)
+            return open_data_table(tx, runbook.data_table_name, columns)
+
+    def _known(self, table: DataTable) -> set[bytes]:
+        with self.store.reading() as tx:
+            return known_fingerprints(tx, table)
+
+    def _keep(self, table: DataTable, reading: Reading, known: set[bytes], at: datetime) -> None:
+        changed = (row for row in reading.candidates.values() if row.data is not None and row.fingerprint not in known)
+        for some in in_slices(changed, AT_ONCE):
+            with self.store.transaction() as tx:
+                self.confirm(tx)
+                upsert_rows(tx, table, [_data_row(candidate, table) for candidate in some], at)
+        last = 0
+        while there := self._current_keys(table, last):
+            last = there[-1][0]
+            gone = [row_id for row_id, key in there if not reading.is_present(key)]
+            if gone:
+                with self.store.transaction() as tx:
+                    self.confirm(tx)
+                    mark_gone(tx, table, gone, at)
+
+    def _current_keys(self, table: DataTable, after: int) -> list[tuple[int, str]]:
+        with self.store.reading() as tx:
+            return current_keys(tx, table, after=after, limit=AT_ONCE)
+
+
+def in_slices(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
+    """Cut something long into lists of at most this size."""
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
+
+
+def _data_row(candidate: Candidate, table: DataTable) -> DataRow:
+    data = orjson.loads(candidate.data or b"{}")
+    values = [report_text(data.get(column)) for column in table.columns]
+    return DataRow(candidate.key, candidate.batch_time, candidate.fingerprint, values)

@@ -1,0 +1,93 @@
+"""New starts, holds and releases of batches: what is decided about a batch as a whole (rules T5 and T6)."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import orjson
+
+from matoolkit.domain.changes import Changes
+from matoolkit.domain.holds import Hold
+from matoolkit.domain.picture import BatchInFlight
+from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
+from matoolkit.ports import Publisher
+from matoolkit.scheduler.leaving import remove_absent
+from matoolkit.scheduler.pictures import standing_hold
+from matoolkit.scheduler.tallies import Tally
+from matoolkit.store import batches as stored
+from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches
+from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
+from matoolkit.store.transaction import Transaction
+from matoolkit.store.waking import release_and_wake
+
+log = logging.getLogger(__name__)
+
+
+def restart_and_release(
+    tx: Transaction,
+    publisher: Publisher,
+    changes: Changes,
+    pictured: Mapping[int, BatchInFlight],
+    tally: Tally,
+    at: datetime,
+) -> bool:
+    """Give batches their new starts and end holds, all together, for they depend on one another.
+
+    Says whether it was done: not if somebody has changed one of the batches since they were looked at.
+    """
+    touched = changes.reschedules.keys() | changes.releases.keys()
+    found = {batch.id: batch for batch in lock_batches(tx, touched)}
+    if any(not _is_as_pictured(found.get(batch_id), pictured[batch_id]) for batch_id in touched):
+        return False
+    _reschedule(tx, changes.reschedules, found, tally)
+    removals = [member for members in changes.approved_removals.values() for member in members]
+    remove_absent(tx, publisher, removals, tally, at)
+    release_and_wake(tx, publisher, changes.releases)
+    for batch_id, why in changes.releases.items():
+        log.info("hold ended: %s", why, extra={"runbook": tally.runbook_name, "batch": batch_id})
+    return True
+
+
+def hold(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime) -> None:
+    """Hold batches until a person approves exactly what they are held for; one that is held for it stays so."""
+    lock_batches(tx, [entry.batch_id for entry in holds])
+    wanted = [stored.Hold(entry.batch_id, entry.reason, entry.key, _shown(entry)) for entry in holds]
+    held = set(hold_batches(tx, wanted, at))
+    tally.batches_held += len(held)
+    for entry in holds:
+        if entry.batch_id in held:
+            about = {"runbook": tally.runbook_name, "batch": entry.batch_id}
+            log.warning("held until a person approves: %s", entry.reason, extra=about)
+
+
+def _reschedule(tx: Transaction, starts: Mapping[int, datetime], found: Mapping[int, BatchRow], tally: Tally) -> None:
+    if not starts:
+        return
+    stored.reschedule_batches(tx, [Reschedule(batch_id, start) for batch_id, start in starts.items()])
+    pending = [phase for phase in phases_of_batches(tx, starts) if phase.status is PhaseStatus.PENDING]
+    times: list[NewDueTime] = []
+    for phase in pending:
+        old = found[phase.batch_id].batch_start_time
+        if old is not None and phase.due_at is not None:
+            times.append(NewDueTime(phase.id, phase.due_at + (starts[phase.batch_id] - old)))
+    reschedule_phases(tx, times)
+    tally.batches_rescheduled += len(starts)
+    for batch_id, start in starts.items():
+        about = {"runbook": tally.runbook_name, "batch": batch_id}
+        log.info("rescheduled to %s: the source moves all its members there", start, extra=about)
+
+
+def _is_as_pictured(batch: BatchRow | None, pictured: BatchInFlight) -> bool:
+    return (
+        batch is not None
+        and batch.status not in ENDED_BATCHES
+        and batch.batch_start_time == pictured.start
+        and standing_hold(batch) == pictured.hold
+        and (batch.reopened_at is not None) == pictured.is_reopened
+    )
+
+
+def _shown(entry: Hold) -> str:
+    """Write what a hold stands for, for people to see and for the next tick to recognise."""
+    start = entry.start.isoformat() if entry.start else None
+    return orjson.dumps({"kind": entry.kind, "memberIds": entry.member_ids, "start": start}).decode()

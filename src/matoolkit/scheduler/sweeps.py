@@ -1,0 +1,51 @@
+"""Polls and retries whose time has come and whose message did not: asked for again (rule T9)."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from matoolkit.domain.messages import PollCheck, RetryCheck
+from matoolkit.ids import Kind, poll_check_id, retry_check_id
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.store import Store
+from matoolkit.store.executions import Overdue, polls_due, retries_due
+
+_AT_ONCE = 1_000
+
+
+def ask_for_checks(store: Store, publisher: Publisher, confirm: Confirm, at: datetime) -> int:
+    """Ask for every poll and retry that is due; one that was asked for already is not asked for twice (rule M3)."""
+    return sum(
+        _ask(store, publisher, confirm, at, kind, due, message)
+        for kind in Kind
+        for due, message in ((polls_due, _poll_check), (retries_due, _retry_check))
+    )
+
+
+def _ask(
+    store: Store,
+    publisher: Publisher,
+    confirm: Confirm,
+    at: datetime,
+    kind: Kind,
+    due: Callable[..., list[Overdue]],
+    message: Callable[[Overdue], Outgoing],
+) -> int:
+    asked, last = 0, None
+    while True:
+        with store.reading() as tx:
+            found = due(tx, kind, at, after=last, limit=_AT_ONCE)
+        if not found:
+            return asked
+        with store.transaction() as tx:
+            confirm(tx)
+            publisher.publish(tx, [message(work) for work in found])
+        asked, last = asked + len(found), found[-1]
+
+
+def _poll_check(work: Overdue) -> Outgoing:
+    return Outgoing(poll_check_id(work.kind, work.id, work.attempt), PollCheck(work.id, work.kind))
+
+
+def _retry_check(work: Overdue) -> Outgoing:
+    return Outgoing(retry_check_id(work.kind, work.id, work.attempt), RetryCheck(work.id, work.kind))

@@ -1,0 +1,108 @@
+"""One look at every runbook: version transition, query, membership, due phases (rules T1 and T2).
+
+Runbooks do not get in each other's way: what goes wrong with one is recorded with it, and the next one is looked at.
+Running a tick twice changes nothing.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from matoolkit.clock import Clock
+from matoolkit.domain.keys import folded
+from matoolkit.errors import LeaseLost, MatoolkitError, StoreError
+from matoolkit.ports import Publisher, Source
+from matoolkit.runbook.model import DataSource, Runbook
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.scheduler.due import dispatch_due_phases
+from matoolkit.scheduler.leasing import SchedulerLease, Stopping
+from matoolkit.scheduler.membership import Enrolling
+from matoolkit.scheduler.reading import SourceReader
+from matoolkit.scheduler.sweeps import ask_for_checks
+from matoolkit.scheduler.tallies import Tally
+from matoolkit.scheduler.transitions import transition_batches
+from matoolkit.store import Store
+from matoolkit.store.automation import automated_runbooks, record_tick
+from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, record_error
+
+log = logging.getLogger(__name__)
+
+OpenSource = Callable[[DataSource], Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """Finds batches and membership changes and what is due, while it has the lease."""
+
+    store: Store
+    publisher: Publisher
+    open_source: OpenSource
+    clock: Clock
+    lease: SchedulerLease
+    interval: timedelta
+
+    def tick(self) -> list[Tally] | None:
+        """Look at every runbook once and say what was done; nothing at all if another scheduler works."""
+        if not self.lease.hold():
+            return None
+        with self.store.reading() as tx:
+            runbooks, automated = active_runbooks(tx), set(automated_runbooks(tx))
+        tallies = [self._look_at(runbook, is_automated=folded(runbook.name) in automated) for runbook in runbooks]
+        # Batches of runbooks that have no active version any more go on, too (rule V7).
+        dispatch_due_phases(self.store, self.publisher, self.lease.confirm, self.clock.now())
+        return tallies
+
+    def sweep(self) -> int:
+        """Ask for the polls and retries that are due; says how many."""
+        if not self.lease.hold():
+            return 0
+        return ask_for_checks(self.store, self.publisher, self.lease.confirm, self.clock.now())
+
+    def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
+        started, tally = self.clock.monotonic(), Tally(runbook.name, runbook.version, self.clock.now())
+        try:
+            self._follow(runbook, tally, is_automated=is_automated)
+        except (LeaseLost, Stopping):
+            raise
+        except MatoolkitError as error:
+            # A database that is away is everybody's trouble, not this runbook's.
+            if isinstance(error, StoreError) and error.transient:
+                raise
+            tally.error = f"{error.code}: {error.message}"
+            log.warning("the source was not compared: %s", error.message, extra={"runbook": runbook.name})
+        except Exception as bug:
+            tally.error = f"{type(bug).__name__}: this is a bug in matoolkit, see the log of the scheduler"
+            log.exception("a tick failed", extra={"runbook": runbook.name})
+        at = self.clock.now()
+        tally.phases_dispatched = dispatch_due_phases(self.store, self.publisher, self.lease.confirm, at, runbook.name)
+        tally.seconds = self.clock.monotonic() - started
+        self._record(runbook, tally)
+        return tally
+
+    def _follow(self, runbook: RunbookRow, tally: Tally, *, is_automated: bool) -> None:
+        model = parse_runbook(runbook.yaml_content)
+        transition_batches(self.store, self.publisher, runbook, model, self.clock.now(), self.lease.confirm)
+        if is_automated:
+            self._enrol(runbook, model, tally)
+
+    def _enrol(self, runbook: RunbookRow, model: Runbook, tally: Tally) -> None:
+        source = self.open_source(model.data_source)
+        reader = SourceReader(self.store, self.lease.confirm)
+        reading = reader.read(runbook, model.data_source, source, self.clock.now())
+        tally.note_reading(reading)
+        # The time is asked again: reading may have taken long, and T may have passed meanwhile.
+        enrolling = Enrolling(
+            self.store, self.publisher, self.lease.confirm, runbook, model, self.interval, tally, self.clock.now()
+        )
+        enrolling.follow(reading)
+
+    def _record(self, runbook: RunbookRow, tally: Tally) -> None:
+        with self.store.transaction() as tx:
+            self.lease.confirm(tx)
+            at = self.clock.now()
+            record_tick(tx, tally.row(at))
+            if tally.error is None:
+                clear_error(tx, runbook.id)
+            else:
+                record_error(tx, runbook.id, tally.error, at)

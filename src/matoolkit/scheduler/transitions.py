@@ -1,0 +1,207 @@
+"""Batches in flight take the new version of their runbook (rules V2 to V6).
+
+One transaction takes a slice of batches: they are locked, read again, decided upon and moved in bulk. Whatever
+follows from a move is done for the batches that moved, so doing it all twice changes nothing.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from matoolkit.domain.messages import BatchInit
+from matoolkit.domain.states import OPEN_STEPS
+from matoolkit.domain.version import InitChange, PlannedPhase, Stay, TargetVersion, Transition, transition
+from matoolkit.ids import Kind, batch_init_id
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.runbook.model import Runbook
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.store import Store, Transaction
+from matoolkit.store.batches import (
+    BatchRow,
+    activate_batches,
+    dispatch_init,
+    follow_version,
+    lock_batches,
+    unfinished_batches,
+)
+from matoolkit.store.inflight import batches_in_flight, in_flight, target_of
+from matoolkit.store.inits import inits_of_batches
+from matoolkit.store.moves import cancel
+from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
+from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition_done
+from matoolkit.store.steps import cancel_steps_of_phases
+from matoolkit.store.waking import wake_after_init
+from matoolkit.store.withdrawal import withdraw_unsent
+
+SLICE = 50
+
+# Reasons that stay true tick after tick are worth a line only to whoever looks for them.
+_LASTING = frozenset({Stay.ENDED, Stay.CURRENT, Stay.MANUAL, Stay.REOPENED})
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionCounts:
+    """What a new version did to the batches of its runbook."""
+
+    batches: int = 0
+    batches_waiting: int = 0
+    phases_created: int = 0
+    phases_skipped: int = 0
+    phases_superseded: int = 0
+    steps_cancelled: int = 0
+    inits_requested: int = 0
+
+    def __add__(self, other: "TransitionCounts") -> "TransitionCounts":
+        return TransitionCounts(
+            self.batches + other.batches,
+            self.batches_waiting + other.batches_waiting,
+            self.phases_created + other.phases_created,
+            self.phases_skipped + other.phases_skipped,
+            self.phases_superseded + other.phases_superseded,
+            self.steps_cancelled + other.steps_cancelled,
+            self.inits_requested + other.inits_requested,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The version that batches take, as it is stored and as it is meant."""
+
+    row: RunbookRow
+    target: TargetVersion
+    at: datetime
+
+
+def transition_batches(
+    store: Store, publisher: Publisher, row: RunbookRow, runbook: Runbook, now: datetime, confirm: Confirm
+) -> TransitionCounts:
+    """Let the unfinished batches of a runbook take its active version; `confirm` begins every transaction."""
+    version = _Version(row, target_of(row, runbook), now)
+    with store.reading() as tx:
+        decisions = _first_look(tx, version)
+    _tell(row, [one for one in decisions if one.stays is not None])
+    total = TransitionCounts(batches_waiting=sum(one.is_waiting for one in decisions))
+    for ids in _slices([one.batch_id for one in decisions if one.stays is None]):
+        with store.transaction() as tx:
+            confirm(tx)
+            moved, counts = _take_version(tx, publisher, version, ids)
+        _tell(row, moved)
+        total += counts
+    if not row.ignore_overdue_applied and not total.batches_waiting:
+        with store.transaction() as tx:
+            confirm(tx)
+            _note_if_done(tx, version)
+    return total
+
+
+def _first_look(tx: Transaction, version: _Version) -> list[Transition]:
+    """Decide without locks and without phases: enough to tell who may take the version at all."""
+    batches = unfinished_batches(tx, version.row.name)
+    return [transition(in_flight(batch, (), version.row.id), version.target, version.at) for batch in batches]
+
+
+def _take_version(
+    tx: Transaction, publisher: Publisher, version: _Version, ids: Sequence[int]
+) -> tuple[list[Transition], TransitionCounts]:
+    active = active_runbook(tx, version.row.name)
+    if active is None or active.id != version.row.id:
+        log.info("another version was published meanwhile; the next tick sees to it", extra=_about(version.row))
+        return [], TransitionCounts()
+    locked = lock_batches(tx, ids)
+    found = [transition(one, version.target, version.at) for one in batches_in_flight(tx, locked, version.row.id)]
+    follow = follow_version(tx, [one.batch_id for one in found if one.stays is None], version.row.id)
+    moved = [one for one in found if one.batch_id in set(follow)]
+    counts = _change_phases(tx, publisher, version, moved)
+    requested = _change_inits(tx, publisher, version, moved, locked)
+    waiting = sum(one.is_waiting for one in found)
+    return found, replace(counts, batches=len(moved), batches_waiting=waiting, inits_requested=requested)
+
+
+def _change_phases(
+    tx: Transaction, publisher: Publisher, version: _Version, moved: Sequence[Transition]
+) -> TransitionCounts:
+    """Supersede old phases with their open steps, and create the new ones (rules V3 and V4)."""
+    superseded = supersede_phases(tx, [phase.id for one in moved for phase in one.superseded], version.at)
+    interrupted = {phase.id for one in moved for phase in one.interrupted}
+    cancelled = cancel_steps_of_phases(tx, interrupted.intersection(superseded), version.at)
+    withdraw_unsent(tx, publisher, cancelled)
+    new = [_new_phase(one.batch_id, phase, version) for one in moved for phase in one.created]
+    insert_phases(tx, new)
+    return TransitionCounts(
+        phases_created=len(new),
+        phases_skipped=sum(len(one.skipped) for one in moved),
+        phases_superseded=len(superseded),
+        steps_cancelled=len(cancelled),
+    )
+
+
+def _new_phase(batch_id: int, phase: PlannedPhase, version: _Version) -> NewPhase:
+    return NewPhase(
+        batch_id=batch_id,
+        runbook_version=version.row.version,
+        phase_name=phase.name,
+        phase_index=phase.index,
+        offset_minutes=phase.offset_minutes,
+        due_at=phase.due_at,
+        status=phase.status,
+        completed_at=version.at if phase.is_skipped else None,
+    )
+
+
+def _change_inits(
+    tx: Transaction,
+    publisher: Publisher,
+    version: _Version,
+    moved: Sequence[Transition],
+    locked: Sequence[BatchRow],
+) -> int:
+    """Cancel the old init and request the new one, where the version wants it (rule V5)."""
+    _cancel_inits(tx, publisher, [one.batch_id for one in moved if one.init is not InitChange.KEPT], version)
+    activated = activate_batches(tx, [one.batch_id for one in moved if one.activates])
+    wake_after_init(tx, publisher, activated)
+    wanted = [one.batch_id for one in moved if one.init is InitChange.REQUESTED]
+    requested = set(dispatch_init(tx, wanted, version.at))
+    messages = [_init_request(batch, version.row) for batch in locked if batch.id in requested]
+    if messages:
+        publisher.publish(tx, messages)
+    return len(messages)
+
+
+def _cancel_inits(tx: Transaction, publisher: Publisher, batch_ids: Sequence[int], version: _Version) -> None:
+    unfinished = [
+        init
+        for init in inits_of_batches(tx, batch_ids)
+        if init.status in OPEN_STEPS and init.runbook_version != version.row.version
+    ]
+    cancelled = set(cancel(tx, Kind.INIT, [init.id for init in unfinished], version.at))
+    withdraw_unsent(tx, publisher, [init for init in unfinished if init.id in cancelled], Kind.INIT)
+
+
+def _init_request(batch: BatchRow, row: RunbookRow) -> Outgoing:
+    # The batch was read before its init was requested, which counted it.
+    message_id = batch_init_id(batch.id, row.version, batch.init_count + 1)
+    return Outgoing(message_id, BatchInit(batch.id, row.name, row.version))
+
+
+def _note_if_done(tx: Transaction, version: _Version) -> None:
+    if all(one.stays is not None and not one.is_waiting for one in _first_look(tx, version)):
+        note_transition_done(tx, version.row.id)
+
+
+def _tell(row: RunbookRow, decisions: Sequence[Transition]) -> None:
+    for one in decisions:
+        level = logging.DEBUG if one.stays in _LASTING else logging.INFO
+        what = f"takes version {row.version}" if one.stays is None else f"does not take version {row.version}"
+        log.log(level, "batch %s: %s", what, one.in_words(), extra=_about(row) | {"batch": one.batch_id})
+
+
+def _about(row: RunbookRow) -> dict[str, object]:
+    return {"runbook": row.name}
+
+
+def _slices(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), SLICE):
+        yield ids[start : start + SLICE]
