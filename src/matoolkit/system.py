@@ -9,6 +9,8 @@ from functools import partial
 from matoolkit.bus.sql import SqlBus
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import BusNotSupported
+from matoolkit.orchestrator import Orchestrator
+from matoolkit.orchestrator.pile import Limits
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
@@ -53,3 +55,8 @@ def build_scheduler(
         lease=SchedulerLease(store, holder, length),
         interval=timedelta(seconds=settings.tick_seconds),
     )
+
+
+def build_orchestrator(settings: Settings, store: Store, publisher: Publisher) -> Orchestrator:
+    """Put an orchestrator together."""
+    return Orchestrator(store, publisher, Limits(settings.step_timeout, settings.throttle_limit))

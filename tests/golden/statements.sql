@@ -362,19 +362,7 @@ GO
 -- store.executions.lost_jobs
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
 FROM step_executions 
-WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 ORDER BY step_executions.lost_at, step_executions.id
-GO
-
--- store.executions.lost_jobs
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.lost_at 
-FROM init_executions 
-WHERE init_executions.lost_at IS NOT NULL AND init_executions.lost_at <= :lost_at_1 ORDER BY init_executions.lost_at, init_executions.id
-GO
-
--- store.executions.lost_jobs
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.lost_at 
-FROM rollback_executions 
-WHERE rollback_executions.lost_at IS NOT NULL AND rollback_executions.lost_at <= :lost_at_1 ORDER BY rollback_executions.lost_at, rollback_executions.id
+WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 AND (step_executions.lost_at > :lost_at_2 OR step_executions.lost_at = :lost_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.lost_at, step_executions.id
 GO
 
 -- store.executions.polls_due
@@ -669,6 +657,12 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.members_to_catch_up
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.status = N'active' AND batches.held_at IS NULL AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.moves.cancel

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 import orjson
 
 from matoolkit.domain.batch import InitDone, InitFailed, decide
-from matoolkit.domain.messages import BatchInit, MemberAdded, PhaseDue
+from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.progress import Compensate, Situation, next_of
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
-from matoolkit.ids import Kind, member_added_id, occurrence_of_init, phase_due_id, reissued_after_init
+from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.ids import Kind, occurrence_of_init
 from matoolkit.orchestrator.definitions import work_of
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.progress import open_compensations
-from matoolkit.ports import Outgoing
 from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
 from matoolkit.store.inits import NewInit, insert_inits
-from matoolkit.store.membership import members_waiting_to_catch_up
+from matoolkit.store.waking import wake_after_init
 from matoolkit.store.working import (
     InitState,
     RollbackState,
@@ -86,23 +85,7 @@ def activate(pile: Pile, batch_ids: Sequence[int]) -> None:
     ready = [number for number in batch_ids if decide(pile.batches[number].status, InitDone()).ignored is None]
     moved = activate_batches(pile.tx, ready)
     pile.note_status(moved, BatchStatus.ACTIVE)
-    wake_after_init(pile, moved)
-
-
-def wake_after_init(pile: Pile, batch_ids: Sequence[int]) -> None:
-    """Send again what could do nothing while init ran: phases under way, and members that wait to catch up."""
-    counts = {number: pile.batches[number].init_count for number in batch_ids}
-    for number in batch_ids:
-        for phase in pile.phases_of(number):
-            if phase.status is PhaseStatus.DISPATCHED:
-                name = pile.batches[number].runbook_name
-                due = PhaseDue(number, name, phase.runbook_version, phase.phase_name, phase.id)
-                first = phase_due_id(phase.id, phase.dispatch_count)
-                pile.messages.append(Outgoing(reissued_after_init(first, counts[number]), due))
-    for member in members_waiting_to_catch_up(pile.tx, batch_ids):
-        added = MemberAdded(member.batch_id, member.member_key, member.id)
-        first = member_added_id(member.id, member.epoch)
-        pile.messages.append(Outgoing(reissued_after_init(first, counts[member.batch_id]), added))
+    wake_after_init(pile.tx, pile.publisher, moved)
 
 
 def _why_not(request: Request, batch: BatchRow | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What nobody's message brings: lost jobs, dead letters of jobs, phases and batches that are over (rules O16, M7).
+"""What nobody's message brings: lost jobs, dead letters of jobs, members who still wait, what is over (O16, M7).
 
 A sweep finds work without locking anything, then handles it in piles as if messages had come. Work that cannot be
 handled stops no other.
@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from matoolkit.domain import step as rules
+from matoolkit.domain.messages import MemberAdded
 from matoolkit.domain.states import UNSUCCESSFUL_STEPS
 from matoolkit.ids import JobRef, Kind, parse_job_id
+from matoolkit.orchestrator.members import add_members
 from matoolkit.orchestrator.moving import Movement, apply_moves, touch_freed
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.settling import settle
 from matoolkit.orchestrator.states import states_of
 from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
-from matoolkit.store.executions import lost_jobs
+from matoolkit.store.executions import Overdue, lost_jobs
+from matoolkit.store.memberstates import MemberState, members_to_catch_up
 from matoolkit.store.moves import give_up_cancelled
 from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
 from matoolkit.store.transaction import Transaction
@@ -41,18 +44,18 @@ class DeadJob:
     why: str
 
 
-def sweep_lost_jobs(store: Store, open_pile: OpenPile) -> int:
-    """Give up jobs that have been out for too long, and say how many; their work is tried again or fails."""
-    handled: set[JobRef] = set()
-    while True:
-        with store.reading() as tx:
-            overdue = lost_jobs(tx, tx.time(), AT_ONCE + len(handled))
-        refs = [JobRef(work.kind, work.id, work.attempt) for work in overdue]
-        fresh = [ref for ref in refs if ref not in handled]
-        if not fresh:
-            return len(handled)
-        handled.update(fresh)
-        _in_piles(store, fresh, lambda tx, part: _give_up(tx, open_pile, part))
+def sweep_lost_jobs(store: Store, open_pile: OpenPile) -> None:
+    """Give up jobs that have been out for too long; their work is tried again or fails."""
+    for kind in Kind:
+        last: Overdue | None = None
+        while True:
+            with store.reading() as tx:
+                overdue = lost_jobs(tx, kind, tx.time(), after=last, limit=AT_ONCE)
+            if not overdue:
+                break
+            last = overdue[-1]
+            refs = [JobRef(kind, work.id, work.attempt) for work in overdue]
+            _in_piles(store, refs, lambda tx, part: _give_up(tx, open_pile, part))
 
 
 def sweep_dead_jobs(store: Store, open_pile: OpenPile) -> None:
@@ -66,6 +69,18 @@ def sweep_dead_jobs(store: Store, open_pile: OpenPile) -> None:
         after = letters[-1].id
         dead = [job for letter in letters if (job := _dead_job(letter)) is not None]
         _in_piles(store, dead, lambda tx, part: _bury(tx, open_pile, part))
+
+
+def sweep_waiting_members(store: Store, open_pile: OpenPile) -> None:
+    """Catch up members who still wait though nothing is in their way: whoever was to tell of them did not (O10)."""
+    after = 0
+    while True:
+        with store.reading() as tx:
+            waiting = members_to_catch_up(tx, after=after, limit=AT_ONCE)
+        if not waiting:
+            return
+        after = waiting[-1].id
+        _in_piles(store, waiting, lambda tx, part: _catch_up(tx, open_pile, part))
 
 
 def sweep_endings(store: Store, open_pile: OpenPile) -> None:
@@ -106,6 +121,12 @@ def _bury(tx: Transaction, open_pile: OpenPile, jobs: Sequence[DeadJob]) -> None
                 move = rules.decide(state, rules.JobDead(pile.at, job.ref.attempt, problem))
                 decided.append(Movement(state, move))
         apply_moves(pile, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+    settle(pile)
+
+
+def _catch_up(tx: Transaction, open_pile: OpenPile, members: Sequence[MemberState]) -> None:
+    pile = open_pile(tx, {member.batch_id for member in members})
+    add_members(pile, [MemberAdded(member.batch_id, member.member_key, member.id) for member in members])
     settle(pile)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from matoolkit.domain.states import MemberStatus
-from matoolkit.store.schema import batch_members
+from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.statements import is_any, records_among, select_records
 from matoolkit.store.transaction import Transaction
 
@@ -63,5 +63,21 @@ def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int)
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         batch_members.c.id > after,
         batch_members.c.caught_up_at.is_not(None),
+    )
+    return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))
+
+
+def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:
+    """Return members who wait to catch up though nothing is in their way, from after the last id before (rule O10)."""
+    query = (
+        select_records(MemberState, batch_members)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(
+            is_any(batches.c.status, {BatchStatus.ACTIVE}),
+            batches.c.held_at.is_(None),
+            is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+            batch_members.c.caught_up_at.is_(None),
+            batch_members.c.id > after,
+        )
     )
     return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))

@@ -175,9 +175,9 @@ def test_o16_a_lost_jobs_answer_still_counts_while_its_retry_waits(store: Store,
         retry = Retry(step, job(step), "Lost", "no answer", world.now + timedelta(hours=3), 1)
         assert retry_lost(tx, Kind.STEP, [retry], world.now) == []
         world.clock.advance(timedelta(hours=2))
-        assert [lost.id for lost in lost_jobs(tx, world.now)] == [step]
+        assert [lost.id for lost in lost_jobs(tx, Kind.STEP, world.now)] == [step]
         assert retry_lost(tx, Kind.STEP, [retry], world.now) == [step]
-        assert lost_jobs(tx, world.now) == []
+        assert lost_jobs(tx, Kind.STEP, world.now) == []
         assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == [step]
         assert retries_due(tx, Kind.STEP, world.now + timedelta(days=1)) == []
     assert status_of(store, step) is StepStatus.SUCCEEDED
@@ -212,7 +212,7 @@ def test_o5_a_cancelled_job_stays_in_flight_until_its_answer_comes_or_it_is_lost
         assert note_late_results(tx, Kind.STEP, [late], world.now) == [answered]
         assert give_up_cancelled(tx, Kind.STEP, steps, world.now) == []
         world.clock.advance(timedelta(hours=1))
-        assert [entry.id for entry in lost_jobs(tx, world.now)] == [lost]
+        assert [entry.id for entry in lost_jobs(tx, Kind.STEP, world.now)] == [lost]
         assert give_up_cancelled(tx, Kind.STEP, steps, world.now) == [lost]
         assert steps_in_flight(tx, members) == []
         assert reopen(tx, Kind.STEP, steps) == [answered, lost]
@@ -363,7 +363,7 @@ def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_st
         assert inits_of_batches(tx, [batch.id]) == [first, second]
         sent = Dispatch(first.id, 1, f"init-{first.id}-attempt-1", "New-EntraUser", "{}", world.now)
         assert dispatch(tx, Kind.INIT, [sent], world.now) == [first.id]
-        assert [(lost.kind, lost.id) for lost in lost_jobs(tx, world.now)] == [(Kind.INIT, first.id)]
+        assert [(lost.kind, lost.id) for lost in lost_jobs(tx, Kind.INIT, world.now)] == [(Kind.INIT, first.id)]
         assert inits_by_id(tx, [first.id])[0].status is StepStatus.DISPATCHED
 
 

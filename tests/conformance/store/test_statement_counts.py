@@ -67,9 +67,8 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         step_counts(tx, [phase.id])
         phase_outcomes(tx, [phase.id])
         member_counts(tx, [batch.id])
-        for sweep in (polls_due, retries_due):
+        for sweep in (polls_due, retries_due, lost_jobs):
             sweep(tx, Kind.STEP, world.now + timedelta(days=1))
-        lost_jobs(tx, world.now + timedelta(days=1))
 
     return handle
 
