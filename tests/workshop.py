@@ -58,6 +58,7 @@ class Workshop:
     gates: Gates = field(default_factory=Gates)
     calls: list[tuple[str, Any]] = field(default_factory=list)
     masking: Masking = field(default_factory=Masking)
+    asked: int = 0
 
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
@@ -107,7 +108,8 @@ class Workshop:
 
     def result_of(self, name: str, **parameters: Any) -> WorkerResult:
         """Let a worker do one job in this thread, and return its result."""
-        self.send(name, 1, **parameters)
+        self.asked += 1
+        self.send(name, self.asked, **parameters)
         self.runner().turn()
         (result,) = self.results().values()
         return result

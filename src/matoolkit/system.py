@@ -22,7 +22,9 @@ from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import require_current_schema
 from matoolkit.worker import Context, Registry
+from matoolkit.worker.custom import BrokenFile, register_custom
 from matoolkit.worker.execution import Execution
+from matoolkit.worker.functions import built_in
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Limits as WorkerLimits
 from matoolkit.worker.runner import Runner
@@ -73,6 +75,13 @@ def build_orchestrator(settings: Settings, store: Store, publisher: Publisher) -
     return Orchestrator(store, publisher, Limits(settings.step_timeout, settings.throttle_limit))
 
 
+def functions_of_worker(settings: WorkerSettings) -> tuple[Registry, list[BrokenFile]]:
+    """Return the built-in functions and those of your own, and which files could not be used."""
+    registry = built_in()
+    folder = settings.custom_modules_path
+    return registry, register_custom(registry, folder) if folder else []
+
+
 def build_worker(
     bus: Bus,
     settings: WorkerSettings,
@@ -97,6 +106,7 @@ def build_worker(
         idle_seconds=settings.idle_timeout_seconds,
         grace_seconds=settings.shutdown_grace_seconds,
         renew_seconds=LOCK_DURATION.total_seconds() / _RENEWALS,
+        announces=settings.worker_announce,
     )
     execution = Execution(worker_id, registry, context, masking, clock)
     return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits)

@@ -4,7 +4,6 @@ A file that cannot be used is reported and stops nothing: neither the worker nor
 """
 
 import importlib.util
-import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from types import ModuleType
 
 from matoolkit.worker.powershell import powershell_program, script_function
 from matoolkit.worker.registry import Function, Registry, functions_of
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +37,6 @@ def register_custom(registry: Registry, folder: Path) -> list[BrokenFile]:
             broken.append(BrokenFile(path, _told(error)))
             continue
         broken += [BrokenFile(path, why) for why in _registered(registry, found)]
-    for one in broken:
-        log.error("custom functions: %s cannot be used: %s", one.path.name, one.why)
     return broken
 
 
@@ -72,17 +67,15 @@ def _imported(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise _Unusable("it is no Python module")
     module = importlib.util.module_from_spec(spec)
+    # Files may import each other; at the end of the path none of them takes the place of anything else.
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     sys.modules[name] = module
-    folder = str(path.parent)
-    # Files may import each other, and nothing else changes for the rest of the program.
-    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
-    finally:
-        sys.path.remove(folder)
     return module
 
 

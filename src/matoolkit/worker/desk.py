@@ -83,6 +83,8 @@ class Desk:
 
     def settle(self, tasks: Sequence[Task]) -> None:
         """Forget jobs that are settled."""
+        if not tasks:
+            return
         with self._changed:
             self._used_at = self._clock.monotonic()
             for task in tasks:

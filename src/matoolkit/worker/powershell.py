@@ -1,7 +1,8 @@
 """PowerShell scripts as functions: `Send-Welcome.ps1` is the function `Send-Welcome` (rule W5).
 
-A script gets its parameters as one JSON object on standard input and writes its result as JSON to standard output; what
-it writes to standard error is its failure. Its comment-based help says which parameters it has.
+A script gets its parameters as one JSON object on standard input and writes its result as JSON to standard output. An
+exit code other than 0 is a failure, told by what it wrote to standard error. Its comment-based help says which
+parameters it has.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import Any
 import orjson
 
 from matoolkit.worker.context import Context
-from matoolkit.worker.failures import FunctionFailed
+from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.registry import Function
 from matoolkit.worker.signature import Kind, Parameter
 
@@ -23,7 +24,8 @@ _HELP = re.compile(r"<#(.*?)#>", re.DOTALL)
 _SECTION = re.compile(r"^[ \t]*\.([A-Za-z]+)[ \t]*([A-Za-z_][A-Za-z0-9_]*)?[ \t]*$", re.MULTILINE)
 _WORD = re.compile(r"\[?([a-z]+(?:\[\])?)\]?", re.IGNORECASE)
 _TIMEOUT_SECONDS = 3600
-_MOST_SAID = 2000
+# What a script exits with to say that a service is busy: the system's own "temporary failure".
+_BUSY = 75
 
 _KINDS = {
     **dict.fromkeys(("string", "text"), Kind.TEXT),
@@ -84,15 +86,20 @@ def _parameter(name: str, text: str) -> Parameter:
 def _run(command: list[str], name: str, arguments: dict[str, Any]) -> Any:
     try:
         done = subprocess.run(  # noqa: S603 - a script that the operator put there; its arguments are no part of the command
-            command, input=orjson.dumps(arguments), capture_output=True, timeout=_TIMEOUT_SECONDS, check=False
+            command,
+            input=orjson.dumps(arguments),
+            capture_output=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+            start_new_session=True,  # Ctrl-C is for the worker, which lets its jobs end
         )
     except subprocess.TimeoutExpired:
         raise FunctionFailed(f"{name} did not end within {_TIMEOUT_SECONDS:,} seconds", "ScriptTimeout") from None
     except OSError as error:
         raise FunctionFailed(f"{name} could not be started: {error.strerror}", "ScriptFailed") from None
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-        raise FunctionFailed(said[:_MOST_SAID], "ScriptFailed")
+        said = done.stderr.decode(errors="replace").strip() or f"{name} ended with exit code {done.returncode}"
+        raise Throttled(said) if done.returncode == _BUSY else FunctionFailed(said, "ScriptFailed")
     return _result(name, done.stdout)
 
 
@@ -102,4 +109,5 @@ def _result(name: str, output: bytes) -> Any:
     try:
         return orjson.loads(output.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
-        raise FunctionFailed(f"{name} wrote something that is not JSON: end it with ConvertTo-Json") from None
+        why = f"{name} wrote something that is not JSON: end it with ConvertTo-Json, and write nothing else"
+        raise FunctionFailed(why, "ScriptFailed") from None

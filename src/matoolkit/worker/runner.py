@@ -34,12 +34,13 @@ Read = Callable[[Received], Message]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a worker does at once, and when it stops; an idle time of 0 is never."""
+    """How much a worker does at once, when it stops, whether it says what it can do; an idle time of 0 is never."""
 
     threads: int = 4
     idle_seconds: float = 0
     grace_seconds: float = 30
     renew_seconds: float = 20
+    announces: bool = False
 
 
 class Runner:
@@ -60,6 +61,7 @@ class Runner:
         self._suspects: tuple[Task, ...] = ()
         self._halt = threading.Event()
         self._failure: BaseException | None = None
+        self._is_announced = not limits.announces
         self.is_ready = False
 
     @property
@@ -71,7 +73,9 @@ class Runner:
         """Say what this worker can do (rule W6)."""
         worker_id = self._execution.worker_id
         hello = WorkerHello(worker_id, self._execution.registry.catalogue())
-        self._bus.send([Outgoing(worker_hello_id(worker_id, self._clock.now()), hello)])
+        with self._bus_lock:
+            self._bus.send([Outgoing(worker_hello_id(worker_id, self._clock.now()), hello)])
+        self._is_announced = True
 
     def run(self, stop: threading.Event) -> None:
         """Do jobs until told to stop or idle for too long; then end what runs and give the rest back."""
@@ -132,6 +136,8 @@ class Runner:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _fetch_once(self, stop: threading.Event) -> None:
+        if not self._is_announced:
+            self.announce()
         if self._suspects:
             if self._desk.wait_until_clear(_LOOK_SECONDS):
                 suspect, *others = self._suspects
