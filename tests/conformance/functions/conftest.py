@@ -5,8 +5,9 @@ import pytest
 
 from matoolkit.clock import SystemClock
 from matoolkit.worker.clients import open_http
+from matoolkit.worker.functions import accounts
 from matoolkit.worker.tenant import Tenant, TenantServer
-from tests.conformance.functions.stage import World
+from tests.conformance.functions.stage import MADE_UP, World
 from tests.conformance.functions.stage import world as new_world
 
 
@@ -28,6 +29,12 @@ def impatient_http() -> Iterator[httpx.Client]:
     """Real time passes until it gives up: as little as a busy machine can bear."""
     with open_http(0.05, use_proxies=False) as http:
         yield http
+
+
+@pytest.fixture(autouse=True)
+def _known_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the password that is made up be one that a test can look for."""
+    monkeypatch.setattr(accounts, "make_password", lambda: MADE_UP)
 
 
 @pytest.fixture

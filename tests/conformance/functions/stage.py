@@ -26,6 +26,8 @@ NO_GROUP = "22222222-aaaa-4bbb-8ccc-00000000dead"
 MAILBOX = "33333333-aaaa-4bbb-8ccc-000000000001"
 ARCHIVE = "33333333-aaaa-4bbb-8ccc-000000000002"
 
+MADE_UP = "Made-Up-Password-1"
+
 FUNCTIONS = built_in()
 
 

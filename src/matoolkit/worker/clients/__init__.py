@@ -1,5 +1,6 @@
 """Graph and Exchange, as thin as they can be: one call each, ids checked, throttling respected, nothing secret told."""
 
+from matoolkit.worker.clients.choice import open_clients
 from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation, open_http
 from matoolkit.worker.clients.exchange import Exchange, ExchangeClient
 from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, TenantFailed
@@ -22,5 +23,6 @@ __all__ = [
     "Tokens",
     "connect",
     "connect_to_simulation",
+    "open_clients",
     "open_http",
 ]

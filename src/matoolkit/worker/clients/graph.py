@@ -18,15 +18,16 @@ class GraphClient:
 
     def create_user(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Create a user and return it."""
-        return self._object("POST", "/v1.0/users", properties, status=_CREATED)
+        return _identified(self._object("POST", "/v1.0/users", properties, status=_CREATED))
 
     def find_user(self, key: str, select: Sequence[str]) -> dict[str, Any] | None:
         """Return a user with some properties, or nothing if there is none, or none yet."""
-        target = f"{_user(key)}?$select={','.join(select)}"
+        names = ",".join(dict.fromkeys(("id", *select)))
         try:
-            return self._object("GET", target)
+            found = self._object("GET", f"{_user(key)}?$select={names}")
         except ObjectMissing:
             return None
+        return _identified(found)
 
     def change_user(self, key: str, changes: Mapping[str, Any]) -> None:
         """Change properties of a user."""
@@ -68,9 +69,9 @@ class GraphClient:
         asked = object_id(group, "GroupId")
         answer = self._object("POST", f"{_user(key)}/checkMemberGroups", {"groupIds": [asked]})
         found = answer.get("value")
-        if not isinstance(found, list):
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
             raise UnreadableAnswer("Graph's answer does not tell the groups")
-        return asked in {str(one).lower() for one in found}
+        return asked in {one.lower() for one in found}
 
     def invite(self, invitation: Mapping[str, Any]) -> dict[str, Any]:
         """Invite a user, and return the invitation."""
@@ -93,6 +94,12 @@ class GraphClient:
 
 def _user(key: str) -> str:
     return path("/v1.0/users/{}", user_key(key, "UserId"))
+
+
+def _identified(user: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(user.get("id"), str) or not user["id"]:
+        raise UnreadableAnswer("Graph's answer does not tell whose it is")
+    return user
 
 
 def _failure(method: str, target: str, answer: Answer) -> TenantFailed:

@@ -38,13 +38,13 @@ class NumberedTokens:
 
 
 class CertificateTokens:
-    """Tokens of an Entra application that signs in with a certificate, given as the bytes of a PFX file."""
+    """Tokens of an Entra application that signs in with a certificate: a PFX file, read for each sign-in."""
 
     def __init__(
         self,
         tenant_id: str,
         app_id: str,
-        pfx: bytes,
+        pfx: Callable[[], bytes],
         scope: str,
         clock: Clock,
         conceal: Callable[[str], None] = lambda _: None,
@@ -73,9 +73,10 @@ class CertificateTokens:
         except ImportError:
             message = "signing in to the tenant needs a library that is not installed: install matoolkit[azure]"
             raise SignInFailed(message) from None
+        certificate = pfx()
         try:
             # A new one each time: an old one would hand out the refused token again, from its own cache.
-            with CertificateCredential(tenant_id, app_id, certificate_data=pfx) as credential:
+            with CertificateCredential(tenant_id, app_id, certificate_data=certificate) as credential:
                 return credential.get_token(self._scope)
         except (AzureError, ValueError) as fault:
             why = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]

@@ -6,8 +6,7 @@ The primary address is the one whose prefix is in capitals; only `Set-ExchangePr
 from typing import Any
 
 from matoolkit.worker.context import Context
-from matoolkit.worker.failures import InvalidParameters
-from matoolkit.worker.functions.recipients import Recipient, bare_address, make_so
+from matoolkit.worker.functions.recipients import Recipient, bare_address, mail_address, make_so
 from matoolkit.worker.registry import function
 
 _LIST = "EmailAddresses"
@@ -17,7 +16,7 @@ _HASH_TABLE = {"@odata.type": "#Exchange.GenericHashTable"}
 @function("Add-ExchangeSecondaryEmail")
 def add_exchange_secondary_email(context: Context, identity: str, email_address: str) -> bool:
     """Add an address to a recipient; the primary one stays."""
-    address = _mail_address("Add-ExchangeSecondaryEmail", "EmailAddress", email_address)
+    address = f"smtp:{mail_address('Add-ExchangeSecondaryEmail', 'EmailAddress', email_address)}"
     return make_so(
         context, identity, lambda one: not _missing(one, [address]), lambda _: {_LIST: {**_HASH_TABLE, "Add": address}}
     )
@@ -38,8 +37,7 @@ def set_exchange_email_addresses(context: Context, identity: str, email_addresse
 @function("Set-ExchangePrimaryEmail")
 def set_exchange_primary_email(context: Context, identity: str, new_primary_email: str) -> bool:
     """Make an address the primary one of a recipient; the former one stays as a secondary."""
-    address = _mail_address("Set-ExchangePrimaryEmail", "NewPrimaryEmail", new_primary_email)
-    primary = f"SMTP:{address.removeprefix('smtp:')}"
+    primary = f"SMTP:{mail_address('Set-ExchangePrimaryEmail', 'NewPrimaryEmail', new_primary_email)}"
 
     def changes(recipient: Recipient) -> dict[str, Any]:
         others = [_as_secondary(one) for one in recipient.texts(_LIST) if one.casefold() != primary.casefold()]
@@ -67,14 +65,4 @@ def _proxy_address(value: Any) -> str:
     prefix, colon, rest = text.partition(":")
     if colon and prefix.casefold() != "smtp" and prefix.isalnum() and rest.strip():
         return text
-    return _mail_address("Set-ExchangeEmailAddresses", _LIST, text)
-
-
-def _mail_address(function_name: str, parameter: str, value: str) -> str:
-    """Check a mail address, and write it as Exchange writes a secondary one."""
-    text = value.strip()
-    address = bare_address(text)
-    name, at, domain = address.rpartition("@")
-    if not (name and at and domain) or any(letter.isspace() or not letter.isprintable() for letter in address):
-        raise InvalidParameters(function_name, [f"{parameter} has to be a mail address"])
-    return f"smtp:{address}"
+    return f"smtp:{mail_address('Set-ExchangeEmailAddresses', _LIST, text)}"

@@ -6,18 +6,16 @@ from typing import Any
 from matoolkit.worker.clients.failures import Rejected
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import InvalidParameters
-from matoolkit.worker.functions.recipients import Recipient, bare_address, make_so
+from matoolkit.worker.functions.recipients import Recipient, bare_address, mail_address, make_so
 from matoolkit.worker.registry import function
 
-_GUID = re.compile(r"\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?", re.IGNORECASE)
+_GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 @function("Set-ExchangeExternalAddress")
 def set_exchange_external_address(context: Context, identity: str, external_email_address: str) -> bool:
     """Send a mail user's mail to an address elsewhere."""
-    address = bare_address(external_email_address.strip())
-    if "@" not in address.strip("@") or any(letter.isspace() for letter in address):
-        raise InvalidParameters("Set-ExchangeExternalAddress", ["ExternalEmailAddress has to be a mail address"])
+    address = mail_address("Set-ExchangeExternalAddress", "ExternalEmailAddress", external_email_address)
 
     def is_so(recipient: Recipient) -> bool:
         return bare_address(str(recipient.value("ExternalEmailAddress") or "")).casefold() == address.casefold()
@@ -48,7 +46,9 @@ def _of_mail_user(recipient: Recipient, changes: dict[str, Any]) -> dict[str, An
 
 
 def _guid(name: str, value: str) -> str:
-    found = _GUID.fullmatch(value.strip())
-    if found is None:
+    text = value.strip()
+    # PowerShell and registries write them in braces.
+    bare = text[1:-1] if text.startswith("{") and text.endswith("}") else text
+    if not _GUID.fullmatch(bare):
         raise InvalidParameters("Set-ExchangeMailUserGuids", [f"{name} has to be a GUID"])
-    return found[1].lower()
+    return bare.lower()

@@ -8,6 +8,7 @@ from matoolkit.worker.clients.exchange import Exchange
 from matoolkit.worker.clients.failures import InvalidIdentifier, ObjectMissing, Rejected
 from matoolkit.worker.clients.identifiers import exchange_identity
 from matoolkit.worker.context import Context
+from matoolkit.worker.failures import InvalidParameters
 from matoolkit.worker.functions.comparison import value_of
 from matoolkit.worker.functions.lag import until_seen
 
@@ -75,3 +76,12 @@ def make_so(
 def bare_address(address: str) -> str:
     """Return a mail address without its prefix."""
     return address[5:] if address[:5].casefold() == "smtp:" else address
+
+
+def mail_address(function: str, parameter: str, value: str) -> str:
+    """Check a mail address, and return it without its prefix."""
+    address = bare_address(value.strip())
+    name, _, domain = address.rpartition("@")
+    if not name or not domain or any(letter.isspace() or not letter.isprintable() for letter in address):
+        raise InvalidParameters(function, [f"{parameter} has to be a mail address"])
+    return address

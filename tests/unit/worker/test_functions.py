@@ -1,0 +1,45 @@
+"""The functions that a worker has are those that runbooks are checked against."""
+
+import re
+
+from matoolkit.runbook.catalogue import BUILT_IN, Function, Parameter, ValueKind
+from matoolkit.worker.functions import MODULES, built_in
+from matoolkit.worker.registry import functions_of
+from matoolkit.worker.signature import Kind
+
+KINDS: dict[str, ValueKind] = {
+    Kind.TEXT: "text",
+    Kind.FLAG: "true or false",
+    Kind.LIST: "a list",
+    Kind.MAPPING: "a mapping",
+    Kind.ANYTHING: "anything",
+}
+
+
+def test_the_registry_is_the_catalogue_that_the_linter_knows() -> None:
+    """The same names, parameters in the same order, mandatory, secret and kind."""
+    registered = {
+        one.name.casefold(): Function(
+            one.name,
+            tuple(
+                Parameter(parameter.name, parameter.is_mandatory, parameter.is_secret, KINDS[parameter.type])
+                for parameter in one.parameters
+            ),
+        )
+        for one in built_in()
+    }
+    assert registered == dict(BUILT_IN)
+
+
+def test_every_function_says_in_a_sentence_what_it_does() -> None:
+    for one in built_in():
+        assert re.fullmatch(r"[A-Z].{20,110}\.", one.doc), one.name
+
+
+def test_passwords_and_nothing_else_are_secret() -> None:
+    secret = {(one.name, name) for one in built_in() for name in [p.name for p in one.parameters if p.is_secret]}
+    assert secret == {("New-EntraUser", "Password"), ("Convert-EntraB2BToInternal", "Password")}
+
+
+def test_every_module_of_functions_is_registered() -> None:
+    assert sum(len(list(functions_of(module))) for module in MODULES) == len(built_in()) == 18
