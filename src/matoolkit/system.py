@@ -22,6 +22,7 @@ from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import require_current_schema
 from matoolkit.worker import Context, Registry
+from matoolkit.worker.clients import open_clients
 from matoolkit.worker.custom import BrokenFile, register_custom
 from matoolkit.worker.execution import Execution
 from matoolkit.worker.functions import built_in
@@ -94,13 +95,9 @@ def build_worker(
     """Put a worker together that can do the functions of a registry."""
     clock = clock or SystemClock()
     reader = key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
-    context = Context(
-        graph=None,
-        exchange=None,
-        clock=clock,
-        tenant_id=settings.target_tenant_id or "",
-        secrets=WorkerSecrets(reader, masking),
-    )
+    secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
+    clients = open_clients(settings, secrets.read, clock, masking.conceal)
+    context = Context(clients.graph, clients.exchange, clock, settings.target_tenant_id or "", secrets)
     limits = WorkerLimits(
         threads=settings.max_parallelism,
         idle_seconds=settings.idle_timeout_seconds,

@@ -30,21 +30,31 @@ class SecretReader(Protocol):
 
 
 class WorkerSecrets:
-    """The secrets of a worker: once read, their values are masked wherever they turn up."""
+    """The secrets of a worker: once read, their values are masked wherever they turn up.
 
-    def __init__(self, reader: SecretReader, masking: Masking) -> None:
+    `own` is the one by which the worker itself signs in, which it gives to no job.
+    """
+
+    def __init__(self, reader: SecretReader, masking: Masking, own: str | None = None) -> None:
         self._reader = reader
         self._masking = masking
+        self._own = (own or "").casefold()
 
     def get(self, name: str) -> str:
-        """Return a secret."""
+        """Return a secret that a job may have."""
+        if name.casefold() == self._own:
+            raise SecretUnavailable(f"the secret {name} is the worker's own")
+        return self.read(name)
+
+    def read(self, name: str) -> str:
+        """Return any secret."""
         value = self._reader.read(name)
         self._masking.conceal(value)
         return value
 
     def conceal(self, value: str) -> None:
-        """Mask a value from now on."""
-        self._masking.conceal(value)
+        """Mask a value until the end of the job."""
+        self._masking.conceal_here(value)
 
 
 class EnvironmentSecrets:
