@@ -78,8 +78,9 @@ class Masking:
         return _masked(value, spellings) if spellings else value
 
     def guard(self, logger: logging.Logger) -> None:
-        """Mask what a logger's handlers write."""
-        for handler in logger.handlers:
+        """Mask what a logger's handlers write, and what those of all others do, such as a library's."""
+        spoken = [*logger.handlers, *logging.getLogger().handlers, logging.lastResort]
+        for handler in filter(None, spoken):
             if not isinstance(handler.formatter, _MaskingFormatter):
                 handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), self))
 

@@ -18,7 +18,7 @@ from matoolkit.settings import WorkerSettings
 from matoolkit.system import build_worker
 from matoolkit.telemetry import configure_logging
 from matoolkit.worker import Context, Registry, function
-from matoolkit.worker.failures import SecretUnavailable
+from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, KeyVault, WorkerSecrets, key_vault
 from tests.servers.http import Answer, Request, served
@@ -36,6 +36,8 @@ def workshop(workshop: Workshop) -> Workshop:
 @contextmanager
 def logged(masking: Masking, log_format: str = "json") -> Iterator[io.StringIO]:
     logger = logging.getLogger("matoolkit")
+    last_resort = logging.lastResort
+    formatter = last_resort.formatter if last_resort else None
     before = (logger.handlers[:], logger.level, logger.propagate)
     stream = io.StringIO()
     configure_logging("DEBUG", log_format, stream)
@@ -44,6 +46,8 @@ def logged(masking: Masking, log_format: str = "json") -> Iterator[io.StringIO]:
         yield stream
     finally:
         logger.handlers[:], logger.level, logger.propagate = before
+        if last_resort:
+            last_resort.setFormatter(formatter)
 
 
 def database_text(workshop: Workshop) -> str:
@@ -219,6 +223,18 @@ def test_w8_a_key_vault_that_is_busy_or_breaks_off_is_asked_again(clock: Virtual
     with opened(vault, clock) as client:
         assert client.read("p") == SECRET
     assert len(vault.requests) == 4
+
+
+def test_w8_a_key_vault_that_gives_no_answer_is_left_alone_for_a_while(clock: VirtualClock) -> None:
+    vault = Vault({"p": SECRET}, [Answer(status=503)] * 4)
+    with opened(vault, clock) as client:
+        for _ in range(3):
+            with pytest.raises(SecretsBusy) as caught:
+                client.read("p")
+            assert caught.value.is_throttled
+        assert len(vault.requests) == 4
+        clock.advance(timedelta(seconds=16))
+        assert client.read("p") == SECRET
 
 
 @pytest.mark.parametrize(
