@@ -37,6 +37,11 @@ class Function:
         """Check and convert a job's parameters, and call the function with them."""
         return self.call(context, **arguments(self.name, self.parameters, given))
 
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The parameters that hold secrets."""
+        return tuple(one.name for one in self.parameters if one.is_secret)
+
     def announced(self) -> AnnouncedFunction:
         """Return the function as the catalogue knows it."""
         return AnnouncedFunction(self.name, tuple(one.announced() for one in self.parameters))
