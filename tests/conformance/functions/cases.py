@@ -54,7 +54,7 @@ def omar_has(address: str) -> Callable[[World], None]:
 
 def omar_is_called(upn: str) -> Callable[[World], None]:
     def rename(world: World) -> None:
-        world.user(OMAR).properties["userPrincipalName"] = upn
+        world.tenant.directory.rename(world.user(OMAR), upn)
 
     return rename
 
@@ -64,11 +64,8 @@ def jane_is_in_staff(world: World) -> None:
 
 
 def jane_is_a_guest(world: World) -> None:
-    world.user().properties |= {
-        "userPrincipalName": "jane_old.example#EXT#@contoso.example",
-        "externalUserState": "Accepted",
-        "userType": "Guest",
-    }
+    world.tenant.directory.rename(world.user(), "jane_old.example#EXT#@contoso.example")
+    world.user().properties |= {"externalUserState": "Accepted", "userType": "Guest"}
 
 
 def new_user(world: World) -> Any:

@@ -51,7 +51,7 @@ def test_w3_nothing_but_an_object_id_gets_into_a_membership_call(world: World, u
 
 @pytest.mark.parametrize("upn", ["o'brien@contoso.example", "x_y.example#EXT#@contoso.example", "żółć@contoso.example"])
 def test_w3_a_upn_arrives_as_it_is(world: World, upn: str) -> None:
-    world.user().properties["userPrincipalName"] = upn
+    world.tenant.directory.rename(world.user(), upn)
     assert world.clients.graph.find_user(upn, ()) == {"id": JANE}
 
 

@@ -4,6 +4,7 @@ import re
 
 from matoolkit.runbook.catalogue import BUILT_IN, Function, Parameter, ValueKind
 from matoolkit.worker.functions import MODULES, built_in
+from matoolkit.worker.functions.meanings import MEANINGS
 from matoolkit.worker.registry import functions_of
 from matoolkit.worker.signature import Kind
 
@@ -43,3 +44,7 @@ def test_passwords_and_nothing_else_are_secret() -> None:
 
 def test_every_module_of_functions_is_registered() -> None:
     assert sum(len(list(functions_of(module))) for module in MODULES) == len(built_in()) == 18
+
+
+def test_the_reference_speaks_of_every_function() -> None:
+    assert set(MEANINGS) == {one.name for one in built_in()}

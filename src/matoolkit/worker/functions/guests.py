@@ -19,7 +19,7 @@ def new_entra_b2b_invitation(
     context: Context,
     user_id: str,
     invited_user_email_address: str,
-    invite_redirect_url: str | None = None,
+    invite_redirect_url: str = _REDIRECT,
     send_invitation_message: bool = False,
     customized_message_body: str | None = None,
     invited_user_type: str | None = None,
@@ -30,7 +30,7 @@ def new_entra_b2b_invitation(
     address = user_name(invited_user_email_address, "InvitedUserEmailAddress")
     invitation: dict[str, Any] = {
         "invitedUserEmailAddress": address,
-        "inviteRedirectUrl": invite_redirect_url or _REDIRECT,
+        "inviteRedirectUrl": invite_redirect_url,
         "invitedUser": {"id": user["id"]},
         "sendInvitationMessage": send_invitation_message and not _is_invited(user, address),
     }

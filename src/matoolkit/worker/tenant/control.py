@@ -60,7 +60,12 @@ class Control:
         return [{"call": label, "status": status} for label, status in self._tenant.calls]
 
     def _add_users(self, body: Any) -> Any:
-        return [self._user(self._tenant.directory.add_user(one, is_seeded=True)) for one in _listed(body)]
+        return [self._user(self._added(dict(one))) for one in _listed(body)]
+
+    def _added(self, user: dict[str, Any]) -> User:
+        if self._tenant.directory.owner_of_upn(user["userPrincipalName"]):
+            raise ValueError(f"{user['userPrincipalName']}: there is such a user already")
+        return self._tenant.directory.add_user({"displayName": "", **user}, is_seeded=True)
 
     def _add_groups(self, body: Any) -> Any:
         add = self._tenant.directory.add_group

@@ -3,7 +3,7 @@
 A new object is not seen at once, and what Exchange writes is seen by Graph only after a while: three lags, in seconds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,12 +63,14 @@ class Directory:
         self.deleted: dict[str, User] = {}
         self.groups: dict[str, Group] = {}
         self.invitations: list[dict[str, Any]] = []
+        self._names: dict[str, User] = {}
+        self._owners: dict[str, User] = {}
 
     def add_user(self, properties: dict[str, Any], *, is_seeded: bool = False) -> User:
         """Put a user there; a seeded one is seen at once."""
         created_at = self.clock.now() - (_LONG_AGO if is_seeded else timedelta())
         given = dict(properties)
-        identifier = str(given.pop("id", None) or uuid4())
+        identifier = str(given.pop("id", None) or uuid4()).lower()
         mail = given.pop("exchange", {})
         addresses = tuple(given.pop("proxyAddresses", ())) or (f"SMTP:{given['userPrincipalName']}",)
         password = given.pop("passwordProfile", None)
@@ -82,12 +84,22 @@ class Directory:
             passwords_set=int(password is not None),
         )
         self.users[identifier] = user
+        for name in (user.upn, user.mail["Guid"]):
+            self._names[name.casefold()] = user
+        for address in addresses:
+            self._owners[address.casefold()] = user
         return user
+
+    def rename(self, user: User, upn: str) -> None:
+        """Give a user another UPN; the old one is free."""
+        self._names.pop(user.upn.casefold(), None)
+        user.properties["userPrincipalName"] = upn
+        self._names[upn.casefold()] = user
 
     def add_group(self, display_name: str, identifier: str | None = None, members: Sequence[str] = ()) -> Group:
         """Put a group there, seen at once."""
         created_at = self.clock.now() - _LONG_AGO
-        group = Group(identifier or str(uuid4()), display_name, created_at, f"{display_name}@contoso.example")
+        group = Group((identifier or str(uuid4())).lower(), display_name, created_at, f"{display_name}@contoso.example")
         group.members = dict.fromkeys(members, created_at)
         self.groups[group.id] = group
         return group
@@ -95,21 +107,24 @@ class Directory:
     def delete_user(self, user: User) -> None:
         """Delete a user softly, as Entra does: it is gone from everywhere but the bin."""
         self.deleted[user.id] = self.users.pop(user.id)
+        for name in (user.upn, user.mail["Guid"]):
+            self._names.pop(name.casefold(), None)
+        for address in user.addresses[-1][1]:
+            self._owners.pop(address.casefold(), None)
         for group in self.groups.values():
             group.members.pop(user.id, None)
 
     def user_for_graph(self, key: str) -> User | None:
         """Find a user by id or UPN, if Graph sees it already."""
-        folded = key.casefold()
-        found = (user for user in self.users.values() if folded in {user.id.casefold(), user.upn.casefold()})
-        return next((user for user in found if self._is_seen(user.created_at, self.lags.graph)), None)
+        user = self.users.get(key.casefold()) or self.owner_of_upn(key)
+        return user if user is not None and self._is_seen(user.created_at, self.lags.graph) else None
 
-    def users_for_exchange(self, key: str) -> Iterator[User]:
-        """Find users by whatever Exchange takes for an identity."""
+    def user_for_exchange(self, key: str) -> User | None:
+        """Find a user by one of the identities that Exchange takes, if Exchange sees it already."""
         folded = key.casefold()
-        for user in self.users.values():
-            if self._is_seen(user.created_at, self.lags.exchange) and folded in _identities(user):
-                yield user
+        user = self.users.get(folded) or self._names.get(folded) or self._owners.get(f"smtp:{folded}")
+        user = user or next((one for one in self.users.values() if _alias(one) == folded), None)
+        return user if user is not None and self._is_seen(user.created_at, self.lags.exchange) else None
 
     def is_seen_member(self, group: Group, user: User) -> bool:
         """Whether a membership is seen already."""
@@ -123,17 +138,20 @@ class Directory:
 
     def change_addresses(self, user: User, addresses: tuple[str, ...]) -> None:
         """Write addresses as Exchange does."""
+        for address in user.addresses[-1][1]:
+            self._owners.pop(address.casefold(), None)
+        for address in addresses:
+            self._owners[address.casefold()] = user
         user.addresses.append((self.clock.now(), addresses))
 
     def owner_of_upn(self, upn: str) -> User | None:
         """Find whoever has a UPN, seen or not: names are taken at once."""
-        return next((user for user in self.users.values() if user.upn.casefold() == upn.casefold()), None)
+        found = self._names.get(upn.casefold())
+        return found if found is not None and found.upn.casefold() == upn.casefold() else None
 
     def owner_of_address(self, address: str) -> User | None:
         """Find whoever has an address, seen or not."""
-        folded = address.casefold()
-        found = (user for user in self.users.values() if folded in {one.casefold() for one in user.addresses[-1][1]})
-        return next(found, None)
+        return self._owners.get(address.casefold())
 
     def _is_seen(self, since: datetime, lag: float) -> bool:
         return since + timedelta(seconds=lag) <= self.clock.now()
@@ -144,7 +162,5 @@ def primary_of(addresses: Sequence[str]) -> str | None:
     return next((one.removeprefix("SMTP:") for one in addresses if one.startswith("SMTP:")), None)
 
 
-def _identities(user: User) -> set[str]:
-    known = {user.id, user.upn, user.mail["Guid"], user.properties.get("mailNickname") or user.id}
-    known |= {address.partition(":")[2] for address in user.addresses[-1][1]}
-    return {one.casefold() for one in known}
+def _alias(user: User) -> str:
+    return str(user.properties.get("mailNickname") or "").casefold()

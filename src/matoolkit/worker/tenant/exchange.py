@@ -123,14 +123,10 @@ class Exchange:
 
     def _only(self, parameters: dict[str, Any], kind: str | None) -> User:
         identity = str(parameters.get("Identity", ""))
-        found = [
-            user
-            for user in self._directory.users_for_exchange(identity)
-            if kind is None or user.mail["RecipientTypeDetails"] == kind
-        ]
-        if not found:
+        user = self._directory.user_for_exchange(identity)
+        if user is None or kind not in (None, user.mail["RecipientTypeDetails"]):
             raise _missing(identity)
-        return found[0]
+        return user
 
     def _group(self, identity: str) -> Group:
         folded = identity.casefold()

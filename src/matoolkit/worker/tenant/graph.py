@@ -70,6 +70,7 @@ class Graph:
         check_changed(changes)
         if "userPrincipalName" in changes:
             self._check_upn_is_free(changes["userPrincipalName"], user)
+            self._directory.rename(user, changes["userPrincipalName"])
         if changes.pop("passwordProfile", None) is not None:
             user.passwords_set += 1
         user.properties.update(changes)
@@ -157,8 +158,8 @@ class Graph:
             raise Refusal(_BAD_REQUEST, "Request_BadRequest", "The user is not an external user.")
         check_password(body.get("passwordProfile"))
         self._check_upn_is_free(str(body.get("userPrincipalName", "")), user)
+        self._directory.rename(user, body["userPrincipalName"])
         user.properties |= {
-            "userPrincipalName": body["userPrincipalName"],
             "externalUserState": None,
             "userType": "Member",
             "mail": body.get("mail") or user.properties.get("mail"),
