@@ -106,7 +106,12 @@ def build_worker(
         announces=settings.worker_announce,
     )
     execution = Execution(worker_id, registry, context, masking, clock)
-    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits)
+
+    def let_go() -> None:
+        clients.close()
+        reader.close()
+
+    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go)
 
 
 def _read(received: Received) -> Message:

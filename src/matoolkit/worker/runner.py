@@ -47,8 +47,17 @@ class Limits:
 class Runner:
     """Does the jobs of one subscription."""
 
-    def __init__(self, bus: Bus, jobs: Subscription, read: Read, execution: Execution, limits: Limits) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        jobs: Subscription,
+        read: Read,
+        execution: Execution,
+        limits: Limits,
+        let_go: Callable[[], None] = lambda: None,
+    ) -> None:
         self._bus = bus
+        self._let_go = let_go
         self._jobs = jobs
         self._read = read
         self._execution = execution
@@ -103,8 +112,13 @@ class Runner:
         tasks = self._readable(pile)
         for task in tasks:
             task.result = self._execution.result_of(task.job)
+            CALLED.reached()
         self._settlement.settle(tasks)
         return len(pile)
+
+    def close(self) -> None:
+        """Let go of what the functions used; a worker that is closed does no more jobs."""
+        self._let_go()
 
     def _in_thread(self, work: Callable[[], None]) -> Callable[[], None]:
         def guarded() -> None:

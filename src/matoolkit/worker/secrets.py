@@ -30,6 +30,9 @@ class SecretReader(Protocol):
     def read(self, name: str) -> str:
         """Return a secret; one that cannot be had is a `SecretUnavailable`."""
 
+    def close(self) -> None:
+        """Let go of connections."""
+
 
 class WorkerSecrets:
     """The secrets of a worker: once read, their values are masked wherever they turn up.
@@ -71,6 +74,9 @@ class EnvironmentSecrets:
             if self._environ.get(variable) and not is_own_variable(variable):
                 return self._environ[variable]
         raise SecretUnavailable(f"the secret {name} is not in the worker's environment")
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
 
 
 class KeyVault:
