@@ -123,6 +123,8 @@ class Stage:
     jobs: list[WorkerJob] = field(default_factory=list)
     asked: int = 0
 
+    events_of_orchestrator = EVENTS_OF_ORCHESTRATOR
+
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
         self.orchestrator = Orchestrator(self.store, self.bus, self.limits)
@@ -172,6 +174,13 @@ class Stage:
             self.bus.publish(
                 tx, [_due(batch, phase, phase.dispatch_count + 1) for phase in pending if phase.id in moved]
             )
+
+    def due_of(self, batch: BatchRow, version: int, *names: str) -> None:
+        """Let phases of one version be due."""
+        others = [phase for phase in self.phase_rows(batch) if phase.runbook_version != version]
+        names_of_others = {phase.phase_name for phase in others if phase.status is PhaseStatus.PENDING}
+        assert not names_of_others.intersection(names)
+        self.due(batch, *names)
 
     def join(self, batch: BatchRow, *keys: str) -> None:
         """Let people join a batch that is under way."""
@@ -357,23 +366,31 @@ class Stage:
 
     def answer(self, job: WorkerJob | str, outcome: Any = None, *, again: int = 0) -> None:
         """Send the result of a job."""
-        name = job if isinstance(job, str) else job.job_id
-        if isinstance(outcome, Silent):
-            return
-        if isinstance(outcome, Failing):
-            error = WorkerError(outcome.message, outcome.type, outcome.is_throttled)
-            result = WorkerResult(name, ResultStatus.FAILURE, self.now, error=error)
-        else:
-            result = WorkerResult(name, ResultStatus.SUCCESS, self.now, result=outcome)
-        self.bus.send([Outgoing(result_id(name) + ("" if not again else f"-again{again}"), result)])
+        self.bus.send(self._results([(job, outcome)], again))
 
     def work(self, worker: str = WORKER) -> int:
         """Take all jobs and answer each as the script says: by function, a value or a function of the job."""
         jobs = self.take_jobs(worker)
+        outcomes = []
         for job in jobs:
             scripted = self.answers.get(job.function_name)
-            self.answer(job, scripted(job) if callable(scripted) else scripted)
+            outcomes.append((job, scripted(job) if callable(scripted) else scripted))
+        self.bus.send(self._results(outcomes))
         return len(jobs)
+
+    def _results(self, outcomes: Sequence[tuple[WorkerJob | str, Any]], again: int = 0) -> list[Outgoing]:
+        sent = []
+        for job, outcome in outcomes:
+            name = job if isinstance(job, str) else job.job_id
+            if isinstance(outcome, Silent):
+                continue
+            if isinstance(outcome, Failing):
+                error = WorkerError(outcome.message, outcome.type, outcome.is_throttled)
+                result = WorkerResult(name, ResultStatus.FAILURE, self.now, error=error)
+            else:
+                result = WorkerResult(name, ResultStatus.SUCCESS, self.now, result=outcome)
+            sent.append(Outgoing(result_id(name) + ("" if not again else f"-again{again}"), result))
+        return sent
 
     # What the orchestrator does
 

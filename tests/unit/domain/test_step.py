@@ -32,6 +32,7 @@ from matoolkit.domain.step import (
     Succeeded,
     TimeOut,
     TurnCame,
+    Undone,
     Unsendable,
     decide,
 )
@@ -70,6 +71,7 @@ EVENTS: list[Event] = [
     *(JobDead(NOON, attempt, OOPS) for attempt in (1, 2, 3)),
     Cancelled(NOON),
     Reopened(NOON),
+    Undone(NOON),
 ]
 KINDS_OF_STEPS = [
     replace(
