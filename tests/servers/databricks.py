@@ -64,8 +64,11 @@ class Workspace:
         if self.polls_before_the_end > 0:
             self.polls_before_the_end -= 1
             return {"statement_id": "statement-1", "status": {"state": "RUNNING"}}
-        if self.ends["state"] != "SUCCEEDED":
-            return {"statement_id": "statement-1", "status": self.ends}
+        if self.ends["state"] == "SUCCEEDED":
+            return self.succeeded()
+        return {"statement_id": "statement-1", "status": self.ends}
+
+    def succeeded(self) -> dict[str, Any]:
         return {
             "statement_id": "statement-1",
             "status": self.ends,

@@ -8,19 +8,20 @@ import socketserver
 import ssl
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.managers import BaseManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.servers import tds_tokens as tokens
 
-_BATCH, _ATTENTION, _LOGIN, _PRELOGIN, _ANSWER = 0x01, 0x06, 0x10, 0x12, 0x04
+_BATCH, _ATTENTION, _TRANSACTION, _LOGIN, _PRELOGIN, _ANSWER = 0x01, 0x06, 0x0E, 0x10, 0x12, 0x04
 _LAST_PACKET = 1
 _PACKET_BODY = 4096 - 8
-_ENCRYPTION_REQUIRED, _NOT_OFFERED = b"\x03", b"\x00"
-_FEDERATED_SIGN_IN, _END_OF_FEATURES = 2, 0xFF
+_ENCRYPTION_REQUIRED, _NOT_OFFERED, _END_OF_OPTIONS = b"\x03", b"\x00", 0xFF
+_HAS_FEATURES, _FEDERATED_SIGN_IN, _END_OF_FEATURES = 0x10, 2, 0xFF
 
 
 @dataclass(frozen=True)
@@ -36,42 +37,83 @@ class Result:
     """Columns with their types, and rows. The connection may break after some of them, or an error come at the end."""
 
     columns: Sequence[tuple[str, str]]
-    rows: Iterable[Sequence[Any]]
+    rows: Sequence[Sequence[Any]]
     rows_before_break: int | None = None
     ends_with: Refusal | None = None
 
 
 @dataclass
-class Organisation:
+class Knowledge:
     """What the server knows, and what it was asked."""
 
     certificate: Path
     answers: dict[str, Result | Refusal] = field(default_factory=dict)
-    good_tokens: set[str] = field(default_factory=lambda: {"token-1"})
+    other_answer: Result | None = None
+    good_tokens: frozenset[str | None] = frozenset({"token-1"})
     tokens_shown: list[str | None] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     open_connections: int = 0
     all_closed: threading.Condition = field(default_factory=threading.Condition)
 
+
+class Organisation:
+    """A server on a free port. Tests talk to it through methods, for it runs in a process of its own.
+
+    In theirs it could not answer: the driver holds Python's lock while it waits for the rest of a row.
+    """
+
+    def __init__(self, certificate: Path) -> None:
+        self._knowledge = knowledge = Knowledge(certificate)
+
+        class Handler(_Connection):
+            asked = knowledge
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def port(self) -> int:
+        return self._server.server_address[1]
+
+    def answer(self, query: str, answer: Result | Refusal) -> None:
+        self._knowledge.answers[query] = answer
+
+    def answer_all_else(self, answer: Result) -> None:
+        self._knowledge.other_answer = answer
+
+    def accept(self, *tokens: str | None) -> None:
+        self._knowledge.good_tokens = frozenset(tokens)
+
+    def show_certificate(self, certificate: Path) -> None:
+        self._knowledge.certificate = certificate
+
+    def tokens_shown(self) -> list[str | None]:
+        return self._knowledge.tokens_shown
+
+    def queries(self) -> list[str]:
+        return self._knowledge.queries
+
+    def open_connections(self) -> int:
+        return self._knowledge.open_connections
+
     def wait_until_nobody_is_connected(self) -> bool:
-        with self.all_closed:
-            return self.all_closed.wait_for(lambda: self.open_connections == 0, timeout=30)
+        with self._knowledge.all_closed:
+            return self._knowledge.all_closed.wait_for(lambda: self._knowledge.open_connections == 0, timeout=30)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
-@contextmanager
-def served(organisation: Organisation) -> Iterator[int]:
-    """Serve on a free port for as long as the context lasts, and return the port."""
+class Organisations(BaseManager):
+    """The process in which servers run."""
 
-    class Handler(_Connection):
-        asked = organisation
+    def organisation(self, certificate: Path) -> Organisation:
+        """Start a server, and return what passes calls on to it."""
+        return cast("Organisation", self._organisation(certificate))  # type: ignore[attr-defined]
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+
+Organisations.register("_organisation", Organisation)
 
 
 class _Broken(Exception):
@@ -79,7 +121,7 @@ class _Broken(Exception):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    asked: Organisation
+    asked: Knowledge
 
     def setup(self) -> None:
         self._tls: ssl.SSLObject | None = None
@@ -97,6 +139,7 @@ class _Connection(socketserver.BaseRequestHandler):
             _PRELOGIN: self._prelogin,
             _LOGIN: self._sign_in,
             _BATCH: self._run,
+            _TRANSACTION: self._begin_or_end,
             _ATTENTION: lambda _: self._send(tokens.done(attention=True)),
         }
         with suppress(_Broken, OSError):
@@ -104,15 +147,17 @@ class _Connection(socketserver.BaseRequestHandler):
                 kind, body = self._message()
                 answers.get(kind, lambda _: self._closed())(body)
 
-    def _prelogin(self, _body: bytes) -> None:
+    def _prelogin(self, body: bytes) -> None:
+        version, encryption, instance, thread, sessions, federated = 0, 1, 2, 3, 4, 6
         offered = {
-            0: struct.pack(">BBHH", 16, 0, 1000, 0),
-            1: _ENCRYPTION_REQUIRED,
-            2: b"\x00",
-            3: b"",
-            4: _NOT_OFFERED,
-            6: b"\x01",
+            version: struct.pack(">BBHH", 16, 0, 1000, 0),
+            encryption: _ENCRYPTION_REQUIRED,
+            instance: b"\x00",
+            thread: b"",
+            sessions: _NOT_OFFERED,
         }
+        if federated in _options(body):
+            offered[federated] = b"\x01"
         heads, data = b"", b""
         for option, value in offered.items():
             heads += struct.pack(">BHH", option, 5 * len(offered) + 1 + len(data), len(value))
@@ -148,13 +193,13 @@ class _Connection(socketserver.BaseRequestHandler):
             refusal = tokens.error(18456, "Login failed for user '<token-identified principal>'.", severity=14)
             self._send(refusal + tokens.done(failed=True))
             raise _Broken
-        self._send(tokens.signed_in("org"))
+        self._send(tokens.signed_in("org", by_token=token is not None))
 
     def _run(self, body: bytes) -> None:
         (headers,) = struct.unpack_from("<I", body)
         query = body[headers:].decode("utf-16-le")
         self.asked.queries.append(query)
-        match self.asked.answers.get(query):
+        match self.asked.answers.get(query, self.asked.other_answer if "SELECT" in query.upper() else None):
             case Result() as result:
                 self._send_rows(result)
             case Refusal() as refusal:
@@ -162,6 +207,11 @@ class _Connection(socketserver.BaseRequestHandler):
             case None:
                 # A driver's own statements, such as SET, have no result.
                 self._send(tokens.done())
+
+    def _begin_or_end(self, body: bytes) -> None:
+        (headers,) = struct.unpack_from("<I", body)
+        (request,) = struct.unpack_from("<H", body, headers)
+        self._send(tokens.transaction(request))
 
     def _send_rows(self, result: Result) -> None:
         answer, sent = [tokens.columns(result.columns)], 0
@@ -222,8 +272,18 @@ def _packet(kind: int, body: bytes, number: int, is_last: bool) -> bytes:
     return struct.pack(">BBHHBB", kind, is_last, len(body) + 8, 51, number & 255, 0) + body
 
 
+def _options(prelogin: bytes) -> Iterator[int]:
+    """Name the options that a prelogin speaks of; each has a head of five bytes, and 255 ends them."""
+    place = 0
+    while prelogin[place] != _END_OF_OPTIONS:
+        yield prelogin[place]
+        place += 5
+
+
 def _token_in(login: bytes) -> str | None:
-    """Find the Entra token among the features that a login asks for."""
+    """Find the Entra token among the features that a login asks for, if it asks for any."""
+    if not login[27] & _HAS_FEATURES:
+        return None
     (extension,) = struct.unpack_from("<H", login, 56)
     (place,) = struct.unpack_from("<I", login, extension)
     while login[place] != _END_OF_FEATURES:

@@ -11,6 +11,8 @@ _COLLATION = bytes([0x09, 0x04, 0xD0, 0x00, 0x34])
 _DONE, _ERROR, _ENVIRONMENT, _LOGIN_ACK, _FEATURES_ACK, _COLUMNS, _ROW = 0xFD, 0xAA, 0xE3, 0xAD, 0xAE, 0x81, 0xD1
 _DATABASE, _PACKET_SIZE, _SQL_COLLATION = 1, 4, 7
 _FEDERATED_SIGN_IN = 2
+_BEGIN, _COMMIT = 5, 7
+_BEGAN, _COMMITTED, _ROLLED_BACK = 8, 9, 10
 _SCALE = 7  # tenths of a microsecond
 
 
@@ -24,16 +26,26 @@ def error(number: int, message: str, severity: int = 16) -> bytes:
     return _token(_ERROR, body + struct.pack("<i", 1))
 
 
-def signed_in(database: str) -> bytes:
+def signed_in(database: str, *, by_token: bool) -> bytes:
+    features = bytes([_FEATURES_ACK, _FEDERATED_SIGN_IN, 0, 0, 0, 0, 0xFF])
     program = b"\x01\x74\x00\x00\x04" + _text("Microsoft SQL Server") + bytes([16, 0, 3, 232])
     return (
         _token(_ENVIRONMENT, bytes([_DATABASE]) + _text(database) + _text(""))
         + _token(_ENVIRONMENT, bytes([_SQL_COLLATION, len(_COLLATION)]) + _COLLATION + b"\x00")
         + _token(_LOGIN_ACK, program)
         + _token(_ENVIRONMENT, bytes([_PACKET_SIZE]) + _text("4096") + _text("4096"))
-        + bytes([_FEATURES_ACK, _FEDERATED_SIGN_IN, 0, 0, 0, 0, 0xFF])
+        + (features if by_token else b"")
         + done()
     )
+
+
+def transaction(request: int) -> bytes:
+    """Confirm that a transaction began, or ended; there is only one."""
+    transaction = (1).to_bytes(8, "little")
+    if request == _BEGIN:
+        return _token(_ENVIRONMENT, bytes([_BEGAN, 8]) + transaction + b"\x00") + done()
+    ended = _COMMITTED if request == _COMMIT else _ROLLED_BACK
+    return _token(_ENVIRONMENT, bytes([ended, 0, 8]) + transaction) + done()
 
 
 def columns(described: Sequence[tuple[str, str]]) -> bytes:

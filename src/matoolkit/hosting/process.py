@@ -37,23 +37,24 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
 
 @contextmanager
 def stopped_by_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
-    """Give an event that the first SIGTERM or Ctrl-C sets; a second one ends the process as usual."""
+    """Give an event that the first SIGTERM or Ctrl-C sets; a second Ctrl-C ends the process as usual."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
+    received: list[int] = []
 
-    def begin_to_stop(number: int, _frame: FrameType | None) -> None:
-        log.info("%s: finishing what is at hand", signal.Signals(number).name)
-        stop.set()
-        on_stop()
-        restore()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    def begin_to_stop(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            log.info("%s: finishing what is at hand", signal.Signals(number).name)
+            stop.set()
+            on_stop()
+        elif number == signal.SIGINT:
+            signal.default_int_handler(number, frame)
 
     for number in _SIGNALS:
         signal.signal(number, begin_to_stop)
     try:
         yield stop
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -160,14 +160,12 @@ class Joining:
     def _return(self, returns: Sequence[Return], ready: dict[str, str]) -> None:
         for some in in_slices(returns, AT_ONCE):
             rows = [stored.Return(back.member_id, *_row(self.candidates[back.key])) for back in some]
-            returned = return_members(self.tx, rows, self.at)
+            returned = set(return_members(self.tx, rows, self.at))
             labels = member_labels(self.tx, returned)
-            epochs = {label.id: label.epoch for label in labels}
             # Who was in another batch meanwhile brings what it got there.
-            brought = [back for back in some if back.leaves and back.member_id in epochs]
-            keep_outputs(
-                self.tx, [Outputs(back.member_id, epochs[back.member_id], ready[back.key]) for back in brought]
-            )
+            brought = {back.member_id: ready[back.key] for back in some if back.leaves}
+            bringing = [member for member in labels if member.id in brought]
+            keep_outputs(self.tx, [Outputs(member.id, member.epoch, brought[member.id]) for member in bringing])
             self._announce(labels)
             self.tally.members_returned += len(returned)
 

@@ -41,7 +41,8 @@ class Tally:
         self.queried = True
         self.rows_read = reading.read
         self.rows_set_aside = sum(reading.counts.values())
-        self.set_aside = {"counts": reading.counts, "samples": [asdict(sample) for sample in reading.samples]}
+        counts = {reason.value: count for reason, count in reading.counts.items()}
+        self.set_aside = {"counts": counts, "samples": [asdict(sample) for sample in reading.samples]}
 
     def row(self, finished_at: datetime) -> TickRow:
         """Return what is kept of it."""

@@ -251,7 +251,7 @@ def test_v3_failed_members_stay_failed(flight: Flight) -> None:
     (step,) = flight.begin([flight.batch()], "prepare")
     (row,) = flight.steps([step])
     with flight.store.transaction() as tx:
-        fail_members(tx, [MemberAt(row.batch_member_id, row.epoch)], flight.clock.now())
+        fail_members(tx, [MemberAt(row.batch_member_id, 1)], flight.clock.now())
     flight.publish(SECOND, rerun_init=True)
     flight.tick()
     with flight.store.reading() as tx:

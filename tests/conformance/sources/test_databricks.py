@@ -1,6 +1,5 @@
 """Rule R4: a Databricks warehouse as a source, over HTTP, against a server that plays the SQL Statements API."""
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,23 +13,10 @@ from matoolkit.errors import SourceFailed
 from matoolkit.runbook.model import DataSource
 from matoolkit.sources.databricks import DatabricksSource
 from matoolkit.sources.tokens import GivenToken
-from tests.databases import NOON
 from tests.servers.databricks import STATEMENTS, Workspace
-from tests.servers.http import Answer, served
+from tests.servers.http import Answer
 
 TOKEN = "dapi-secret"
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(NOON)
-
-
-@pytest.fixture
-def workspace(clock: VirtualClock) -> Iterator[Workspace]:
-    workspace = Workspace(clock)
-    with served(workspace) as workspace.address:
-        yield workspace
 
 
 @pytest.fixture
@@ -133,6 +119,29 @@ def test_a_link_that_expired_while_rows_were_read_is_asked_for_again(
 def test_a_link_that_storage_refuses_is_asked_for_again(workspace: Workspace, source: DatabricksSource) -> None:
     workspace.next_answers = [("/storage/", Answer(b"<Error/>", 403))]
     assert all_rows(source) == ["a"]
+
+
+@pytest.mark.parametrize("expiration", [None, "2026-03-03T12:10:00.5", "2026-03-03T12:00:10Z", "2026-03-03T11:00:00Z"])
+def test_a_link_is_used_until_shortly_before_it_expires(
+    workspace: Workspace, source: DatabricksSource, expiration: str | None
+) -> None:
+    link = {"chunk_index": 0, "row_count": 1, "external_link": f"{workspace.address}/early", "expiration": expiration}
+    workspace.next_answers = [
+        (STATEMENTS, Answer(workspace.succeeded() | {"result": {"external_links": [link]}})),
+        ("/early", Answer([["early"]])),
+    ]
+    is_good = expiration is None or "12:10" in expiration
+    assert all_rows(source) == (["early"] if is_good else ["a"])
+
+
+@pytest.mark.parametrize("expiration", ["soon", 5, "0001-01-01T00:00:00+14:00"])
+def test_a_link_that_cannot_be_read_is_an_error(
+    workspace: Workspace, source: DatabricksSource, expiration: object
+) -> None:
+    link = {"chunk_index": 0, "external_link": f"{workspace.address}/early", "expiration": expiration}
+    workspace.next_answers = [(STATEMENTS, Answer(workspace.succeeded() | {"result": {"external_links": [link]}}))]
+    with pytest.raises(SourceFailed, match="link"):
+        all_rows(source)
 
 
 def test_links_that_are_always_refused_are_given_up_and_never_shown(
@@ -296,6 +305,9 @@ def test_a_token_that_is_refused_twice_is_an_error_that_does_not_show_it(
         Answer({"status": {"state": "SUCCEEDED"}, "manifest": {"total_chunk_count": 0}}),
         Answer({"status": {"state": "SUCCEEDED"}, "manifest": {"schema": {"columns": ["id"]}}}),
         Answer({"status": {"state": "SUCCEEDED"}, "manifest": {"schema": {}}, "result": {"external_links": [{}]}}),
+        Answer({"status": {"state": "SUCCEEDED"}, "manifest": {"schema": {}, "total_chunk_count": "many"}}),
+        Answer({"status": {"state": "SUCCEEDED"}, "manifest": {"schema": {}, "total_row_count": [1]}}),
+        Answer({"status": {"state": "SUCCEEDED"}, "manifest": {"schema": {}}, "result": {"external_links": [1]}}),
         Answer({"error_code": "PERMISSION_DENIED", "message": "no access to the warehouse"}, 403),
         Answer(b"bad gateway", 418),
     ],

@@ -1,7 +1,6 @@
 """Rule R4: Dataverse as a source, over TDS with TLS, against a server that plays an organisation's endpoint."""
 
 import sys
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -16,36 +15,16 @@ from matoolkit.errors import SourceFailed
 from matoolkit.runbook.model import DataSource
 from matoolkit.sources.dataverse import DataverseSource
 from matoolkit.sources.tokens import GivenToken
-from tests.drivers import choose_driver
 from tests.servers.certificates import make_certificate
-from tests.servers.tds import Organisation, Refusal, Result, served
+from tests.servers.tds import Organisation, Refusal, Result
 
 QUERY = "SELECT id, '100% :name ? %s {x}' AS text FROM contact WHERE name LIKE 'a%'"
 TOKEN = "token-1"
 
 
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return make_certificate(tmp_path_factory.mktemp("certificate"))
-
-
 @pytest.fixture
-def organisation(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Organisation:
-    choose_driver()
-    server, trusted = certificate
-    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-    return Organisation(server)
-
-
-@pytest.fixture
-def port(organisation: Organisation) -> Iterator[int]:
-    with served(organisation) as port:
-        yield port
-
-
-@pytest.fixture
-def source(port: int) -> DataverseSource:
-    return DataverseSource(f"https://localhost:{port}", GivenToken(TOKEN))
+def source(organisation: Organisation) -> DataverseSource:
+    return DataverseSource(f"https://localhost:{organisation.port()}", GivenToken(TOKEN))
 
 
 def said(failed: pytest.ExceptionInfo[SourceFailed]) -> str:
@@ -62,32 +41,32 @@ ROW_BY_ROW_OR_MANY = pytest.mark.parametrize("columns", [PEOPLE, [("id", "nvarch
 
 
 def test_r4_many_rows_come_in_pieces_of_five_thousand(organisation: Organisation, source: DataverseSource) -> None:
-    organisation.answers[QUERY] = Result(PEOPLE, people(12_001))
+    organisation.answer(QUERY, Result(PEOPLE, people(12_001)))
     pieces = list(source.pieces(QUERY))
     assert [len(piece.rows) for piece in pieces] == [5000, 5000, 2001]
     assert {tuple(piece.columns) for piece in pieces} == {("id", "text")}
     assert [tuple(row) for piece in pieces for row in piece.rows] == people(12_001)
-    assert QUERY in organisation.queries
+    assert QUERY in organisation.queries()
 
 
 def test_r4_an_empty_result_is_one_empty_piece_that_knows_its_columns(
     organisation: Organisation, source: DataverseSource
 ) -> None:
-    organisation.answers[QUERY] = Result(PEOPLE, [])
+    organisation.answer(QUERY, Result(PEOPLE, []))
     (piece,) = source.pieces(QUERY)
     assert (tuple(piece.columns), list(piece.rows)) == (("id", "text"), [])
 
 
 def test_the_token_reaches_the_server_inside_tls(organisation: Organisation, source: DataverseSource) -> None:
-    organisation.answers[QUERY] = Result(PEOPLE, people(1))
+    organisation.answer(QUERY, Result(PEOPLE, people(1)))
     list(source.pieces(QUERY))
-    assert organisation.tokens_shown == [TOKEN]
+    assert organisation.tokens_shown() == [TOKEN]
 
 
 def test_a_token_that_is_refused_is_an_error_with_a_hint_that_does_not_show_it(
     organisation: Organisation, source: DataverseSource
 ) -> None:
-    organisation.good_tokens = {"another"}
+    organisation.accept("another")
     with pytest.raises(SourceFailed, match="Login failed") as failed:
         list(source.pieces(QUERY))
     assert "application user" in str(failed.value.hint)
@@ -98,16 +77,16 @@ def test_a_token_that_is_refused_is_an_error_with_a_hint_that_does_not_show_it(
 def test_a_server_whose_certificate_is_not_trusted_gets_no_token(
     organisation: Organisation, source: DataverseSource, tmp_path: Path
 ) -> None:
-    organisation.certificate, _ = make_certificate(tmp_path)
+    organisation.show_certificate(make_certificate(tmp_path)[0])
     with pytest.raises(SourceFailed, match="certificate"):
         list(source.pieces(QUERY))
-    assert organisation.tokens_shown == []
+    assert organisation.tokens_shown() == []
 
 
 def test_t2_a_query_that_the_server_refuses_says_why_and_shows_no_token(
     organisation: Organisation, source: DataverseSource
 ) -> None:
-    organisation.answers[QUERY] = Refusal(208, f"Invalid object name 'nowhere'. {TOKEN}")
+    organisation.answer(QUERY, Refusal(208, f"Invalid object name 'nowhere'. {TOKEN}"))
     with pytest.raises(SourceFailed, match="Invalid object name 'nowhere'") as failed:
         list(source.pieces(QUERY))
     assert TOKEN not in said(failed)
@@ -118,7 +97,7 @@ def test_t2_a_query_that_the_server_refuses_says_why_and_shows_no_token(
 def test_t2_a_connection_that_breaks_in_the_middle_is_an_error_and_not_an_end(
     organisation: Organisation, source: DataverseSource, rows: int, columns: list[tuple[str, str]]
 ) -> None:
-    organisation.answers[QUERY] = Result(columns, people(10_000), rows_before_break=rows)
+    organisation.answer(QUERY, Result(columns, people(10_000), rows_before_break=rows))
     with pytest.raises(SourceFailed, match="Dataverse could not be queried"):
         list(source.pieces(QUERY))
 
@@ -129,7 +108,7 @@ def test_t2_an_error_after_some_rows_is_an_error_and_not_an_end(
     organisation: Organisation, source: DataverseSource, rows: int, columns: list[tuple[str, str]]
 ) -> None:
     too_large = Refusal(40000, "The result is larger than what may be returned")
-    organisation.answers[QUERY] = Result(columns, people(rows), ends_with=too_large)
+    organisation.answer(QUERY, Result(columns, people(rows), ends_with=too_large))
     with pytest.raises(SourceFailed, match="larger than what may be returned"):
         list(source.pieces(QUERY))
 
@@ -142,16 +121,16 @@ def test_t2_an_endpoint_that_is_away_is_trouble_that_passes(organisation: Organi
 
 
 def test_whoever_stops_reading_closes_the_connection(organisation: Organisation, source: DataverseSource) -> None:
-    organisation.answers[QUERY] = Result(PEOPLE, people(20_000))
+    organisation.answer(QUERY, Result(PEOPLE, people(20_000)))
     pieces = source.pieces(QUERY)
     next(pieces)
-    assert organisation.open_connections == 1
+    assert organisation.open_connections() == 1
     pieces.close()  # type: ignore[attr-defined]
     assert organisation.wait_until_nobody_is_connected()
 
 
 def test_a_query_leaves_no_connection_open(organisation: Organisation, source: DataverseSource) -> None:
-    organisation.answers[QUERY] = Result(PEOPLE, people(3))
+    organisation.answer(QUERY, Result(PEOPLE, people(3)))
     list(source.pieces(QUERY))
     assert organisation.wait_until_nobody_is_connected()
 
@@ -175,7 +154,7 @@ def test_values_come_as_what_their_columns_hold(organisation: Organisation, sour
         ("varbinary", b"\x00\x01" * 5000),
     ]
     columns = [(f"c{place}", kind) for place, (kind, _) in enumerate(cells)]
-    organisation.answers[QUERY] = Result(columns, [[value for _, value in cells], [None for _ in cells]])
+    organisation.answer(QUERY, Result(columns, [[value for _, value in cells], [None for _ in cells]]))
     (piece,) = source.pieces(QUERY)
     assert list(piece.rows[0]) == [value for _, value in cells]
     assert [type(value) for value in piece.rows[0]] == [type(value) for _, value in cells]
@@ -194,7 +173,7 @@ def test_the_rows_of_a_query_become_candidates(organisation: Organisation, sourc
     )
     key = UUID("6F9619FF-8B86-D011-B42D-00C04FC964FF")
     columns = [("contactid", "uniqueidentifier"), ("cutover", "datetime")]
-    organisation.answers[QUERY] = Result(columns, [(key, datetime(2026, 3, 3, 20))])  # noqa: DTZ001
+    organisation.answer(QUERY, Result(columns, [(key, datetime(2026, 3, 3, 20))]))  # noqa: DTZ001
     reader = RowReader(data_source)
     for piece in source.pieces(QUERY):
         reader.take(piece.columns, piece.rows)

@@ -78,15 +78,15 @@ class DatabricksSource:
                     raise SourceFailed("Databricks returned a row that does not have the result's columns") from None
                 read += len(rows)
                 yield Piece(names, rows)
-        if read != manifest.get("total_row_count", read):
-            raise _incomplete(read, manifest["total_row_count"])
+        if read != (promised := _count(manifest, "total_row_count", read)):
+            raise _incomplete(read, promised)
         if not read:
             yield Piece(names, [])
 
     def _chunks(
         self, api: StatementsApi, statement: str, manifest: Mapping[str, Any], links: dict[int, Link]
     ) -> Iterator[list[list[Any]]]:
-        for chunk in range(manifest.get("total_chunk_count") or 0):
+        for chunk in range(_count(manifest, "total_chunk_count", 0)):
             yield self._chunk(api, statement, chunk, links)
 
     def _chunk(self, api: StatementsApi, statement: str, chunk: int, links: dict[int, Link]) -> list[list[Any]]:
@@ -136,6 +136,15 @@ def _columns(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         return sorted(columns, key=lambda column: int(column.get("position", 0)))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise SourceFailed("Databricks' answer does not tell the result's columns") from None
+
+
+def _count(manifest: Mapping[str, Any], name: str, otherwise: int) -> int:
+    value = manifest.get(name)
+    if value is None:
+        return otherwise
+    if not isinstance(value, int):
+        raise SourceFailed(f"Databricks' answer has a {name} that is no number")
+    return value
 
 
 def _incomplete(read: int, promised: object) -> SourceFailed:

@@ -14,9 +14,9 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from matoolkit.clock import as_utc
 from matoolkit.errors import MatoolkitError, SourceFailed
 from matoolkit.sources.addresses import Address
+from matoolkit.sources.databricks.values import read_instant
 from matoolkit.sources.patience import Patience
 from matoolkit.sources.tokens import Tokens
 
@@ -133,7 +133,7 @@ def read_links(result: Mapping[str, Any]) -> dict[int, Link]:
     """Read the links in a result, by the number of the chunk."""
     try:
         links = [_link(link) for link in result.get("external_links") or ()]
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise SourceFailed("Databricks returned a link that cannot be read") from None
     return {link.chunk: link for link in links}
 
@@ -143,7 +143,7 @@ def _link(link: Mapping[str, Any]) -> Link:
     return Link(
         chunk=int(link["chunk_index"]),
         rows=link.get("row_count"),
-        expires_at=as_utc(datetime.fromisoformat(expiration)) if expiration else None,
+        expires_at=read_instant(expiration) if expiration else None,
         url=str(link["external_link"]),
         headers=dict(link.get("http_headers") or {}),
     )

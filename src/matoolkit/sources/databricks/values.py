@@ -26,6 +26,12 @@ def read_rows(rows: Sequence[Sequence[Any]], reading: Sequence[_Reader | None]) 
     ]
 
 
+def read_instant(text: str) -> datetime:
+    """Read an instant. One without zone is in UTC: batch_time_zone is for wall-clock times, TIMESTAMP_NTZ."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
 def _read(read: _Reader, text: str) -> Any:
     try:
         return read(text)
@@ -37,14 +43,8 @@ def _reader(column: Mapping[str, Any]) -> _Reader | None:
     kind = str(column.get("type_name", "")).upper()
     if kind.startswith("TIMESTAMP"):
         full = f"{kind} {column.get('type_text', '')}".upper()
-        return datetime.fromisoformat if "TIMESTAMP_NTZ" in full else _instant
+        return datetime.fromisoformat if "TIMESTAMP_NTZ" in full else read_instant
     return _READERS.get(kind)
-
-
-def _instant(text: str) -> datetime:
-    """Read an instant. One without zone is in UTC: batch_time_zone is for wall-clock times, TIMESTAMP_NTZ."""
-    moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _yes_or_no(text: str) -> bool:
