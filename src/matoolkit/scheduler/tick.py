@@ -66,7 +66,7 @@ class Scheduler:
         not_dispatched = self._isolated(runbook.name, lambda: self._dispatch(tally))
         tally.error = tally.error or not_dispatched
         tally.seconds = self.clock.monotonic() - started
-        self._record(runbook, tally)
+        self._isolated(runbook.name, lambda: self._record(runbook, tally))
         return tally
 
     def _isolated(self, runbook_name: str, work: Callable[[], None]) -> str | None:
