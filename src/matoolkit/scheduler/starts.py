@@ -43,7 +43,7 @@ def restart_and_release(
     _reschedule(tx, changes.reschedules, tally)
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
-    release_and_wake(tx, publisher, changes.releases)
+    tally.batches_released += len(release_and_wake(tx, publisher, changes.releases))
     for batch_id, why in changes.releases.items():
         log.info("hold ended: %s", why, extra={"runbook": tally.runbook_name, "batch": batch_id})
     return True

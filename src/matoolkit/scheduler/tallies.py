@@ -25,6 +25,7 @@ class Tally:
     batches_created: int = 0
     batches_rescheduled: int = 0
     batches_held: int = 0
+    batches_released: int = 0
     members_added: int = 0
     members_removed: int = 0
     members_moved: int = 0

@@ -93,9 +93,15 @@ class Scheduler:
 
     def _follow(self, runbook: RunbookRow, tally: Tally, *, is_automated: bool) -> None:
         model = parse_runbook(runbook.yaml_content)
-        transition_batches(self.store, self.publisher, runbook, model, self.clock.now(), self.lease.confirm)
+        self._transition(runbook, model)
         if is_automated:
             self._enrol(runbook, model, tally)
+        # Nothing of an old version is dispatched in a batch that could not take the new one before (rule T6).
+        if tally.batches_released:
+            self._transition(runbook, model)
+
+    def _transition(self, runbook: RunbookRow, model: Runbook) -> None:
+        transition_batches(self.store, self.publisher, runbook, model, self.clock.now(), self.lease.confirm)
 
     def _enrol(self, runbook: RunbookRow, model: Runbook, tally: Tally) -> None:
         source = self.open_source(model.data_source)

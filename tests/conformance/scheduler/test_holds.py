@@ -1,5 +1,6 @@
 """Rule T6, on real tables: holds, approvals, releases, and whom they wake."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,9 @@ import orjson
 import pytest
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.changes import Changes
+from matoolkit.domain.membership import decide
+from matoolkit.domain.picture import Picture
 from matoolkit.domain.remarks import Seen
 from matoolkit.scheduler import membership
 from matoolkit.store import Store
@@ -242,10 +246,22 @@ def test_t6_while_held_no_version_transition_is_made(held: Calendar) -> None:
     held.publish(runbook(description="second"))
     held.tick(TICK)
     assert held.batch().runbook_id == version
+    held.tick(WEEK * 2)
+    assert held.batch().runbook_id == version
+    assert held.messages() == []
+
+
+def test_t6_a_batch_whose_hold_ends_takes_the_new_version_before_anything_of_the_old_one_is_dispatched(
+    held: Calendar,
+) -> None:
+    version = held.batch().runbook_id
+    held.publish(runbook(description="second"))
+    held.tick(WEEK * 2)
     held.approve()
-    held.tick(TICK)
-    held.tick(TICK)
+    assert held.tick(TICK).phases_dispatched == 3
     assert held.batch().runbook_id != version
+    states = {(phase.runbook_version, phase.status.value, phase.dispatch_count) for phase in held.phase_rows()}
+    assert states == {(1, "superseded", 0), (2, "dispatched", 1)}
 
 
 # What happens between looking and acting
@@ -279,12 +295,15 @@ def _approve_once(calendar: Calendar, done: list[None]) -> None:
         calendar.approve()
 
 
-def _interrupted(method: Any, interruption: Any) -> Any:
-    def interrupted(*arguments: Any) -> Any:
-        interruption()
-        return method(*arguments)
+def interrupted(monkeypatch: pytest.MonkeyPatch, interruption: Callable[[], None]) -> None:
+    """Let something happen after a tick has decided and before it acts."""
 
-    return interrupted
+    def decide_and_pause(picture: Picture) -> Changes:
+        changes = decide(picture)
+        interruption()
+        return changes
+
+    monkeypatch.setattr(membership, "decide", decide_and_pause)
 
 
 @pytest.mark.parametrize("what", ["ends", "is held for its init"])
