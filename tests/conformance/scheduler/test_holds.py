@@ -279,11 +279,7 @@ def test_t6_an_approval_in_the_very_moment_of_the_tick_keeps_nothing_else_from_b
     calendar.in_source(*TEN)
     calendar.gone("Ada")
     done: list[None] = []
-    monkeypatch.setattr(
-        membership.Enrolling,
-        "_restart",
-        _interrupted(membership.Enrolling._restart, lambda: _approve_once(calendar, done)),
-    )
+    interrupted(monkeypatch, lambda: _approve_once(calendar, done))
     calendar.tick(TICK)
     assert calendar.batch().held_at is None
     assert calendar.batch(later).held_at is not None
@@ -322,11 +318,7 @@ def test_t5_a_batch_that_changes_in_the_very_moment_of_the_tick_is_left_alone(
         "is held for its init": "UPDATE batches SET held_at = detected_at, hold_key = 'k', hold_reason = 'init',"
         ' hold_json = \'{"kind": "init"}\'',
     }[what] + f" WHERE id = {calendar.batch().id}"
-    monkeypatch.setattr(
-        membership.Enrolling,
-        "_restart",
-        _interrupted(membership.Enrolling._restart, lambda: calendar.change(statement)),
-    )
+    interrupted(monkeypatch, lambda: calendar.change(statement))
     tally = calendar.tick(TICK)
     assert calendar.members() == {"Ada": "active", "Bob": "active", "Cid": "active"}
     assert calendar.members(later) == {"Dan": "active"}
@@ -341,11 +333,7 @@ def test_t6_a_hold_does_not_replace_the_one_that_init_has_just_made(
     calendar.tick()
     calendar.gone(*TEN[:6])
     statement = "UPDATE batches SET held_at = detected_at, hold_key = 'k', hold_json = '{\"kind\": \"init\"}'"
-    monkeypatch.setattr(
-        membership.Enrolling,
-        "_restart",
-        _interrupted(membership.Enrolling._restart, lambda: calendar.change(statement)),
-    )
+    interrupted(monkeypatch, lambda: calendar.change(statement))
     assert calendar.tick(TICK).batches_held == 0
     assert calendar.batch().hold_key == "k"
 
