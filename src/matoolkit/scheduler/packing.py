@@ -13,7 +13,7 @@ from matoolkit.scheduler.joining import Part
 from matoolkit.scheduler.reading import AT_ONCE
 
 
-def packed(changes: Changes, picture: Picture, size: int = AT_ONCE) -> Iterator[list[Part]]:
+def packed(changes: Changes, picture: Picture) -> Iterator[list[Part]]:
     """Put the changes of batches together until there are enough for one transaction."""
     starts = {batch.id: batch.start for batch in picture.batches} | changes.reschedules
     parts = [Part(start, batch_id, changes.batches[batch_id]) for batch_id, start in _known(starts, changes)]
@@ -21,7 +21,7 @@ def packed(changes: Changes, picture: Picture, size: int = AT_ONCE) -> Iterator[
     pack: list[Part] = []
     for inseparable in _together(parts):
         pack += inseparable
-        if sum(len(part.changes) for part in pack) >= size:
+        if sum(len(part.changes) for part in pack) >= AT_ONCE:
             yield pack
             pack = []
     if pack:
