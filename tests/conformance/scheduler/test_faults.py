@@ -52,7 +52,7 @@ def names(letter: str, count: int) -> list[str]:
 def rich(calendar: Calendar) -> None:
     """Prepare a calendar for a tick in which about everything happens."""
     day = [calendar.start + DAY * number for number in range(20)]
-    sizes = {"a": 8, "b": 4, "c": 3, "d": 10, "e": 10, "f": 10, "g": 3, "h": 2}
+    sizes = {"a": 8, "b": 4, "c": 3, "d": 10, "e": 10, "f": 10, "g": 5, "h": 2}
     for number, (letter, size) in enumerate(sizes.items()):
         calendar.in_source(*names(letter, size), at=day[number])
     calendar.in_source("back", at=day[1])
@@ -70,8 +70,8 @@ def rich(calendar: Calendar) -> None:
     calendar.in_source("a7", at=day[15])  # moves to a new one
     calendar.in_source("a4", at=day[3])  # moves to one that is being held
     calendar.in_source(*names("c", 3), at=day[9])  # rescheduled
-    calendar.in_source("g0", at=day[16])
-    calendar.in_source("g1", "g2", at=day[17])  # all move, but not to one time
+    calendar.in_source("g0", "g1", "g2", at=day[16])
+    calendar.in_source("g3", "g4", at=day[17])  # all move, but not to one time
     calendar.in_source("a0", at=day[0], city="Rome")
     calendar.in_source("broken", at="03/04/2026")
     calendar.in_source(*names("n", 3), at=day[18])
