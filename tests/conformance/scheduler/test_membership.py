@@ -345,3 +345,13 @@ def test_t5_a_key_in_another_case_is_the_same_member(calendar: Calendar) -> None
     tally = calendar.tick(TICK)
     assert (tally.members_added, tally.members_removed, tally.members_refreshed) == (0, 0, 1)
     assert calendar.members() == {"Ada": "active", "Bob": "active"}
+
+
+def test_t5_r2_a_version_that_spells_the_runbook_in_another_case_has_the_same_batches(calendar: Calendar) -> None:
+    calendar.in_source("Ada", "Bob")
+    calendar.tick()
+    calendar.publish(runbook("WAVE", description="second"))
+    calendar.in_source("Cid")
+    tally = calendar.tick(TICK)
+    assert (tally.error, tally.batches_created, tally.members_added) == (None, 0, 1)
+    assert calendar.members() == {"Ada": "active", "Bob": "active", "Cid": "active"}
