@@ -45,7 +45,7 @@ docs: setup ## rewrite the generated reference pages and schemas
 lock: setup ## resolve the newest allowed dependencies into requirements/
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header --annotation-style=line \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
-		--extra dev --extra postgres --output-file requirements/dev.txt pyproject.toml
+		--extra azure --extra dev --extra mssql --extra postgres --output-file requirements/dev.txt pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -89,6 +89,32 @@ def reissued(message_id: str, times: int) -> str:
     return f"{message_id}-r{times}"
 
 
+def reissued_after_init(message_id: str, init_count: int) -> str:
+    """Id of a message that waited for the n-th init of its batch and is issued again when that is done."""
+    return f"{message_id}-i{init_count}"
+
+
+def continued(message_id: str, cursor: int) -> str:
+    """Id of what is left of a message that was handled up to a member; what that was itself left of is dropped."""
+    return f"{_CURSOR.sub('', message_id)}-c{cursor}"
+
+
+def cursor_of(message_id: str) -> int:
+    """Return up to which member a message was handled; 0 if it has not been."""
+    match = _CURSOR.search(message_id)
+    return int(match[1]) if match else 0
+
+
+def occurrence_of_init(message_id: str) -> int | None:
+    """Return for the how manieth time the request for an init was made, if that is what the id names."""
+    match = _BATCH_INIT.match(message_id)
+    return int(match[1]) if match else None
+
+
+_CURSOR = re.compile(r"-c([0-9]+)(?:-s[0-9]+)?$")
+_BATCH_INIT = re.compile(r"batch-init-[0-9]+-v[0-9]+-([0-9]+)(?:-|$)")
+
+
 def resent(message_id: str, times: int) -> str:
     """Id of a dead letter that a person sends again (rule M7)."""
     return f"{message_id}-s{times}"

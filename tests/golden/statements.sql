@@ -342,6 +342,12 @@ FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
+-- store.deadletters.open_dead_letters
+SELECT TOP 7 dead_letters.id, dead_letters.message_id, dead_letters.reason, dead_letters.description 
+FROM dead_letters 
+WHERE dead_letters.status = N'open' AND dead_letters.id > :id_1 ORDER BY dead_letters.id
+GO
+
 -- store.deadletters.resend_dead_letters
 UPDATE dead_letters SET status=:status, resolved_at=:resolved_at, resolved_by=:resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], [resent_message_id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(200) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = N'open'
 GO
@@ -356,19 +362,7 @@ GO
 -- store.executions.lost_jobs
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
 FROM step_executions 
-WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 ORDER BY step_executions.lost_at, step_executions.id
-GO
-
--- store.executions.lost_jobs
-SELECT TOP 7 init_executions.id, init_executions.batch_id, init_executions.attempt, init_executions.status, init_executions.lost_at 
-FROM init_executions 
-WHERE init_executions.lost_at IS NOT NULL AND init_executions.lost_at <= :lost_at_1 ORDER BY init_executions.lost_at, init_executions.id
-GO
-
--- store.executions.lost_jobs
-SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.attempt, rollback_executions.status, rollback_executions.lost_at 
-FROM rollback_executions 
-WHERE rollback_executions.lost_at IS NOT NULL AND rollback_executions.lost_at <= :lost_at_1 ORDER BY rollback_executions.lost_at, rollback_executions.id
+WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 AND (step_executions.lost_at > :lost_at_2 OR step_executions.lost_at = :lost_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.lost_at, step_executions.id
 GO
 
 -- store.executions.polls_due
@@ -492,8 +486,7 @@ UPDATE leases SET expires_at=:expires_at OUTPUT inserted.name, inserted.holder, 
 GO
 
 -- store.members.fail_members
-UPDATE batch_members SET status=:status, failed_at=:failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active'
+UPDATE batch_members SET status=:status, failed_at=:failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = N'active'
 GO
 
 -- store.members.insert_members
@@ -502,7 +495,7 @@ FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_
 GO
 
 -- store.members.keep_outputs
-UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [worker_data_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [worker_data_json] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id
+UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch], [worker_data_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]', [worker_data_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch
 GO
 
 -- store.members.member_labels
@@ -525,8 +518,7 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.members.note_caught_up
-UPDATE batch_members SET caught_up_at=:caught_up_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL
+UPDATE batch_members SET caught_up_at=:caught_up_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.caught_up_at IS NULL
 GO
 
 -- store.members.note_in_source
@@ -638,6 +630,39 @@ GO
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')
+GO
+
+-- store.memberstates.caught_up_members
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = N'active' AND batch_members.id > :id_1 AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
+GO
+
+-- store.memberstates.member_data
+SELECT batch_members.id, batch_members.data_json, batch_members.worker_data_json 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.member_outputs
+SELECT batch_members.id, batch_members.epoch, batch_members.worker_data_json 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.member_states
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.members_to_catch_up
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.status = N'active' AND batches.held_at IS NULL AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.moves.cancel
@@ -754,7 +779,8 @@ WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN (N'd
 FROM batch_members 
 WHERE batch_members.batch_id = batches.id AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN (N'dispatched', N'pending', N'polling'))) ORDER BY batches.id
+WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN (N'dispatched', N'pending', N'polling'))) AND batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
 GO
 
 -- store.phases.cancel_phases
@@ -815,7 +841,8 @@ SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.ru
 FROM phase_executions 
 WHERE phase_executions.status = N'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
 FROM step_executions 
-WHERE step_executions.phase_execution_id = phase_executions.id AND step_executions.status IN (N'dispatched', N'pending', N'polling'))) ORDER BY phase_executions.id
+WHERE step_executions.phase_execution_id = phase_executions.id AND step_executions.status IN (N'dispatched', N'pending', N'polling'))) AND phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY phase_executions.id
 GO
 
 -- store.phases.reopen_phases
@@ -1007,12 +1034,6 @@ FROM runbooks
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
 GO
 
--- store.runbooks.lock_versions
-SELECT runbooks.version 
-FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
-GO
-
 -- store.runbooks.note_transition_done
 UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbooks.id = :id_1
 GO
@@ -1077,6 +1098,13 @@ UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
 GO
 
+-- store.steps.cancel_steps_of_older_epochs
+UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling') AND step_executions.epoch < (SELECT batch_members.epoch 
+FROM batch_members 
+WHERE batch_members.id = step_executions.batch_member_id)
+GO
+
 -- store.steps.cancel_steps_of_phases
 UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
@@ -1115,6 +1143,76 @@ GO
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.status = N'pending' AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
+GO
+
+-- store.working.batches_of_work
+SELECT DISTINCT step_executions.batch_id 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.working.debts_of_members
+SELECT step_executions.id, step_executions.batch_member_id, step_executions.epoch, step_executions.step_name, step_executions.missing_outputs_json 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.missing_outputs_json IS NOT NULL
+GO
+
+-- store.working.init_states
+SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
+FROM init_executions 
+WHERE init_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.working.init_states_of_batches
+SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
+FROM init_executions 
+WHERE init_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.working.rollback_states
+SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.working.step_states
+SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.working.stored_calls
+SELECT step_executions.id, step_executions.function_name, step_executions.params_json 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.working.unfinished_rollbacks_of_inits
+SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)
+GO
+
+-- store.working.unfinished_rollbacks_of_members
+SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)
+GO
+
+-- store.working.unfinished_steps_of_members
+SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.status IN (N'dispatched', N'pending', N'polling') OR step_executions.lost_at IS NOT NULL)
 GO
 
 -- store.upgrade.upgrade

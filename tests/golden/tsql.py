@@ -56,8 +56,8 @@ class Answer:
     def __init__(self, row: tuple[Any, ...] | None) -> None:
         self._rows = [] if row is None else [row]
 
-    def all(self) -> list[tuple[Any, ...]]:
-        return self._rows
+    def partitions(self, _size: int) -> list[list[tuple[Any, ...]]]:
+        return [self._rows]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self._rows)

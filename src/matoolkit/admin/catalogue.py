@@ -3,8 +3,9 @@
 import logging
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.runbook.catalogue import BUILT_IN, Catalogue, Function, Parameter, ValueKind, catalogue_of
 from matoolkit.store import Transaction
 from matoolkit.store.catalogue import FunctionRow, known_functions
@@ -13,24 +14,12 @@ _KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("bool", "boolean", "switch", "switchparameter"), "true or false"),
     **dict.fromkeys(("str", "string"), "text"),
     **dict.fromkeys(("array", "list", "object[]", "string[]"), "a list"),
-    **dict.fromkeys(("dict", "hashtable", "mapping", "object"), "a mapping"),
+    **dict.fromkeys(("dict", "hashtable", "mapping"), "a mapping"),
 }
 
+_PARAMETERS = TypeAdapter(list[AnnouncedParameter])
+
 log = logging.getLogger(__name__)
-
-
-class _Announced(BaseModel):
-    """A parameter as workers announce it."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    name: str = Field(alias="Name")
-    type: str = Field("any", alias="Type")
-    is_mandatory: bool = Field(False, alias="Mandatory")
-    is_secret: bool = Field(False, alias="Secret")
-
-
-_PARAMETERS = TypeAdapter(list[_Announced])
 
 
 def known_catalogue(tx: Transaction) -> Catalogue:
@@ -43,7 +32,7 @@ def _function(row: FunctionRow) -> Function | None:
     try:
         parameters = _PARAMETERS.validate_python(orjson.loads(row.parameters_json))
     except (ValidationError, orjson.JSONDecodeError) as error:
-        # A worker of somebody else's may say anything; a publication must not fail because of it.
+        # What a worker says of itself must not keep anybody from publishing.
         log.warning("worker %s announced %s in a form unknown here: %s", row.worker_id, row.function_name, error)
         return None
     return Function(

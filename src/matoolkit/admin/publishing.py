@@ -36,7 +36,6 @@ from matoolkit.store.runbooks import (
     active_runbook,
     deactivate_version,
     latest_version,
-    lock_versions,
     publish_version,
     runbook_names,
     runbook_version,
@@ -149,11 +148,10 @@ def set_automation(store: Store, name: str, *, enabled: bool, by: str, now: date
 
 
 def _publish(store: Store, request: _Request) -> Published:
-    # Whoever is overtaken looks again: the first version of a runbook has no row that could be locked.
+    # Whoever is overtaken between looking and writing looks again: what was found may not hold for the other's version.
     for _ in range(_TRIES):
         try:
             with store.transaction() as tx:
-                lock_versions(tx, request.new.name)
                 return _published(tx, request, dry_run=False)
         except (RowConflict, PublishedMeanwhile):
             continue
@@ -217,8 +215,7 @@ def _impacts(
 
 
 def _known(tx: Transaction, name: str) -> RunbookRow:
-    """Return the latest version of a runbook, and keep others from publishing it meanwhile."""
-    lock_versions(tx, name)
+    """Return the latest version of a runbook."""
     latest = latest_version(tx, name)
     if latest is None:
         raise UnknownRunbook(name, runbook_names(tx))

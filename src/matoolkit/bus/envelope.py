@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from matoolkit.bus.topology import MAX_BODY_BYTES
 from matoolkit.bus.wire import encode
+from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.errors import MessageTooLarge
 from matoolkit.ports import Outgoing
 

@@ -16,8 +16,6 @@ MESSAGE_TYPE = "MessageType"
 DUPLICATE_WINDOW = timedelta(minutes=10)
 LOCK_DURATION = timedelta(minutes=1)
 TIME_TO_LIVE = timedelta(days=7)
-# Azure Service Bus takes 256 kB, headers included.
-MAX_BODY_BYTES = 240 * 1024
 
 EVENTS_OF_ORCHESTRATOR = Subscription(ORCHESTRATOR_EVENTS, "orchestrator")
 RESULTS_OF_ORCHESTRATOR = Subscription(WORKER_RESULTS, "orchestrator")

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from matoolkit import __version__
-from matoolkit.cli.commands import db, runbook
+from matoolkit.cli.commands import db, orchestrator, runbook, scheduler
 from matoolkit.cli.output import print_error
 from matoolkit.errors import MatoolkitError
 
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.add_typer(runbook.app, name="runbook")
 app.add_typer(db.app, name="db")
+app.add_typer(scheduler.app, name="scheduler")
+app.add_typer(orchestrator.app, name="orchestrator")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,3 +1,5 @@
-"""How often a message is delivered before it is put aside (rule M6)."""
+"""How often a message is delivered before it is put aside, and how large it may be (rules M6 and M9)."""
 
 MAX_DELIVERIES = 10
+# Azure Service Bus takes 256 kB, headers included.
+MAX_BODY_BYTES = 240 * 1024

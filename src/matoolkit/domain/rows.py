@@ -129,7 +129,8 @@ class RowReader:
             self._put_aside(Reason.BAD_VALUE, key, str(why))
         else:
             fingerprint = blake2b(f"{batch_time}".encode() + data, digest_size=16).digest()
-            kept = None if self.is_known(fingerprint) else data
+            # Copied, because what the JSON library returns keeps hold of a page of memory.
+            kept = None if self.is_known(fingerprint) else bytes(memoryview(data))
             self._candidates[name] = Candidate(name if key == name else key, batch_time, fingerprint, kept)
 
     def _time_of(self, written: Any) -> datetime:

@@ -15,6 +15,8 @@
     │   ├── PublishedMeanwhile    PB410   somebody else published the same runbook at the same moment
     │   ├── VersionNotActive      PB411   a version was to be deactivated that is not the active one
     │   ├── NoActiveVersion       PB412   automation was to be enabled without an active version
+    │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
+    │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
     │   ├── UnusableKey           DB422   a key is empty, too long, or holds a NUL character
@@ -49,7 +51,7 @@ Each class has a stable code, the HTTP status and the exit code with which peopl
 says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
 """
 
-from matoolkit.errors.bus import BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -80,6 +82,7 @@ from matoolkit.errors.runbook import (
     UnknownFindingCode,
     UnresolvedVariable,
 )
+from matoolkit.errors.scheduler import AnotherSchedulerWorks
 from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured
 from matoolkit.errors.store import (
     DriverMissing,
@@ -103,6 +106,8 @@ from matoolkit.errors.store import (
 
 __all__ = [
     "AmbiguousVariable",
+    "AnotherSchedulerWorks",
+    "BusNotSupported",
     "BusUnavailable",
     "DriverMissing",
     "Finding",

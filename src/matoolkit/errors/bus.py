@@ -1,6 +1,6 @@
 """Errors of messages and of what carries them."""
 
-from matoolkit.errors.root import MatoolkitError
+from matoolkit.errors.root import MatoolkitError, Refused
 
 
 class UnreadableMessage(MatoolkitError):
@@ -33,3 +33,16 @@ class BusUnavailable(MatoolkitError):
     code = "BU503"
     http_status = 503
     transient = True
+
+
+class BusNotSupported(Refused):
+    """The settings name a bus that this version does not have."""
+
+    code = "BU501"
+    http_status = 501
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"MATOOLKIT_BUS is {name}, which this version cannot use yet",
+            hint="use sql: the messages are then in tables of the state database",
+        )

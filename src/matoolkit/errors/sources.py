@@ -11,9 +11,9 @@ class SourceNotConfigured(Refused):
     code = "SC404"
     http_status = 422
 
-    def __init__(self, variable: str) -> None:
+    def __init__(self, variable: str, *, needed_for: str = "which the runbook's data_source names") -> None:
         super().__init__(
-            f"the environment variable {variable}, which the runbook's data_source names, is not set",
+            f"the environment variable {variable}, {needed_for}, is not set",
             hint=f"set {variable} where the scheduler runs",
         )
         self.variable = variable

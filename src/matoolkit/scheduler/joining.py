@@ -164,10 +164,12 @@ class Joining:
         for some in in_slices(returns, AT_ONCE):
             rows = [stored.Return(back.member_id, *_row(self.candidates[back.key])) for back in some]
             returned = set(return_members(self.tx, rows, self.at))
+            labels = member_labels(self.tx, returned)
             # Who was in another batch meanwhile brings what it got there.
-            brought = ((back.member_id, ready[back.key]) for back in some if back.member_id in returned)
-            keep_outputs(self.tx, [Outputs(member, outputs) for member, outputs in brought if outputs is not None])
-            self._announce(member_labels(self.tx, returned))
+            brought = {back.member_id: ready[back.key] for back in some}
+            pairs = ((member, brought[member.id]) for member in labels)
+            keep_outputs(self.tx, [Outputs(one.id, one.epoch, data) for one, data in pairs if data is not None])
+            self._announce(labels)
             self.tally.members_returned += len(returned)
 
     def _announce(self, members: Sequence[MemberLabel]) -> None:

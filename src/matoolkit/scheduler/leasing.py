@@ -1,6 +1,7 @@
 """The lease by which one scheduler works at a time (rule T10)."""
 
 import logging
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -17,34 +18,50 @@ Confirm = Callable[[Transaction], object]
 log = logging.getLogger(__name__)
 
 
+class Stopping(Exception):
+    """The process was told to stop: the transaction at hand is finished, no other is begun."""
+
+
 class SchedulerLease:
-    """The right to work, as long as the database says that we have it."""
+    """The right to work, as long as the database says that we have it and nobody told us to stop."""
 
     def __init__(self, store: Store, holder: str, length: timedelta) -> None:
         self._store = store
         self._holder = holder
         self._length = length
         self._lease: Lease | None = None
+        # Ticks and sweeps have threads of their own.
+        self._changing = threading.Lock()
+        self._stopping = threading.Event()
 
     def hold(self) -> bool:
         """Take the lease or make it last; says whether we have it."""
-        held = self._lease
-        self._lease = self._renewed(held) if held else self._taken()
-        if held and not self._lease:
-            log.warning("another scheduler has taken over")
-        elif self._lease and not held:
-            log.info("this scheduler works from now on")
-        return self._lease is not None
+        with self._changing:
+            held = self._lease
+            self._lease = self._renewed(held) if held else self._taken()
+            if held and not self._lease:
+                log.warning("another scheduler has taken over")
+            elif self._lease and not held:
+                log.info("this scheduler works from now on")
+            return self._lease is not None
 
     def confirm(self, tx: Transaction) -> None:
         """Refuse to go on in a transaction if we do not have the lease, or may lose it before the commit."""
+        if self._stopping.is_set():
+            raise Stopping
         if self._lease is None:
             raise LeaseLost(LEASE, self._holder)
         confirm_lease(tx, self._lease)
 
+    def stop(self) -> None:
+        """Let no other transaction begin."""
+        self._stopping.set()
+
     def let_go(self) -> None:
         """Let another scheduler work at once."""
-        if self._lease is not None:
+        with self._changing:
+            if self._lease is None:
+                return
             with self._store.transaction() as tx:
                 release_lease(tx, self._lease)
             self._lease = None

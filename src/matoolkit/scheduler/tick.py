@@ -16,7 +16,7 @@ from matoolkit.ports import Publisher, Source
 from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.scheduler.due import dispatch_due_phases
-from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.scheduler.leasing import SchedulerLease, Stopping
 from matoolkit.scheduler.membership import Enrolling
 from matoolkit.scheduler.reading import SourceReader
 from matoolkit.scheduler.sweeps import ask_for_checks
@@ -73,9 +73,10 @@ class Scheduler:
         """Do something for one runbook and return what went wrong; only what concerns all runbooks gets through."""
         try:
             work()
-        except LeaseLost:
+        except (LeaseLost, Stopping):
             raise
         except MatoolkitError as error:
+            # A database that is away is everybody's trouble, not this runbook's.
             if isinstance(error, StoreError) and error.transient:
                 raise
             log.warning("not all was done: %s", error.message, extra={"runbook": runbook_name})

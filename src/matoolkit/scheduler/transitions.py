@@ -31,6 +31,7 @@ from matoolkit.store.moves import cancel
 from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
 from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition_done
 from matoolkit.store.steps import cancel_steps_of_phases
+from matoolkit.store.waking import wake_after_init
 from matoolkit.store.withdrawal import withdraw_unsent
 
 SLICE = 50
@@ -159,7 +160,8 @@ def _change_inits(
 ) -> int:
     """Cancel the old init and request the new one, where the version wants it (rule V5)."""
     _cancel_inits(tx, publisher, [one.batch_id for one in moved if one.init is not InitChange.KEPT], version)
-    activate_batches(tx, [one.batch_id for one in moved if one.activates])
+    activated = activate_batches(tx, [one.batch_id for one in moved if one.activates])
+    wake_after_init(tx, publisher, activated)
     wanted = [one.batch_id for one in moved if one.init is InitChange.REQUESTED]
     requested = set(dispatch_init(tx, wanted, version.at))
     messages = [_init_request(batch, version.row) for batch in locked if batch.id in requested]

@@ -59,6 +59,16 @@ class DeadLetterRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetterHead:
+    """Which message a dead letter is, and why."""
+
+    id: int
+    message_id: str
+    reason: str
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Resend:
     """The id under which a dead letter is sent again."""
 
@@ -94,6 +104,12 @@ def dead_letters_page(
     if before is not None:
         query = query.where(dead_letters.c.id < before)
     return tx.rows(DeadLetterRow, query.order_by(dead_letters.c.id.desc()).limit(limit))
+
+
+def open_dead_letters(tx: Transaction, *, after: int = 0, limit: int = 1000) -> list[DeadLetterHead]:
+    """Return what nobody has dealt with yet, without its content, oldest first, from after the last id before."""
+    query = select_records(DeadLetterHead, dead_letters).where(_OPEN, dead_letters.c.id > after)
+    return tx.rows(DeadLetterHead, query.order_by(dead_letters.c.id).limit(limit))
 
 
 def resend_dead_letters(tx: Transaction, resends: Sequence[Resend], by: str, at: datetime) -> list[int]:

@@ -1,6 +1,6 @@
 """Executed work of the three kinds: its records, and what the sweeps look for."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -159,9 +159,12 @@ def retries_due(
     return _slice(tx, kind, table.c.retry_after, is_any(table.c.status, {StepStatus.PENDING}), at, after, limit)
 
 
-def lost_jobs(tx: Transaction, at: datetime, limit: int = 1000) -> list[Overdue]:
-    """Return work whose job has been out for too long, longest overdue first (rule O16)."""
-    return _overdue(tx, "lost_at", at, limit, lambda table: table.c.lost_at.is_not(None))
+def lost_jobs(
+    tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
+) -> list[Overdue]:
+    """Return a slice of the work whose job has been out for too long, longest overdue first (rule O16)."""
+    table = TABLES[kind]
+    return _slice(tx, kind, table.c.lost_at, table.c.lost_at.is_not(None), at, after, limit)
 
 
 def _slice(
@@ -178,15 +181,3 @@ def _slice(
     if after is not None:
         query = query.where(or_(due > after.due_at, and_(due == after.due_at, table.c.id > after.id)))
     return tx.rows(partial(Overdue, kind), query.order_by(due, table.c.id).limit(limit))
-
-
-def _overdue(
-    tx: Transaction, column: str, at: datetime, limit: int, guard: Callable[[Table], ColumnElement[bool]]
-) -> list[Overdue]:
-    found: list[Overdue] = []
-    for kind, table in TABLES.items():
-        due = table.c[column]
-        query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due)
-        earliest = query.where(guard(table), due <= at).order_by(due, table.c.id).limit(limit)
-        found += tx.rows(partial(Overdue, kind), earliest)
-    return sorted(found, key=lambda work: (work.due_at, work.kind, work.id))[:limit]

@@ -90,10 +90,19 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
-    """All that a member's steps have put out so far."""
+class MemberAt:
+    """A member in one of its epochs."""
 
     id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """All that a member's steps have put out so far in an epoch of it."""
+
+    id: int
+    epoch: int
     worker_data_json: str
 
 
@@ -150,9 +159,10 @@ def return_members(tx: Transaction, returns: Sequence[Return], at: datetime) -> 
     return move_each(tx, batch_members, returns, _fresh_start(at), _REMOVED)
 
 
-def fail_members(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """Mark active members failed."""
-    return move(tx, batch_members, ids, {"status": MemberStatus.FAILED, "failed_at": at}, _ACTIVE)
+def fail_members(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
+    """Mark active members failed that have not started all over since."""
+    values = {"status": MemberStatus.FAILED, "failed_at": at}
+    return move_each(tx, batch_members, members, values, _ACTIVE, matching=["epoch"])
 
 
 def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
@@ -189,14 +199,15 @@ def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) 
     return move(tx, batch_members, ids, {"remove_dispatched_at": at}, _REMOVED)
 
 
-def note_caught_up(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """Note that members have caught up with their batch."""
-    return move(tx, batch_members, ids, {"caught_up_at": at}, batch_members.c.caught_up_at.is_(None))
+def note_caught_up(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
+    """Note that members have caught up with their batch, unless they have started all over since."""
+    waiting = batch_members.c.caught_up_at.is_(None)
+    return move_each(tx, batch_members, members, {"caught_up_at": at}, waiting, matching=["epoch"])
 
 
 def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
     """Store what members' steps have put out; the caller holds the lock of their batch and has merged it."""
-    return move_each(tx, batch_members, outputs, {})
+    return move_each(tx, batch_members, outputs, {}, matching=["epoch"])
 
 
 def _fresh_start(at: datetime) -> dict[str, object]:

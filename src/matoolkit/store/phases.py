@@ -10,6 +10,7 @@ from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, Batch
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.statements import (
+    among,
     columns_of,
     insert_each,
     is_any,
@@ -104,8 +105,8 @@ def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: s
     return tx.rows(PhaseRow, query.order_by(*order, phase_executions.c.id).limit(limit))
 
 
-def phases_without_open_steps(tx: Transaction, limit: int = 1000) -> list[PhaseRow]:
-    """Return dispatched phases all of whose steps have ended, for the sweep that ends them (rule O16)."""
+def phases_without_open_steps(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[PhaseRow]:
+    """Return dispatched phases all of whose steps have ended: of these, or of all for the sweep (O11, O16)."""
     open_step = exists().where(
         step_executions.c.phase_execution_id == phase_executions.c.id,
         is_any(step_executions.c.status, OPEN_STEPS),
@@ -113,11 +114,13 @@ def phases_without_open_steps(tx: Transaction, limit: int = 1000) -> list[PhaseR
     query = select_records(PhaseRow, phase_executions).where(
         _DISPATCHED, phase_executions.c.expanded_at.is_not(None), ~open_step
     )
+    if ids is not None:
+        query = query.where(among(tx, phase_executions.c.id, ids))
     return tx.rows(PhaseRow, query.order_by(phase_executions.c.id).limit(limit))
 
 
-def batches_without_open_phases(tx: Transaction, limit: int = 1000) -> list[int]:
-    """Return active batches all of whose phases have ended, for the sweep that ends them (rule O16).
+def batches_without_open_phases(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[int]:
+    """Return active batches all of whose phases have ended: of these, or of all for the sweep (O11, O16).
 
     A batch whose members wait to be caught up, or are being compensated, has not ended (rules O9 and O11).
     """
@@ -132,6 +135,8 @@ def batches_without_open_phases(tx: Transaction, limit: int = 1000) -> list[int]
     )
     is_active = is_any(batches.c.status, {BatchStatus.ACTIVE})
     query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~compensating)
+    if ids is not None:
+        query = query.where(among(tx, batches.c.id, ids))
     return tx.values(query.order_by(batches.c.id).limit(limit))
 
 

@@ -89,15 +89,6 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
     return tx.rows(RunbookRow, made)[0]
 
 
-def lock_versions(tx: Transaction, name: str) -> list[int]:
-    """Keep others from publishing a runbook until the transaction ends; says which versions there were.
-
-    What was published while the lock was waited for is seen by the next statement.
-    """
-    query = select(runbooks.c.version).where(runbooks.c.name_key == folded(name)).order_by(runbooks.c.version)
-    return tx.values(tx.locking(query, runbooks))
-
-
 def latest_version(tx: Transaction, name: str) -> RunbookRow | None:
     """Return the newest version of a runbook, active or not."""
     query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name))

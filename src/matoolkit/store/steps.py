@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import and_, update
+from sqlalchemy import ColumnElement, and_, select, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
@@ -98,6 +98,12 @@ def cancel_steps_of_members(tx: Transaction, member_ids: Collection[int], at: da
     return _cancel(tx, "batch_member_id", member_ids, at)
 
 
+def cancel_steps_of_older_epochs(tx: Transaction, member_ids: Collection[int], at: datetime) -> list[CancelledStep]:
+    """Cancel the open steps that members have left from before they started all over (rules O5 and O10)."""
+    present = select(batch_members.c.epoch).where(batch_members.c.id == step_executions.c.batch_member_id)
+    return _cancel(tx, "batch_member_id", member_ids, at, step_executions.c.epoch < present.scalar_subquery())
+
+
 def cancel_steps_of_phases(tx: Transaction, phase_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel all open steps of phases that are superseded or cancelled."""
     return _cancel(tx, "phase_execution_id", phase_ids, at)
@@ -128,9 +134,12 @@ def steps_page(
     return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
 
 
-def _cancel(tx: Transaction, column: str, ids: Collection[int], at: datetime) -> list[CancelledStep]:
+def _cancel(
+    tx: Transaction, column: str, ids: Collection[int], at: datetime, *guards: ColumnElement[bool]
+) -> list[CancelledStep]:
     if not ids:
         return []
-    statement = update(step_executions).where(among(tx, step_executions.c[column], ids), _OPEN).values(cancelled(at))
+    mine = (among(tx, step_executions.c[column], ids), _OPEN, *guards)
+    statement = update(step_executions).where(*mine).values(cancelled(at))
     moved = tx.rows(CancelledStep, statement.returning(*columns_of(CancelledStep, step_executions)))
     return sorted(moved, key=lambda step: step.id)

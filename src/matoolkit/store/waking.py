@@ -1,10 +1,10 @@
-"""Ending holds: the members that waited because of them are woken in the same transaction (rule T6)."""
+"""Waking members that waited for a hold to end or for init, in the transaction that ends it (rules T6 and O10)."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from matoolkit.domain.messages import MemberAdded, PhaseDue
 from matoolkit.domain.states import PhaseStatus
-from matoolkit.ids import member_added_id, phase_due_id, reissued
+from matoolkit.ids import member_added_id, phase_due_id, reissued, reissued_after_init
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store.batches import BatchRow, batches_by_id, release_batches
 from matoolkit.store.membership import members_waiting_to_catch_up
@@ -16,15 +16,21 @@ def release_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collectio
     """End the holds of batches, and tell the orchestrator again of what is due in them and who joined them."""
     released = release_batches(tx, batch_ids)
     batches = {batch.id: batch for batch in batches_by_id(tx, released)}
-    publisher.publish(tx, [*_phases_again(tx, batches), *_members_again(tx, batches)])
+    publisher.publish(tx, _told_again(tx, batches, lambda first, batch: reissued(first, batch.hold_count)))
     return released
 
 
-def _phases_again(tx: Transaction, batches: dict[int, BatchRow]) -> list[Outgoing]:
-    due = [phase for phase in phases_of_batches(tx, batches) if phase.status is PhaseStatus.DISPATCHED]
-    return [
+def wake_after_init(tx: Transaction, publisher: Publisher, batch_ids: Collection[int]) -> None:
+    """Tell the orchestrator again of what is due in batches and who joined them while init was in the way."""
+    batches = {batch.id: batch for batch in batches_by_id(tx, batch_ids)}
+    publisher.publish(tx, _told_again(tx, batches, lambda first, batch: reissued_after_init(first, batch.init_count)))
+
+
+def _told_again(tx: Transaction, batches: dict[int, BatchRow], name: Callable[[str, BatchRow], str]) -> list[Outgoing]:
+    phases = [phase for phase in phases_of_batches(tx, batches) if phase.status is PhaseStatus.DISPATCHED]
+    dues = [
         Outgoing(
-            reissued(phase_due_id(phase.id, phase.dispatch_count), batches[phase.batch_id].hold_count),
+            name(phase_due_id(phase.id, phase.dispatch_count), batches[phase.batch_id]),
             PhaseDue(
                 phase.batch_id,
                 batches[phase.batch_id].runbook_name,
@@ -33,15 +39,13 @@ def _phases_again(tx: Transaction, batches: dict[int, BatchRow]) -> list[Outgoin
                 phase.id,
             ),
         )
-        for phase in due
+        for phase in phases
     ]
-
-
-def _members_again(tx: Transaction, batches: dict[int, BatchRow]) -> list[Outgoing]:
-    return [
+    added = [
         Outgoing(
-            reissued(member_added_id(member.id, member.epoch), batches[member.batch_id].hold_count),
+            name(member_added_id(member.id, member.epoch), batches[member.batch_id]),
             MemberAdded(member.batch_id, member.member_key, member.id),
         )
         for member in members_waiting_to_catch_up(tx, batches)
     ]
+    return [*dues, *added]

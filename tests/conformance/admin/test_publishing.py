@@ -1,15 +1,18 @@
 """Rules V1, V7 and T1: publishing, putting out of use, switching on and off."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import event
 
 from matoolkit.admin.publishing import Published, deactivate, publish, set_automation
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.domain.version import InitChange, Stay
 from matoolkit.errors import (
@@ -101,11 +104,14 @@ def test_v1_a_runbook_with_errors_is_refused_with_all_its_findings(store: Store)
 def test_r11_warnings_are_shown_and_do_not_stop_a_publication(store: Store) -> None:
     known = document(function="Send-Welcome")
     assert [found.code for found in published(store, known, dry_run=True).warnings] == ["RB307"] * 3
-    parameters = [{"Name": "UserId", "Type": "string", "Mandatory": True}, {"Name": "Enabled", "Type": "bool"}]
+    parameters = [AnnouncedParameter("UserId", "string", is_mandatory=True), AnnouncedParameter("Enabled", "bool")]
     with store.transaction() as tx:
-        mine = AnnouncedFunction("Send-Welcome", orjson.dumps(parameters).decode())
+        mine = AnnouncedFunction("Send-Welcome", orjson.dumps([asdict(one) for one in parameters]).decode())
         announce_functions(tx, "worker-01", [mine, AnnouncedFunction("Odd-One", "no json")], NOON)
     assert published(store, known).warnings == ()
+    wrong = known.replace("Enabled: true", "Enabled: maybe").replace("UserId:", "User:")
+    codes = {found.code for found in published(store, wrong, dry_run=True).warnings}
+    assert codes == {"RB308", "RB309", "RB317"}
     # What a worker did not announce, but every worker brings along, is known too.
     assert published(store, document()).warnings == ()
 
@@ -300,3 +306,24 @@ def test_v1_people_who_publish_the_same_at_the_same_moment_make_one_version(
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(one, range(3))) == [1, 1, 1]
     assert len(audited(store)) == 1
+
+
+@pytest.mark.parametrize(("remark", "expected"), [("mine", (3, True)), ("theirs", (2, False))])
+def test_v1_whoever_is_overtaken_between_looking_and_writing_looks_again(
+    store: Store, database: Database, clock: VirtualClock, remark: str, expected: tuple[int, bool]
+) -> None:
+    published(store, document())
+    other, theirs = database.open(clock), [document(remark="theirs")]
+
+    def overtake(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        # Only where several can write at a time can anybody come between.
+        if theirs and (database.kind == "sqlite" or "FOR UPDATE" in statement):
+            published(other, theirs.pop())
+
+    event.listen(store.engine, "before_cursor_execute", overtake)
+    mine = published(store, document(remark=remark))
+    assert not theirs
+    assert (mine.version, mine.is_new) == expected
+    assert mine.row
+    assert mine.row.version == mine.version
+    assert len(audited(store)) == expected[0]

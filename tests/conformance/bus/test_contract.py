@@ -7,13 +7,12 @@ import pytest
 from matoolkit.bus.topology import (
     DUPLICATE_WINDOW,
     LOCK_DURATION,
-    MAX_BODY_BYTES,
     TIME_TO_LIVE,
     jobs_of_worker,
 )
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.delivery import MAX_DELIVERIES
+from matoolkit.domain.delivery import MAX_BODY_BYTES, MAX_DELIVERIES
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.errors import MessageTooLarge
 from matoolkit.ports import Bus, Outgoing

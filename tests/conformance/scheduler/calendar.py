@@ -32,7 +32,7 @@ from matoolkit.store.batches import (
     fail_batches,
 )
 from matoolkit.store.executions import StepRow, steps_by_id
-from matoolkit.store.members import MemberRow, Outputs, fail_members, keep_outputs, members_by_id
+from matoolkit.store.members import MemberAt, MemberRow, Outputs, fail_members, keep_outputs, members_by_id
 from matoolkit.store.moves import Dispatch, LateResult, dispatch, note_late_results
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import active_runbook
@@ -204,7 +204,8 @@ class Calendar:
 
     def fail(self, key: str, at: datetime | None = None) -> None:
         with self.store.transaction() as tx:
-            assert fail_members(tx, [self.member(key, at).id], self.clock.now())
+            member = self.member(key, at)
+            assert fail_members(tx, [MemberAt(member.id, member.epoch)], self.clock.now())
 
     def approve(self, at: datetime | None = None) -> None:
         """Approve what a batch is held for now."""
@@ -232,7 +233,7 @@ class Calendar:
             dispatch(tx, Kind.STEP, [Dispatch(made.id, 1, job, "F", "{}", now + timedelta(days=1))], now)
             message = WorkerJob(job, member.batch_id, "worker-01", "F", {}, Correlation(made.id, Kind.STEP, "wave", 1))
             self.bus.publish(tx, [Outgoing(job, message)])
-            keep_outputs(tx, [Outputs(member.id, f'{{"from":"{key}"}}')])
+            keep_outputs(tx, [Outputs(member.id, member.epoch, f'{{"from":"{key}"}}')])
         if received:
             assert self.bus.receive(jobs_of_worker("worker-01"), 100)
         return self.step_row(made.id)
@@ -245,7 +246,7 @@ class Calendar:
         """Let the answer to a cancelled step's job come, with outputs."""
         with self.store.transaction() as tx:
             assert note_late_results(tx, Kind.STEP, [LateResult(step.id, step.job_id or "", "{}")], self.clock.now())
-            keep_outputs(tx, [Outputs(step.batch_member_id, outputs)])
+            keep_outputs(tx, [Outputs(step.batch_member_id, step.epoch, outputs)])
 
     def error(self, name: str = "wave") -> str | None:
         with self.store.reading() as tx:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from matoolkit.admin.publishing import publish
+from matoolkit.admin.publishing import Published, publish
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
@@ -52,8 +52,8 @@ class Flight:
     bus: SqlBus
     clock: VirtualClock
 
-    def publish(self, content: str, **wishes: Any) -> None:
-        publish(self.store, content, by="anna", now=self.clock.now(), **wishes)
+    def publish(self, content: str, **wishes: Any) -> Published:
+        return publish(self.store, content, by="anna", now=self.clock.now(), **wishes)
 
     def tick(self, confirm: Confirm = anybody, row: RunbookRow | None = None) -> TransitionCounts:
         row = row or self.version()

@@ -20,10 +20,11 @@ from matoolkit.scheduler.transitions import SLICE, TransitionCounts
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import Hold, fail_batches, hold_batches, release_batches, reopen_batches
 from matoolkit.store.executions import polls_due
-from matoolkit.store.members import fail_members, members_by_id
+from matoolkit.store.members import MemberAt, fail_members, members_by_id
 from matoolkit.store.moves import Incomplete, poll_later
 from matoolkit.store.phases import complete_phases
 from tests.conformance.scheduler.flight import Flight
+from tests.databases import Database
 from tests.documents import document
 
 IGNORE = OverdueBehavior.IGNORE
@@ -183,6 +184,55 @@ def test_t6_a_held_batch_takes_the_version_after_its_release(flight: Flight) -> 
     assert flight.version().ignore_overdue_applied
 
 
+def test_t6_a_batch_that_is_held_at_the_last_moment_waits_too(flight: Flight) -> None:
+    batch = flight.batch()
+    flight.publish(SECOND, overdue_behavior=IGNORE)
+
+    def hold(tx: Transaction) -> None:
+        hold_batches(tx, [Hold(batch.id, "too many left", "k", "{}")], flight.clock.now())
+
+    assert flight.tick(hold) == TransitionCounts(batches_waiting=1)
+    assert flight.now(batch).runbook_id == batch.runbook_id
+    assert not flight.version().ignore_overdue_applied
+
+
+def test_t6_a_held_batch_costs_no_transaction(flight: Flight) -> None:
+    batch = flight.batch()
+    with flight.store.transaction() as tx:
+        hold_batches(tx, [Hold(batch.id, "too many left", "k", "{}")], flight.clock.now())
+    flight.publish(SECOND)
+
+    def refuse(tx: Transaction) -> None:
+        raise LeaseLost("scheduler", "me")
+
+    assert flight.tick(refuse) == TransitionCounts(batches_waiting=1)
+
+
+def test_m5_batches_are_locked_before_anything_about_them_is_read(
+    flight: Flight, database: Database, statements: Callable[[], list[str]]
+) -> None:
+    flight.batch()
+    flight.publish(SECOND)
+    row = flight.version()
+    statements()
+    sent: list[str] = []
+    flight.tick(lambda _: sent.extend(statements()), row)
+    about = [one for one in sent if "FROM batches" in one or "FROM phase_executions" in one]
+    # SQLite has one writer at a time, so that its rows need no lock.
+    assert ("FOR UPDATE" in about[1]) == (database.kind == "postgresql")
+    assert "FROM batches" in about[1]
+    assert "FROM phase_executions" in about[2]
+
+
+def test_v1_a_phase_that_was_interrupted_counts_as_begun(flight: Flight) -> None:
+    batch = flight.batch()
+    flight.begin([batch], "prepare")
+    flight.publish(SECOND)
+    flight.tick()
+    planned = flight.publish(THIRD, dry_run=True)
+    assert [one.name for one in planned.impacts[0].transition.repeated] == ["prepare"]
+
+
 def test_v2_v6_manual_reopened_and_ended_batches_keep_their_version(flight: Flight) -> None:
     manual = flight.batch(manual=True)
     reopened, ended = flight.batches(2)
@@ -201,7 +251,7 @@ def test_v3_failed_members_stay_failed(flight: Flight) -> None:
     (step,) = flight.begin([flight.batch()], "prepare")
     (row,) = flight.steps([step])
     with flight.store.transaction() as tx:
-        fail_members(tx, [row.batch_member_id], flight.clock.now())
+        fail_members(tx, [MemberAt(row.batch_member_id, 1)], flight.clock.now())
     flight.publish(SECOND, rerun_init=True)
     flight.tick()
     with flight.store.reading() as tx:

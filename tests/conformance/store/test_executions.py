@@ -16,7 +16,7 @@ from matoolkit.store.executions import (
     steps_by_id,
 )
 from matoolkit.store.inits import NewInit, inits_of_batches, insert_inits
-from matoolkit.store.members import fail_members, restart_members
+from matoolkit.store.members import MemberAt, fail_members, restart_members
 from matoolkit.store.moves import (
     Dispatch,
     Failure,
@@ -175,9 +175,9 @@ def test_o16_a_lost_jobs_answer_still_counts_while_its_retry_waits(store: Store,
         retry = Retry(step, job(step), "Lost", "no answer", world.now + timedelta(hours=3), 1)
         assert retry_lost(tx, Kind.STEP, [retry], world.now) == []
         world.clock.advance(timedelta(hours=2))
-        assert [lost.id for lost in lost_jobs(tx, world.now)] == [step]
+        assert [lost.id for lost in lost_jobs(tx, Kind.STEP, world.now)] == [step]
         assert retry_lost(tx, Kind.STEP, [retry], world.now) == [step]
-        assert lost_jobs(tx, world.now) == []
+        assert lost_jobs(tx, Kind.STEP, world.now) == []
         assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == [step]
         assert retries_due(tx, Kind.STEP, world.now + timedelta(days=1)) == []
     assert status_of(store, step) is StepStatus.SUCCEEDED
@@ -212,7 +212,7 @@ def test_o5_a_cancelled_job_stays_in_flight_until_its_answer_comes_or_it_is_lost
         assert note_late_results(tx, Kind.STEP, [late], world.now) == [answered]
         assert give_up_cancelled(tx, Kind.STEP, steps, world.now) == []
         world.clock.advance(timedelta(hours=1))
-        assert [entry.id for entry in lost_jobs(tx, world.now)] == [lost]
+        assert [entry.id for entry in lost_jobs(tx, Kind.STEP, world.now)] == [lost]
         assert give_up_cancelled(tx, Kind.STEP, steps, world.now) == [lost]
         assert steps_in_flight(tx, members) == []
         assert reopen(tx, Kind.STEP, steps) == [answered, lost]
@@ -265,7 +265,7 @@ def test_o3_a_members_present_steps_leave_earlier_epochs_out(store: Store, world
     old = world.steps(batch, world.phase(batch), [member], 2)
     with store.transaction() as tx:
         assert [step.id for step in current_steps_of_members(tx, [member])] == old
-        fail_members(tx, [member], world.now)
+        fail_members(tx, [MemberAt(member, 1)], world.now)
         restart_members(tx, [member], world.now, forget_outputs=True)
         assert current_steps_of_members(tx, [member]) == []
         assert [step.id for step in steps_of_members(tx, [member])] == old
@@ -318,7 +318,7 @@ def test_o14_members_to_retry_are_chosen_by_step_and_error_of_their_present_epoc
         )
         assert (group.error, chosen) == ("mailbox\ufffd not found", members[1:])
         assert members_that_failed(tx, batch.id, step_name="another") == []
-        fail_members(tx, members, world.now)
+        fail_members(tx, [MemberAt(member, 1) for member in members], world.now)
         restart_members(tx, members[1:], world.now, forget_outputs=False)
         assert members_that_failed(tx, batch.id) == members[:1]
         assert len(failures_by_error(tx, batch.id)) == 1
@@ -363,7 +363,7 @@ def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_st
         assert inits_of_batches(tx, [batch.id]) == [first, second]
         sent = Dispatch(first.id, 1, f"init-{first.id}-attempt-1", "New-EntraUser", "{}", world.now)
         assert dispatch(tx, Kind.INIT, [sent], world.now) == [first.id]
-        assert [(lost.kind, lost.id) for lost in lost_jobs(tx, world.now)] == [(Kind.INIT, first.id)]
+        assert [(lost.kind, lost.id) for lost in lost_jobs(tx, Kind.INIT, world.now)] == [(Kind.INIT, first.id)]
         assert inits_by_id(tx, [first.id])[0].status is StepStatus.DISPATCHED
 
 

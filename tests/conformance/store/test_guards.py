@@ -24,6 +24,7 @@ from matoolkit.store.batches import (
     reschedule_batches,
 )
 from matoolkit.store.members import (
+    MemberAt,
     Refresh,
     Return,
     fail_members,
@@ -90,7 +91,7 @@ MEMBERS: dict[str, tuple[Move, str]] = {
     "refresh": (lambda tx, n: refresh_members(tx, [Refresh(n, "{}", "h")]), "active"),
     "remove": (lambda tx, n: remove_members(tx, [n], "anna", "why", NOON), "active"),
     "return": (lambda tx, n: return_members(tx, [Return(n, "{}", "h")], NOON), "removed"),
-    "fail": (lambda tx, n: fail_members(tx, [n], NOON), "active"),
+    "fail": (lambda tx, n: fail_members(tx, [MemberAt(n, 1)], NOON), "active"),
     "reactivate": (lambda tx, n: reactivate_members(tx, [n]), "failed"),
     "restart": (lambda tx, n: restart_members(tx, [n], NOON, forget_outputs=True), "failed"),
     "leave the source": (lambda tx, n: note_left_source(tx, [n], NOON), "active"),

@@ -8,6 +8,7 @@ from matoolkit.store import Store
 from matoolkit.store.batches import complete_batches
 from matoolkit.store.counts import member_counts
 from matoolkit.store.members import (
+    MemberAt,
     NewMember,
     Outputs,
     Refresh,
@@ -86,7 +87,7 @@ def test_m3_only_active_members_are_refreshed_removed_or_failed(store: Store, wo
     everyone = [active, removed, failed]
     with store.transaction() as tx:
         assert remove_members(tx, [removed], "scheduler", "left the source", world.now) == [removed]
-        assert fail_members(tx, [failed, removed], world.now) == [failed]
+        assert fail_members(tx, [MemberAt(failed, 1), MemberAt(removed, 1)], world.now) == [failed]
         assert refresh_members(tx, [Refresh(number, '{"new": 1}', "new") for number in everyone]) == [active]
         assert note_left_source(tx, everyone, world.now) == [active]
         assert note_left_source(tx, everyone, world.now) == []
@@ -111,8 +112,9 @@ def test_t5_a_removed_member_that_returns_begins_a_new_epoch_and_waits_to_catch_
         assert (back.status, back.epoch, back.caught_up_at) == (MemberStatus.ACTIVE, 2, None)
         assert (back.data_hash, back.removed_at, back.remove_reason) == ("h2", None, None)
         assert [waiting.id for waiting in members_waiting_to_catch_up(tx, [batch.id])] == [member]
-        assert note_caught_up(tx, [member], world.now) == [member]
-        assert note_caught_up(tx, [member], world.now) == []
+        assert note_caught_up(tx, [MemberAt(member, 1)], world.now) == [], "that was before it came back"
+        assert note_caught_up(tx, [MemberAt(member, 2)], world.now) == [member]
+        assert note_caught_up(tx, [MemberAt(member, 2)], world.now) == []
         assert members_waiting_to_catch_up(tx, [batch.id]) == []
 
 
@@ -120,8 +122,8 @@ def test_o14_a_failed_member_goes_on_or_begins_again_without_its_outputs(store: 
     batch = world.batch()
     going_on, beginning, forgetting = members = world.members(batch, 3)
     with store.transaction() as tx:
-        keep_outputs(tx, [Outputs(number, '{"id": 7}') for number in members])
-        fail_members(tx, members, world.now)
+        keep_outputs(tx, [Outputs(number, 1, '{"id": 7}') for number in members])
+        fail_members(tx, [MemberAt(number, 1) for number in members], world.now)
         assert reactivate_members(tx, [going_on]) == [going_on]
         assert restart_members(tx, [going_on, beginning], world.now, forget_outputs=False) == [beginning]
         assert restart_members(tx, [forgetting], world.now, forget_outputs=True) == [forgetting]

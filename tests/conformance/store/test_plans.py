@@ -14,6 +14,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
 from matoolkit.store.counts import failures_by_error, member_counts, step_counts
+from matoolkit.store.deadletters import open_dead_letters
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.idempotency import forget_requests
 from matoolkit.store.members import NewMember, insert_members
@@ -24,6 +25,7 @@ from matoolkit.store.membership import (
     members_waiting_to_catch_up,
     memberships,
 )
+from matoolkit.store.memberstates import caught_up_members, members_to_catch_up
 from matoolkit.store.moves import Success, cancel, succeed
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
 from matoolkit.store.phases import (
@@ -43,6 +45,7 @@ from matoolkit.store.steps import (
     steps_in_flight,
     steps_page,
 )
+from matoolkit.store.working import unfinished_rollbacks_of_members, unfinished_steps_of_members
 from tests.conformance.store.world import World
 from tests.databases import NOON
 
@@ -68,13 +71,28 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"ix_step_executions_retry", "ix_init_executions_retry", "ix_rollback_executions_retry"},
     ),
     "lost jobs": (
-        lambda tx: lost_jobs(tx, LATER),
+        lambda tx: [lost_jobs(tx, kind, LATER) for kind in Kind],
         {"ix_step_executions_lost", "ix_init_executions_lost", "ix_rollback_executions_lost"},
     ),
     "a member's next step": (
         lambda tx: current_steps_of_members(tx, [7, 8]),
         {"uq_step_executions_member_step"},
     ),
+    "what members have open": (
+        lambda tx: unfinished_steps_of_members(tx, [7, 8]),
+        {"uq_step_executions_member_step"},
+    ),
+    "what undoes members' work": (
+        lambda tx: unfinished_rollbacks_of_members(tx, [7, 8]),
+        {"ix_rollback_executions_member"},
+    ),
+    "a slice of members": (lambda tx: caught_up_members(tx, 7, after=0, limit=10), {"ix_batch_members_status"}),
+    "whether phases are over": (
+        lambda tx: phases_without_open_steps(tx, [7, 8]),
+        {"ix_step_executions_phase_status"},
+    ),
+    "who waits to catch up": (members_to_catch_up, {"ix_batch_members_waiting"}),
+    "open dead letters": (open_dead_letters, {"ix_dead_letters_status"}),
     "jobs in flight": (lambda tx: steps_in_flight(tx, [7, 8]), {"_step_executions_"}),
     "cancelling": (lambda tx: cancel_steps_of_members(tx, [7], NOON), {"uq_step_executions_member_step"}),
     "steps of a phase": (lambda tx: step_counts(tx, [7]), {"ix_step_executions_phase_status"}),

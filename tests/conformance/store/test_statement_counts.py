@@ -12,6 +12,7 @@ from matoolkit.store.batches import lock_batches
 from matoolkit.store.counts import member_counts, phase_outcomes, step_counts
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due, steps_by_id
 from matoolkit.store.members import (
+    MemberAt,
     NewMember,
     Outputs,
     Refresh,
@@ -53,9 +54,9 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         rollbacks_of_members(tx, mine)
         answers = [Success(step, f"step-{step}-attempt-1", '{"id": 1}') for step in chosen]
         assert succeed(tx, Kind.STEP, answers, world.now) == chosen
-        assert keep_outputs(tx, [Outputs(number, "{}") for number in mine]) == mine
+        assert keep_outputs(tx, [Outputs(number, 1, "{}") for number in mine]) == mine
         assert refresh_members(tx, [Refresh(number, "{}", "h") for number in mine]) == mine
-        assert fail_members(tx, mine, world.now) == mine
+        assert fail_members(tx, [MemberAt(number, 1) for number in mine], world.now) == mine
         cancel_steps_of_members(tx, mine, world.now)
         cancel(tx, Kind.STEP, chosen, world.now)
         reopen(tx, Kind.STEP, chosen)
@@ -66,9 +67,8 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         step_counts(tx, [phase.id])
         phase_outcomes(tx, [phase.id])
         member_counts(tx, [batch.id])
-        for sweep in (polls_due, retries_due):
+        for sweep in (polls_due, retries_due, lost_jobs):
             sweep(tx, Kind.STEP, world.now + timedelta(days=1))
-        lost_jobs(tx, world.now + timedelta(days=1))
 
     return handle
 

@@ -84,6 +84,11 @@ def test_v3_a_phase_of_a_still_older_version_that_runs_on_is_superseded_too() ->
     assert [one.id for one in made.superseded] == [1, 2]
 
 
+def test_v2_phases_that_the_batch_already_has_of_the_version_are_left_alone() -> None:
+    mine = phase(1, PhaseStatus.DISPATCHED, version=2)
+    assert transition(batch(mine), TargetVersion(2, WITHOUT_INIT, RERUN), NOON).superseded == ()
+
+
 def test_v1_a_phase_runs_again_if_one_of_its_name_has_begun_whatever_became_of_it() -> None:
     interrupted = phase(1, PhaseStatus.SUPERSEDED, "PREPARE")
     never_begun = PhaseInFlight(2, 1, "cutover", 1, 0, PhaseStatus.SUPERSEDED)

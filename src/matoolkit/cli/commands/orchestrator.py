@@ -1,0 +1,20 @@
+"""`matoolkit orchestrator`: coordinates the work of batches."""
+
+import typer
+
+from matoolkit.cli.services import settings_of_service
+
+app = typer.Typer(help="Coordinate the work of batches.", no_args_is_help=True)
+
+
+@app.callback()
+def orchestrator() -> None:
+    """Coordinate the work of batches."""
+
+
+@app.command()
+def run() -> None:
+    """Handle events and results until stopped. SIGTERM and Ctrl-C finish the pile at hand."""
+    from matoolkit.hosting.orchestrator import run_orchestrator
+
+    run_orchestrator(settings_of_service())

@@ -1,0 +1,52 @@
+"""What a worker's result says: whether the work is done, and what it puts out (rules O6 and O15)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from matoolkit.domain.messages import ResultStatus, WorkerResult
+from matoolkit.domain.step import Failed, Incomplete, Problem, Succeeded
+from matoolkit.runbook.templates import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a result has of the outputs that its step promises, and which it owes."""
+
+    found: dict[str, Json]
+    missing: tuple[str, ...]
+
+
+def event_of(
+    result: WorkerResult, attempt: int, at: datetime, throttle_limit: timedelta
+) -> Succeeded | Incomplete | Failed:
+    """Say what happened to the step whose job has this result."""
+    if result.status is ResultStatus.FAILURE:
+        error = result.error
+        if error is None:
+            return Failed(at, attempt, Problem("the worker reported a failure and did not say why"))
+        return Failed(at, attempt, Problem(error.message, error.type), error.is_throttled, throttle_limit)
+    return Incomplete(at, attempt) if _field(result.result, "complete") is False else Succeeded(at, attempt)
+
+
+def outputs_of(result: Json, wanted: Mapping[str, str]) -> Outputs:
+    """Look up what a step promises in its result, or in the `data` of a result that says it is complete."""
+    data = _field(result, "data")
+    fields = data if _field(result, "complete") is True and data is not None else result
+    folded = {key.casefold(): value for key, value in fields.items()} if isinstance(fields, dict) else {}
+    found = {variable: folded[field.casefold()] for variable, field in wanted.items() if field.casefold() in folded}
+    return Outputs(found, tuple(variable for variable in wanted if variable not in found))
+
+
+def merged(outputs: Mapping[str, Json], new: Mapping[str, Json]) -> dict[str, Json]:
+    """Add new outputs to those that a member has; a new value wins, whatever the case of its name."""
+    replaced = {name.casefold() for name in new}
+    return {**{name: value for name, value in outputs.items() if name.casefold() not in replaced}, **new}
+
+
+def _field(value: Json, name: str) -> Json:
+    if not isinstance(value, dict):
+        return None
+    if name in value:
+        return value[name]
+    return next((held for key, held in value.items() if key.casefold() == name), None)

@@ -1,0 +1,105 @@
+"""What a member does next (rules O3, O5 and O9).
+
+One thing at a time: first whatever undoes its work, then its steps, phase by phase. A job that is out is waited for,
+even if nobody wants its step any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
+
+# Phases go by version, then from the largest offset before T to the latest after it, then as the runbook lists them.
+PhaseOrder: TypeAlias = tuple[int, int, int]
+
+
+def phase_order(runbook_version: int, offset_minutes: int, phase_index: int) -> PhaseOrder:
+    """Say where a phase stands in the order in which a member goes through phases (rules O3 and V4)."""
+    return runbook_version, -offset_minutes, phase_index
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step of a member that has not ended, or whose job is still out."""
+
+    id: int
+    order: PhaseOrder
+    step_index: int
+    status: StepStatus
+    is_in_flight: bool
+    waits_for_retry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCompensation:
+    """A compensating step of a member that has not ended; sequences go by the number of their first step."""
+
+    id: int
+    sequence: int
+    step_index: int
+    status: StepStatus
+    is_in_flight: bool
+    waits_for_retry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A member, its batch, and all that it has open."""
+
+    member: MemberStatus
+    batch: BatchStatus
+    is_held: bool
+    compensations: Sequence[OpenCompensation]
+    steps: Sequence[OpenStep]
+
+
+@dataclass(frozen=True, slots=True)
+class Compensate:
+    """Send this compensating step."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Send this step."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Send nothing now."""
+
+    reason: str
+
+
+Next: TypeAlias = Compensate | Do | Wait
+
+
+def next_of(situation: Situation) -> Next:
+    """Say what a member does next."""
+    if any(step.is_in_flight for step in situation.steps) or any(step.is_in_flight for step in situation.compensations):
+        return Wait("a job is out")
+    if situation.compensations:
+        first = min(situation.compensations, key=lambda step: (step.sequence, step.step_index))
+        return Compensate(first.id) if _is_startable(first) else Wait("what is undone waits for another try")
+    if situation.member is not MemberStatus.ACTIVE:
+        return Wait(f"the member is {situation.member}")
+    if situation.batch not in UNFINISHED_BATCHES:
+        return Wait(f"the batch is {situation.batch}")
+    if not situation.steps:
+        return Wait("nothing is left to do")
+    step = min(situation.steps, key=lambda step: (step.order, step.step_index))
+    if not _is_startable(step):
+        return Wait("the step waits for another try")
+    if step.step_index == 0 and situation.is_held:
+        return Wait("the batch is held")
+    if step.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
+        return Wait("init is not done")
+    return Do(step.id)
+
+
+def _is_startable(step: OpenStep | OpenCompensation) -> bool:
+    return step.status is StepStatus.PENDING and not step.waits_for_retry

@@ -1,0 +1,1 @@
+"""The processes in which the parts of the system run."""

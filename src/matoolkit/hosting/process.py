@@ -1,0 +1,60 @@
+"""A process made of parts that run side by side until a signal stops it."""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+Part = Callable[[threading.Event], None]
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+log = logging.getLogger(__name__)
+
+
+def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
+    """Run every part in a thread of its own until `stop` is set; if one fails, all stop, and the failure is raised."""
+    failures: list[BaseException] = []
+
+    def run(name: str, part: Part) -> None:
+        try:
+            part(stop)
+        except BaseException as failure:
+            log.exception("%s failed, and the process stops", name)
+            failures.append(failure)
+            stop.set()
+
+    threads = [threading.Thread(target=run, args=(name, part), name=name) for name, part in parts.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+@contextmanager
+def stopped_by_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
+    """Give an event that the first SIGTERM or Ctrl-C sets; a second Ctrl-C ends the process as usual."""
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    received: list[int] = []
+
+    def begin_to_stop(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            log.info("%s: finishing what is at hand", signal.Signals(number).name)
+            stop.set()
+            on_stop()
+        elif number == signal.SIGINT:
+            signal.default_int_handler(number, frame)
+
+    for number in _SIGNALS:
+        signal.signal(number, begin_to_stop)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,44 @@
+"""Poll and retry checks: sent again if that is still wanted (rules O6, O7, T9)."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+from matoolkit.domain.messages import PollCheck, RetryCheck
+from matoolkit.domain.step import Dispatch, Ignore, PollDue, RetryDue, decide
+from matoolkit.ids import Kind, Reason
+from matoolkit.orchestrator.dispatching import send_again
+from matoolkit.orchestrator.moving import State
+from matoolkit.orchestrator.pile import Pile
+
+log = logging.getLogger(__name__)
+
+
+def apply_checks(
+    pile: Pile,
+    kind: Kind,
+    states: Mapping[int, State],
+    checks: Sequence[PollCheck | RetryCheck],
+    moved: Collection[int],
+) -> None:
+    """Send work again whose poll or retry is due, except what an answer in this pile has moved."""
+    again: dict[int, tuple[State, Reason]] = {}
+    for check in checks:
+        state = states.get(check.execution_id)
+        if state is None or state.id in moved:
+            _log_ignored(check, "there is no such work" if state is None else "it was just answered")
+            continue
+        event = PollDue(pile.at) if isinstance(check, PollCheck) else RetryDue(pile.at)
+        match decide(state, event):
+            case Dispatch(reason):
+                again[state.id] = (state, reason)
+            case Ignore(reason=why):
+                _log_ignored(check, why)
+            case _:
+                pass
+    if again:
+        send_again(pile, kind, list(again.values()))
+
+
+def _log_ignored(check: PollCheck | RetryCheck, reason: str) -> None:
+    what = "poll-check" if isinstance(check, PollCheck) else "retry-check"
+    log.info("a %s is ignored: %s", what, reason, extra={"step": f"{check.kind}-{check.execution_id}"})

@@ -1,0 +1,79 @@
+"""Sequences that undo a member's or an init's work: created here, run one step at a time (rule O9)."""
+
+from collections.abc import Sequence
+
+from matoolkit.domain.states import RollbackCause
+from matoolkit.orchestrator.definitions import REMOVAL, version_of, work_of
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.versions import Version
+from matoolkit.runbook.model import Step
+from matoolkit.store.memberstates import MemberState
+from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
+from matoolkit.store.working import InitState, StepState
+
+
+def undo_steps(pile: Pile, failed: Sequence[StepState]) -> None:
+    """Create the rollbacks of steps that failed for good and have one."""
+    new: list[NewRollback] = []
+    for state in failed:
+        version = version_of(pile, state)
+        for index, step in enumerate(_rollback(version, state.on_failure)):
+            new.append(
+                NewRollback(
+                    batch_id=state.batch_id,
+                    runbook_version=version.number,
+                    cause=RollbackCause.STEP_FAILED,
+                    sequence_name=state.on_failure or "",
+                    sequence_key=f"step-{state.id}-{state.attempt}",
+                    batch_member_id=state.batch_member_id,
+                    epoch=state.epoch,
+                    step_execution_id=state.id,
+                    **work_of(pile, version.runbook, step, index),
+                )
+            )
+    insert_rollbacks(pile.tx, new, pile.at)
+
+
+def undo_inits(pile: Pile, failed: Sequence[InitState]) -> None:
+    """Create the rollbacks of init steps that failed for good and have one."""
+    new: list[NewRollback] = []
+    for state in failed:
+        version = version_of(pile, state)
+        for index, step in enumerate(_rollback(version, state.on_failure)):
+            new.append(
+                NewRollback(
+                    batch_id=state.batch_id,
+                    runbook_version=version.number,
+                    cause=RollbackCause.INIT_FAILED,
+                    sequence_name=state.on_failure or "",
+                    sequence_key=f"init-{state.id}-{pile.batches[state.batch_id].init_count}",
+                    init_execution_id=state.id,
+                    **work_of(pile, version.runbook, step, index),
+                )
+            )
+    insert_rollbacks(pile.tx, new, pile.at)
+
+
+def undo_membership(pile: Pile, removed: Sequence[MemberState]) -> None:
+    """Create what runs for members that left their batch, as the version that the batch follows has it."""
+    new: list[NewRollback] = []
+    for member in removed:
+        version = pile.version_of(member.batch_id)
+        for index, step in enumerate(version.runbook.on_member_removed):
+            new.append(
+                NewRollback(
+                    batch_id=member.batch_id,
+                    runbook_version=version.number,
+                    cause=RollbackCause.MEMBER_REMOVED,
+                    sequence_name=REMOVAL,
+                    sequence_key=f"removed-{member.id}-{member.epoch}",
+                    batch_member_id=member.id,
+                    epoch=member.epoch,
+                    **work_of(pile, version.runbook, step, index),
+                )
+            )
+    insert_rollbacks(pile.tx, new, pile.at)
+
+
+def _rollback(version: Version, name: str | None) -> Sequence[Step]:
+    return (version.runbook.rollback(name) or ()) if name is not None else ()

@@ -1,0 +1,62 @@
+"""From rows to what the runbook says about them, and from the runbook to rows."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from matoolkit.domain.states import RollbackCause
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.versions import Version
+from matoolkit.runbook.model import Runbook, Step
+from matoolkit.store.working import InitState, RollbackState, StepState
+
+REMOVAL = "on_member_removed"
+
+
+def version_of(pile: Pile, work: StepState | InitState | RollbackState) -> Version:
+    """Return the version of the runbook that work comes from."""
+    number = (
+        pile.phases[work.phase_execution_id].runbook_version if isinstance(work, StepState) else work.runbook_version
+    )
+    return pile.version(work.batch_id, number)
+
+
+def definition_of(pile: Pile, work: StepState | InitState | RollbackState) -> Step:
+    """Return what the runbook says about work."""
+    runbook = version_of(pile, work).runbook
+    match work:
+        case StepState():
+            return steps_of_phase(pile, work.phase_execution_id)[work.step_index]
+        case InitState():
+            return runbook.init[work.step_index]
+        case RollbackState(cause=RollbackCause.MEMBER_REMOVED):
+            return runbook.on_member_removed[work.step_index]
+        case RollbackState():
+            return (runbook.rollback(work.sequence_name) or ())[work.step_index]
+
+
+def steps_of_phase(pile: Pile, phase_id: int) -> Sequence[Step]:
+    """Return the steps of a phase as its version of the runbook has them."""
+    phase = pile.phases[phase_id]
+    return pile.version(phase.batch_id, phase.runbook_version).runbook.phases[phase.phase_index].steps
+
+
+def work_of(pile: Pile, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:
+    """Return what rows of any kind take over from a step of the runbook."""
+    retry, poll = runbook.retry_of(step), step.poll
+    return {
+        "step_name": step.name,
+        "step_index": index,
+        "worker_id": step.worker_id,
+        "timeout_sec": _seconds(step.timeout or pile.limits.step_timeout),
+        "is_poll_step": poll is not None,
+        "poll_interval_sec": _seconds(poll.interval) if poll else None,
+        "poll_timeout_sec": _seconds(poll.timeout) if poll else None,
+        "on_failure": step.on_failure,
+        "max_retries": retry.max_retries if retry else 0,
+        "retry_interval_sec": _seconds(retry.interval) if retry and retry.interval else None,
+    }
+
+
+def _seconds(duration: timedelta) -> int:
+    return int(duration.total_seconds())

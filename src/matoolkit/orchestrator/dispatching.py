@@ -1,0 +1,142 @@
+"""Jobs: resolved at their first dispatch, written with the row that sends them (rules R8, R9, O4, M9).
+
+A step of which no job can be made fails there and then.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import orjson
+
+from matoolkit.domain.delivery import MAX_BODY_BYTES
+from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
+from matoolkit.ids import Kind, Reason, job_id
+from matoolkit.orchestrator.debts import blamed_on_debtors
+from matoolkit.orchestrator.definitions import definition_of, version_of
+from matoolkit.orchestrator.moving import State, touch_failure
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.ports import Outgoing
+from matoolkit.runbook.calls import Call, needed_variables, resolve_call
+from matoolkit.runbook.model import Step
+from matoolkit.runbook.templates import SPECIAL_VARIABLES, Json, Scope, special_variables
+from matoolkit.store.memberstates import MemberData, MemberState, member_data
+from matoolkit.store.moves import Dispatch, Impossible, dispatch, fail_undispatched
+from matoolkit.store.working import InitState, stored_calls
+
+# What a job has besides its function and parameters: ids, numbers and names of limited length.
+_REST_OF_A_JOB = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that fits into a message."""
+
+    state: State
+    reason: Reason
+    call: Call
+    params_json: str
+
+
+def send_first(pile: Pile, kind: Kind, states: Sequence[State], members: Mapping[int, MemberState]) -> None:
+    """Send jobs of steps whose turn has come, with their parameters resolved now."""
+    data = _data_needed(pile, states)
+    ready: list[Ready] = []
+    impossible: dict[int, TemplateError | MessageTooLarge] = {}
+    for state in states:
+        try:
+            call = resolve_call(definition_of(pile, state), *_scope(pile, state, members, data))
+            ready.append(_sized(kind, state, Reason.ATTEMPT, call))
+        except (TemplateError, MessageTooLarge) as error:
+            impossible[state.id] = error
+    _send(pile, kind, ready)
+    _fail(pile, kind, [state for state in states if state.id in impossible], impossible)
+
+
+def send_again(pile: Pile, kind: Kind, states: Sequence[tuple[State, Reason]]) -> None:
+    """Send jobs of work that is retried or polled, with the parameters that it had (rule R8)."""
+    calls = {call.id: call for call in stored_calls(pile.tx, kind, [state.id for state, _ in states])}
+    ready = []
+    for state, reason in states:
+        stored = calls[state.id]
+        call = Call(stored.function_name, orjson.loads(stored.params_json))
+        ready.append(Ready(state, reason, call, stored.params_json))
+    _send(pile, kind, ready)
+
+
+def _send(pile: Pile, kind: Kind, ready: Sequence[Ready]) -> None:
+    dispatches, jobs = [], {}
+    for entry in ready:
+        state, attempt = entry.state, entry.state.attempt + 1
+        name = job_id(kind, state.id, entry.reason, attempt)
+        lost_at = pile.at + timedelta(seconds=state.timeout_sec)
+        dispatches.append(Dispatch(state.id, attempt, name, entry.call.function, entry.params_json, lost_at))
+        jobs[state.id] = Outgoing(name, _job(pile, kind, entry, name))
+    # The job of a row that did not move is not sent: another process was first.
+    pile.messages += [jobs[number] for number in dispatch(pile.tx, kind, dispatches, pile.at)]
+
+
+def _job(pile: Pile, kind: Kind, entry: Ready, name: str) -> WorkerJob:
+    state, batch = entry.state, pile.batches[entry.state.batch_id]
+    correlation = Correlation(state.id, kind, batch.runbook_name, version_of(pile, state).number)
+    return WorkerJob(name, batch.id, state.worker_id, entry.call.function, entry.call.params, correlation)
+
+
+def _fail(
+    pile: Pile, kind: Kind, states: Sequence[State], errors: Mapping[int, TemplateError | MessageTooLarge]
+) -> None:
+    if not states:
+        return
+    unresolved = {
+        number: error.variable or "" for number, error in errors.items() if isinstance(error, UnresolvedVariable)
+    }
+    blamed = blamed_on_debtors(pile, states, unresolved)
+    failures = [
+        Impossible(state.id, type(errors[state.id]).__name__, errors[state.id].message + blamed.get(state.id, ""))
+        for state in states
+    ]
+    failed = set(fail_undispatched(pile.tx, kind, failures, pile.at))
+    for state in states:
+        if state.id in failed:
+            touch_failure(pile, state)
+
+
+def _sized(kind: Kind, state: State, reason: Reason, call: Call) -> Ready:
+    params = orjson.dumps(call.params, option=orjson.OPT_NON_STR_KEYS)
+    size = len(params) + len(orjson.dumps(call.function)) + _REST_OF_A_JOB
+    if size > MAX_BODY_BYTES:
+        raise MessageTooLarge(job_id(kind, state.id, reason, state.attempt + 1), size, MAX_BODY_BYTES)
+    return Ready(state, reason, call, params.decode())
+
+
+def _data_needed(pile: Pile, states: Sequence[State]) -> dict[int, MemberData]:
+    """Load the data of those members whose steps ask for it."""
+    asking: set[int] = set()
+    for state in states:
+        member = None if isinstance(state, InitState) else state.batch_member_id
+        if member is not None and _asks_for_data(definition_of(pile, state)):
+            asking.add(member)
+    return {member.id: member for member in member_data(pile.tx, asking)}
+
+
+def _asks_for_data(step: Step) -> bool:
+    return any(name not in SPECIAL_VARIABLES for name in needed_variables(step))
+
+
+def _scope(
+    pile: Pile, state: State, members: Mapping[int, MemberState], data: Mapping[int, MemberData]
+) -> tuple[Scope, str | None]:
+    batch = pile.batches[state.batch_id]
+    number = None if isinstance(state, InitState) else state.batch_member_id
+    key = members[number].member_key if number is not None else None
+    specials = special_variables(
+        batch_id=batch.id,
+        batch_start_time=batch.batch_start_time,
+        runbook_name=batch.runbook_name,
+        runbook_version=version_of(pile, state).number,
+        member_key=key,
+    )
+    held = data.get(number) if number is not None else None
+    outputs: dict[str, Json] = orjson.loads(held.worker_data_json) if held else {}
+    return Scope(specials, outputs, orjson.loads(held.data_json) if held else {}), key

@@ -1,0 +1,84 @@
+"""Phases that are due: a step row for each member and step, slice by slice, and first steps sent (rules O2, O3, M4).
+
+A slice is one commit. What is left goes on in a message of its own, which says in its id how far this one came. A phase
+that has all its rows already is gone through in the same way: members that waited, for a hold to end or for init, are
+woken by it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matoolkit.domain.messages import PhaseDue
+from matoolkit.domain.states import UNFINISHED_BATCHES, PhaseStatus
+from matoolkit.ids import continued, cursor_of
+from matoolkit.orchestrator.definitions import work_of
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.ports import Outgoing
+from matoolkit.store.memberstates import MemberState, caught_up_members
+from matoolkit.store.phases import PhaseRow, note_expanded
+from matoolkit.store.steps import NewStep, insert_steps
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The news that a phase is due, and the id of the message that brought it."""
+
+    message_id: str
+    message: PhaseDue
+
+
+def expand_phases(pile: Pile, dues: Sequence[Due]) -> None:
+    """Give the next slice of members of each phase their steps, and let them begin."""
+    wanted = [due for due in dues if _is_wanted(pile, due)]
+    size = max(1, pile.limits.slice_size // max(1, len(wanted)))
+    new: list[NewStep] = []
+    expanded: list[int] = []
+    for due in wanted:
+        phase = pile.phases[due.message.phase_execution_id]
+        members = caught_up_members(pile.tx, phase.batch_id, after=cursor_of(due.message_id), limit=size)
+        pile.members_to_move.update(member.id for member in members)
+        if phase.expanded_at is None:
+            new += new_steps(pile, phase, members)
+        if len(members) == size:
+            pile.messages.append(Outgoing(continued(due.message_id, members[-1].id), due.message))
+        else:
+            expanded.append(phase.id)
+    insert_steps(pile.tx, new, pile.at)
+    note_expanded(pile.tx, expanded, pile.at)
+    pile.phases_to_end.update(expanded)
+
+
+def new_steps(pile: Pile, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
+    """Make the rows of a phase for members in their present epochs."""
+    runbook = pile.version(phase.batch_id, phase.runbook_version).runbook
+    works = [work_of(pile, runbook, step, index) for index, step in enumerate(runbook.phases[phase.phase_index].steps)]
+    return [
+        NewStep(
+            batch_id=phase.batch_id,
+            phase_execution_id=phase.id,
+            batch_member_id=member.id,
+            epoch=member.epoch,
+            **work,
+        )
+        for member in members
+        for work in works
+    ]
+
+
+def _is_wanted(pile: Pile, due: Due) -> bool:
+    phase = pile.phases.get(due.message.phase_execution_id)
+    if phase is None:
+        reason = "there is no such phase"
+    elif phase.status is not PhaseStatus.DISPATCHED:
+        reason = f"the phase is {phase.status}"
+    elif pile.batches[phase.batch_id].status not in UNFINISHED_BATCHES:
+        reason = f"the batch is {pile.batches[phase.batch_id].status}"
+    else:
+        return True
+    log.info(
+        "a phase-due is ignored: %s", reason, extra={"batch": due.message.batch_id, "phase": due.message.phase_name}
+    )
+    return False

@@ -1,0 +1,143 @@
+"""Init: steps that run once for a batch, one after the other, before its phases (rules O1 and V5)."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from matoolkit.domain.batch import InitDone, InitFailed, decide
+from matoolkit.domain.messages import BatchInit
+from matoolkit.domain.progress import Compensate, Situation, next_of
+from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.ids import Kind, occurrence_of_init
+from matoolkit.orchestrator.definitions import work_of
+from matoolkit.orchestrator.dispatching import send_first
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.progress import open_compensations
+from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
+from matoolkit.store.inits import NewInit, insert_inits
+from matoolkit.store.waking import wake_after_init
+from matoolkit.store.working import (
+    InitState,
+    RollbackState,
+    init_states_of_batches,
+    unfinished_rollbacks_of_inits,
+)
+
+log = logging.getLogger(__name__)
+
+_FAILED = (StepStatus.FAILED, StepStatus.POLL_TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for an init, and the id of the message that made it."""
+
+    message_id: str
+    message: BatchInit
+
+
+def request_inits(pile: Pile, requests: Sequence[Request]) -> None:
+    """Create the steps of inits that were asked for and have not been overtaken by a later request."""
+    new: list[NewInit] = []
+    for request in requests:
+        message, batch = request.message, pile.batches.get(request.message.batch_id)
+        if (reason := _why_not(request, batch)) is not None:
+            log.info("a request for init is ignored: %s", reason, extra={"batch": message.batch_id})
+            continue
+        version = pile.version(message.batch_id, message.runbook_version)
+        for index, step in enumerate(version.runbook.init):
+            work = work_of(pile, version.runbook, step, index)
+            new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, **work))
+        if version.runbook.init:
+            pile.inits_to_move.add(message.batch_id)
+        else:
+            activate(pile, [message.batch_id])
+    insert_inits(pile.tx, new, pile.at)
+
+
+def move_inits(pile: Pile) -> None:
+    """Send the next step of touched inits, or end them."""
+    touched, pile.inits_to_move = pile.inits_to_move, set()
+    if not touched:
+        return
+    inits, undoing = init_states_of_batches(pile.tx, touched), unfinished_rollbacks_of_inits(pile.tx, touched)
+    to_do: list[InitState] = []
+    to_undo: list[RollbackState] = []
+    for batch_id in sorted(touched):
+        mine = [state for state in inits if state.batch_id == batch_id]
+        mine_undoing = {state.id: state for state in undoing if state.batch_id == batch_id}
+        if any(state.is_in_flight for state in (*mine, *mine_undoing.values())):
+            continue
+        if mine_undoing:
+            to_undo += _next_undoing(mine_undoing)
+        elif pile.batches[batch_id].status is BatchStatus.INIT_DISPATCHED:
+            to_do += _next_or_end(pile, pile.batches[batch_id], mine)
+    if to_undo:
+        send_first(pile, Kind.ROLLBACK, to_undo, {})
+    if to_do:
+        send_first(pile, Kind.INIT, to_do, {})
+
+
+def activate(pile: Pile, batch_ids: Sequence[int]) -> None:
+    """Let the phases of batches begin whose init is done, and wake the members that waited for it."""
+    ready = [number for number in batch_ids if decide(pile.batches[number].status, InitDone()).ignored is None]
+    moved = activate_batches(pile.tx, ready)
+    pile.note_status(moved, BatchStatus.ACTIVE)
+    wake_after_init(pile.tx, pile.publisher, moved)
+
+
+def _why_not(request: Request, batch: BatchRow | None) -> str | None:
+    if batch is None:
+        return "there is no such batch"
+    if batch.status is not BatchStatus.INIT_DISPATCHED:
+        return f"the batch is {batch.status}"
+    occurrence = occurrence_of_init(request.message_id)
+    if occurrence is not None and occurrence != batch.init_count:
+        return f"it is request {occurrence}, and request {batch.init_count} has followed"
+    return None
+
+
+def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
+    # Of an init nobody but its rollback is in the way.
+    situation = Situation(
+        MemberStatus.ACTIVE,
+        BatchStatus.ACTIVE,
+        is_held=False,
+        compensations=open_compensations(list(undoing.values())),
+        steps=(),
+    )
+    match next_of(situation):
+        case Compensate(number):
+            return [undoing[number]]
+        case _:
+            return []
+
+
+def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
+    latest = max((state.runbook_version for state in inits), default=0)
+    current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
+    if any(state.status in _FAILED for state in current):
+        _end_failed(pile, batch, latest, inits)
+    elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
+        activate(pile, [batch.id])
+    else:
+        waiting = next((state for state in current if state.status is not StepStatus.SUCCEEDED), None)
+        if waiting is not None and waiting.status is StepStatus.PENDING and waiting.retry_after is None:
+            return [waiting]
+    return []
+
+
+def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
+    """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
+    older_failed = any(state.runbook_version < version and state.status in _FAILED for state in inits)
+    has_begun = any(phase.runbook_version < version for phase in pile.phases_of(batch.id))
+    decision = decide(batch.status, InitFailed(is_rerun=has_begun and not older_failed))
+    if decision.is_held:
+        shown = orjson.dumps({"kind": "init", "version": version}).decode()
+        reason = f"init of version {version} failed; the batch had begun under an older version"
+        hold_batches(pile.tx, [Hold(batch.id, reason, f"init-v{version}-{batch.init_count}", shown)], pile.at)
+    else:
+        pile.note_status(fail_batches(pile.tx, [batch.id], pile.at), BatchStatus.FAILED)
+    log.warning("init failed; the batch is %s", "held" if decision.is_held else "failed", extra={"batch": batch.id})

@@ -1,0 +1,114 @@
+"""Members that join late, come back or leave (rules O5, O9, O10, T5)."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from matoolkit.domain.messages import MemberAdded, MemberRemoved
+from matoolkit.domain.phase import is_caught_up_with
+from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.ids import Kind
+from matoolkit.orchestrator.compensating import undo_membership
+from matoolkit.orchestrator.due import new_steps
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.store.members import MemberAt, note_caught_up
+from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.moves import cancel
+from matoolkit.store.phases import PhaseRow, reopen_phases
+from matoolkit.store.rollbacks import rollbacks_in_sequences
+from matoolkit.store.steps import (
+    CancelledStep,
+    NewStep,
+    cancel_steps_of_members,
+    cancel_steps_of_older_epochs,
+    insert_steps,
+)
+from matoolkit.store.withdrawal import withdraw_unsent
+from matoolkit.store.working import unfinished_rollbacks_of_members
+
+log = logging.getLogger(__name__)
+
+
+def add_members(pile: Pile, messages: Sequence[MemberAdded]) -> None:
+    """Give members that join late a step row for everything that their batch has begun; a second time gives nothing."""
+    joining: list[MemberState] = []
+    for member in member_states(pile.tx, {message.batch_member_id for message in messages}):
+        if (reason := _why_not_added(pile, member)) is None:
+            joining.append(member)
+        else:
+            about = {"batch": member.batch_id, "member": member.member_key}
+            log.info("a member-added is ignored: %s", reason, extra=about)
+    if not joining:
+        return
+    _leave_the_past(pile, [member.id for member in joining if member.epoch > 1])
+    new: list[NewStep] = []
+    reopened: set[int] = set()
+    for batch_id in sorted({member.batch_id for member in joining}):
+        mine = [member for member in joining if member.batch_id == batch_id]
+        for phase in _phases_to_catch_up(pile, batch_id):
+            new += new_steps(pile, phase, mine)
+            if phase.status is not PhaseStatus.DISPATCHED:
+                reopened.add(phase.id)
+    insert_steps(pile.tx, new, pile.at)
+    for phase_id in reopen_phases(pile.tx, reopened, pile.at):
+        pile.phases[phase_id] = replace(pile.phases[phase_id], status=PhaseStatus.DISPATCHED)
+    note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in joining], pile.at)
+    pile.members_to_move.update(member.id for member in joining)
+    pile.batches_to_end.update(member.batch_id for member in joining)
+
+
+def remove_members(pile: Pile, messages: Sequence[MemberRemoved]) -> None:
+    """Stop what members that left have open, and run what is to run for them once no job of theirs is out."""
+    gone: list[MemberState] = []
+    for member in member_states(pile.tx, {message.batch_member_id for message in messages}):
+        if member.batch_id not in pile.batches or member.status is not MemberStatus.REMOVED:
+            about = {"batch": member.batch_id, "member": member.member_key}
+            log.info("a member-removed is ignored: the member is %s", member.status, extra=about)
+        else:
+            gone.append(member)
+    ids = [member.id for member in gone]
+    _note_cancelled(pile, cancel_steps_of_members(pile.tx, ids, pile.at))
+    undone = [member for member in gone if member.remove_reason != MOVED]
+    unfinished = [member for member in undone if pile.batches[member.batch_id].status in UNFINISHED_BATCHES]
+    undo_membership(pile, unfinished)
+    pile.members_to_move.update(ids)
+    pile.batches_to_end.update(member.batch_id for member in gone)
+
+
+def _why_not_added(pile: Pile, member: MemberState) -> str | None:
+    batch = pile.batches.get(member.batch_id)
+    if batch is None:
+        return "it belongs to another batch"
+    if member.status is not MemberStatus.ACTIVE:
+        return f"the member is {member.status}"
+    if member.caught_up_at is not None:
+        return "it has caught up already"
+    if batch.status is not BatchStatus.ACTIVE:
+        return f"the batch is {batch.status}"
+    return "the batch is held" if batch.is_held else None
+
+
+def _phases_to_catch_up(pile: Pile, batch_id: int) -> list[PhaseRow]:
+    """Return the phases of the batch's version that have begun, ended or were skipped."""
+    number = pile.version_of(batch_id).number
+    current = [phase for phase in pile.phases_of(batch_id) if phase.runbook_version == number]
+    return [phase for phase in current if is_caught_up_with(phase.status)]
+
+
+def _leave_the_past(pile: Pile, member_ids: Sequence[int]) -> None:
+    """Cancel what returners have left from before, except a compensation that has begun."""
+    _note_cancelled(pile, cancel_steps_of_older_epochs(pile.tx, member_ids, pile.at))
+    waiting = [
+        state for state in unfinished_rollbacks_of_members(pile.tx, member_ids) if state.status is StepStatus.PENDING
+    ]
+    begun = {
+        rollback.sequence_key
+        for rollback in rollbacks_in_sequences(pile.tx, {state.sequence_key for state in waiting})
+        if rollback.attempt > 0
+    }
+    cancel(pile.tx, Kind.ROLLBACK, [state.id for state in waiting if state.sequence_key not in begun], pile.at)
+
+
+def _note_cancelled(pile: Pile, cancelled: Sequence[CancelledStep]) -> None:
+    withdraw_unsent(pile.tx, pile.publisher, cancelled)
+    pile.phases_to_end.update(step.phase_execution_id for step in cancelled)

@@ -1,0 +1,186 @@
+"""Decisions about executed work, written in bulk, and what each move touches.
+
+What follows from a move is noted only for rows that the guarded statement returned (rule M3).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from matoolkit.domain import step as rules
+from matoolkit.domain.messages import RetryCheck
+from matoolkit.ids import Kind, retry_check_id
+from matoolkit.orchestrator.definitions import steps_of_phase
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.ports import Outgoing
+from matoolkit.store import moves
+from matoolkit.store.working import InitState, RollbackState, StepState
+
+State: TypeAlias = StepState | InitState | RollbackState
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """A move of one row, and what its answer brought."""
+
+    state: State
+    move: rules.Move
+    result_json: str | None = None
+    missing_outputs_json: str | None = None
+    is_lost: bool = False
+
+    @property
+    def job_id(self) -> str:
+        """The job that the move is about."""
+        return self.state.job_id or ""
+
+
+Writer: TypeAlias = Callable[[Pile, Kind, Sequence[Movement]], list[int]]
+
+
+def apply_moves(pile: Pile, kind: Kind, movements: Sequence[Movement]) -> set[int]:
+    """Write moves of different rows, note what they touch, and return the rows that moved."""
+    grouped: dict[Writer, list[Movement]] = {}
+    for movement in movements:
+        grouped.setdefault(_writer(movement), []).append(movement)
+    moved: set[int] = set()
+    for write, group in grouped.items():
+        moved.update(write(pile, kind, group))
+    for movement in movements:
+        if movement.state.id in moved:
+            _touch(pile, kind, movement)
+    return moved
+
+
+def _writer(movement: Movement) -> Writer:
+    match movement.move:
+        case rules.RetryLater():
+            return _retry_lost if movement.is_lost else _retry
+        case rules.Fail():
+            return _fail_lost if movement.is_lost else _fail
+        case move:
+            return _WRITERS[type(move)]
+
+
+def _touch(pile: Pile, kind: Kind, movement: Movement) -> None:
+    match movement.move:
+        case rules.Succeed():
+            touch_success(pile, movement.state)
+        case rules.Fail() | rules.TimeOut():
+            touch_failure(pile, movement.state)
+        case rules.RetryLater(retry_after=retry_after):
+            number, attempt = movement.state.id, movement.state.attempt
+            check = RetryCheck(number, kind)
+            pile.messages.append(Outgoing(retry_check_id(kind, number, attempt), check, not_before=retry_after))
+        case rules.NoteLate():
+            touch_freed(pile, movement.state)
+        case _:
+            pass
+
+
+def touch_success(pile: Pile, state: State) -> None:
+    """Note what the success of work may set in motion."""
+    if isinstance(state, StepState) and state.step_index == len(steps_of_phase(pile, state.phase_execution_id)) - 1:
+        pile.phases_to_end.add(state.phase_execution_id)
+    touch_freed(pile, state)
+
+
+def touch_failure(pile: Pile, state: State) -> None:
+    """Note what the failure of work for good may set in motion; one of a rollback is recorded, and the next runs."""
+    match state:
+        case StepState():
+            pile.failed_steps.append(state)
+        case InitState():
+            pile.failed_inits.append(state)
+        case RollbackState():
+            touch_freed(pile, state)
+
+
+def touch_freed(pile: Pile, state: State) -> None:
+    """Note that a member or an init has no job out any more."""
+    match state:
+        case StepState(batch_member_id=member):
+            pile.members_to_move.add(member)
+        case InitState(batch_id=batch):
+            pile.inits_to_move.add(batch)
+        case RollbackState(batch_member_id=None, batch_id=batch):
+            pile.inits_to_move.add(batch)
+            pile.batches_to_end.add(batch)
+        case RollbackState(batch_member_id=int(member), batch_id=batch):
+            pile.members_to_move.add(member)
+            pile.batches_to_end.add(batch)
+
+
+def _succeed(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    successes = [
+        moves.Success(entry.state.id, entry.job_id, entry.result_json, entry.missing_outputs_json) for entry in group
+    ]
+    return moves.succeed(pile.tx, kind, successes, pile.at)
+
+
+def _poll(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    polls = [
+        moves.Incomplete(entry.state.id, entry.job_id, entry.result_json, entry.move.poll_due_at)
+        for entry in group
+        if isinstance(entry.move, rules.PollLater)
+    ]
+    return moves.poll_later(pile.tx, kind, polls, pile.at)
+
+
+def _time_out(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    return moves.time_out_polls(pile.tx, kind, _failures(group), pile.at)
+
+
+def _fail(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    return moves.fail(pile.tx, kind, _failures(group), pile.at)
+
+
+def _fail_lost(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    return moves.fail_lost(pile.tx, kind, _failures(group), pile.at)
+
+
+def _retry(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    return moves.retry_later(pile.tx, kind, _retries(group), pile.at)
+
+
+def _retry_lost(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    return moves.retry_lost(pile.tx, kind, _retries(group), pile.at)
+
+
+def _note_late(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
+    late = [moves.LateResult(entry.state.id, entry.job_id, entry.result_json) for entry in group]
+    return moves.note_late_results(pile.tx, kind, late, pile.at)
+
+
+_WRITERS: dict[Any, Writer] = {
+    rules.Succeed: _succeed,
+    rules.PollLater: _poll,
+    rules.TimeOut: _time_out,
+    rules.NoteLate: _note_late,
+}
+
+
+def _failures(group: Sequence[Movement]) -> list[moves.Failure]:
+    return [
+        moves.Failure(
+            entry.state.id, entry.job_id, entry.move.problem.type, entry.move.problem.message, entry.result_json
+        )
+        for entry in group
+        if isinstance(entry.move, rules.Fail | rules.TimeOut)
+    ]
+
+
+def _retries(group: Sequence[Movement]) -> list[moves.Retry]:
+    return [
+        moves.Retry(
+            entry.state.id,
+            entry.job_id,
+            entry.move.problem.type,
+            entry.move.problem.message,
+            entry.move.retry_after,
+            entry.move.retry_count,
+            entry.move.throttled_since,
+        )
+        for entry in group
+        if isinstance(entry.move, rules.RetryLater)
+    ]

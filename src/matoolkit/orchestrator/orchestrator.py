@@ -1,0 +1,61 @@
+"""The orchestrator: takes piles of events and results, and decides each in one transaction (rule M4)."""
+
+import logging
+from collections.abc import Sequence
+
+from matoolkit.ids import Kind
+from matoolkit.orchestrator.catalogue import announce
+from matoolkit.orchestrator.checks import apply_checks
+from matoolkit.orchestrator.due import expand_phases
+from matoolkit.orchestrator.inbox import batches_of, sorted_out
+from matoolkit.orchestrator.init import request_inits
+from matoolkit.orchestrator.members import add_members, remove_members
+from matoolkit.orchestrator.pile import Limits, Pile, open_pile
+from matoolkit.orchestrator.results import apply_answers
+from matoolkit.orchestrator.settling import settle
+from matoolkit.orchestrator.states import states_of
+from matoolkit.orchestrator.sweeps import sweep_dead_jobs, sweep_endings, sweep_lost_jobs, sweep_waiting_members
+from matoolkit.orchestrator.versions import Versions
+from matoolkit.ports import Delivery, Publisher
+from matoolkit.store import Store
+from matoolkit.store.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+class Orchestrator:
+    """Handles what scheduler, workers and people set in motion; any number of them may run beside each other."""
+
+    def __init__(self, store: Store, publisher: Publisher, limits: Limits | None = None) -> None:
+        self._store = store
+        self._publisher = publisher
+        self._limits = limits or Limits()
+        self._versions = Versions()
+
+    def handle(self, tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        """Do what a pile of messages asks for, in the transaction in which they are completed."""
+        inbox = sorted_out(deliveries)
+        if inbox.hellos:
+            announce(tx, inbox.hellos, tx.time())
+        pile = self._open(tx, batches_of(tx, inbox))
+        for kind in Kind:
+            if work := inbox.work(kind):
+                states = states_of(tx, kind, work)
+                moved = apply_answers(pile, kind, states, inbox.answers[kind])
+                apply_checks(pile, kind, states, inbox.checks[kind], moved)
+        request_inits(pile, inbox.inits)
+        remove_members(pile, inbox.removed)
+        add_members(pile, inbox.added)
+        expand_phases(pile, inbox.dues)
+        settle(pile)
+
+    def sweep(self) -> None:
+        """Look after what no message will: lost and dead jobs, members who still wait, what is over."""
+        for sweep in (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_endings):
+            try:
+                sweep(self._store, self._open)
+            except Exception:
+                log.exception("a sweep failed; the next ones go on")
+
+    def _open(self, tx: Transaction, batch_ids: set[int]) -> Pile:
+        return open_pile(tx, self._publisher, self._versions, self._limits, batch_ids)

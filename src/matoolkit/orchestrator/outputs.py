@@ -1,0 +1,54 @@
+"""Outputs of steps: found in results, merged into what their members have (rule O15)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from matoolkit.domain.answers import merged, outputs_of
+from matoolkit.orchestrator.definitions import definition_of
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.runbook.templates import Json
+from matoolkit.store.members import Outputs, keep_outputs
+from matoolkit.store.memberstates import member_outputs
+from matoolkit.store.working import StepState
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a step put out, and what it owes; late if nobody waited for it any more."""
+
+    state: StepState
+    values: dict[str, Json]
+    missing: tuple[str, ...]
+    is_late: bool
+
+
+def outputs_found(pile: Pile, state: StepState, result: Json, *, is_late: bool) -> Found | None:
+    """Look up what a step promises in its result; nothing if it promises nothing."""
+    wanted = definition_of(pile, state).output_params
+    if not wanted:
+        return None
+    outputs = outputs_of(result, wanted)
+    return Found(state, outputs.found, outputs.missing, is_late)
+
+
+def store_outputs(pile: Pile, found: Sequence[Found]) -> None:
+    """Merge outputs into what members have, unless they have started all over since."""
+    useful = [entry for entry in found if entry.values]
+    if not useful:
+        return
+    members = {
+        member.id: member for member in member_outputs(pile.tx, {entry.state.batch_member_id for entry in useful})
+    }
+    now: dict[int, dict[str, Json]] = {}
+    for entry in useful:
+        member = members[entry.state.batch_member_id]
+        if member.epoch == entry.state.epoch:
+            before = now.get(member.id)
+            now[member.id] = merged(orjson.loads(member.worker_data_json) if before is None else before, entry.values)
+    kept = [
+        Outputs(number, members[number].epoch, orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS).decode())
+        for number, values in now.items()
+    ]
+    keep_outputs(pile.tx, kept)

@@ -1,0 +1,76 @@
+"""What is known while a pile of messages is handled, and what remains to be done about it.
+
+Handlers change rows and note here what that touches: members that may have a next step, phases and batches that may
+have ended. What follows from it is done once for the whole pile, and all messages leave together.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from matoolkit.domain.states import BatchStatus
+from matoolkit.orchestrator.versions import Version, Versions
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.transaction import Transaction
+from matoolkit.store.working import InitState, StepState
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the settings say about work in general."""
+
+    step_timeout: timedelta = timedelta(hours=24)
+    throttle_limit: timedelta = timedelta(hours=24)
+    slice_size: int = 5000
+
+
+@dataclass(slots=True)
+class Pile:
+    """Batches that are locked, their phases, and what was touched so far."""
+
+    tx: Transaction
+    at: datetime
+    publisher: Publisher
+    versions: Versions
+    limits: Limits
+    batches: dict[int, BatchRow]
+    phases: dict[int, PhaseRow]
+    failed_steps: list[StepState] = field(default_factory=list)
+    failed_inits: list[InitState] = field(default_factory=list)
+    members_to_move: set[int] = field(default_factory=set)
+    inits_to_move: set[int] = field(default_factory=set)
+    phases_to_end: set[int] = field(default_factory=set)
+    batches_to_end: set[int] = field(default_factory=set)
+    messages: list[Outgoing] = field(default_factory=list)
+
+    def version_of(self, batch_id: int) -> Version:
+        """Return the version that a batch follows."""
+        return self.versions.of_batch(self.tx, self.batches[batch_id].runbook_id)
+
+    def version(self, batch_id: int, number: int) -> Version:
+        """Return a version of the runbook of a batch, whether the batch still follows it or not."""
+        return self.versions.numbered(self.tx, self.batches[batch_id].runbook_name, number)
+
+    def phases_of(self, batch_id: int) -> Sequence[PhaseRow]:
+        """Return all phases of a batch."""
+        return [phase for phase in self.phases.values() if phase.batch_id == batch_id]
+
+    def note_status(self, batch_ids: Collection[int], status: BatchStatus) -> None:
+        """Remember that batches have moved."""
+        for batch_id in batch_ids:
+            self.batches[batch_id] = replace(self.batches[batch_id], status=status)
+
+    def is_settled(self) -> bool:
+        """Tell whether nothing is left that may move something."""
+        return not (self.failed_steps or self.failed_inits or self.members_to_move or self.inits_to_move)
+
+
+def open_pile(
+    tx: Transaction, publisher: Publisher, versions: Versions, limits: Limits, batch_ids: Collection[int]
+) -> Pile:
+    """Lock the batches that messages concern, in the order of their ids, and only then read (rule M5)."""
+    batches = {batch.id: batch for batch in lock_batches(tx, batch_ids)}
+    phases = {phase.id: phase for phase in phases_of_batches(tx, batches)}
+    return Pile(tx, tx.time(), publisher, versions, limits, batches, phases)

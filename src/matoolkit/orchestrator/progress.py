@@ -1,0 +1,86 @@
+"""Members move on: what each does next is decided in pure code and sent in bulk (rules O3, O5, O9)."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from matoolkit.domain.progress import Compensate, Do, OpenCompensation, OpenStep, Situation, next_of, phase_order
+from matoolkit.ids import Kind
+from matoolkit.orchestrator.dispatching import send_first
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.working import (
+    RollbackState,
+    StepState,
+    unfinished_rollbacks_of_members,
+    unfinished_steps_of_members,
+)
+
+WorkT = TypeVar("WorkT", StepState, RollbackState)
+
+
+def move_members(pile: Pile) -> None:
+    """Send whatever the touched members do next, if they can do it now."""
+    touched, pile.members_to_move = pile.members_to_move, set()
+    members = {member.id: member for member in member_states(pile.tx, touched) if member.batch_id in pile.batches}
+    steps = _by_member(unfinished_steps_of_members(pile.tx, members))
+    rollbacks = _by_member(unfinished_rollbacks_of_members(pile.tx, members))
+    to_do: list[StepState] = []
+    to_undo: list[RollbackState] = []
+    for member in members.values():
+        mine, undoing = steps.get(member.id, {}), rollbacks.get(member.id, {})
+        match next_of(_situation(pile, member, mine, undoing)):
+            case Do(number):
+                to_do.append(mine[number])
+            case Compensate(number):
+                to_undo.append(undoing[number])
+            case _:
+                pass
+    if to_undo:
+        send_first(pile, Kind.ROLLBACK, to_undo, members)
+    if to_do:
+        send_first(pile, Kind.STEP, to_do, members)
+
+
+def _situation(
+    pile: Pile, member: MemberState, steps: dict[int, StepState], rollbacks: dict[int, RollbackState]
+) -> Situation:
+    batch = pile.batches[member.batch_id]
+    return Situation(
+        member.status,
+        batch.status,
+        batch.is_held,
+        open_compensations(list(rollbacks.values())),
+        [_open_step(pile, step) for step in steps.values() if step.epoch == member.epoch or step.is_in_flight],
+    )
+
+
+def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensation]:
+    """Put compensating steps into the sequences that they belong to; the one that was made first comes first."""
+    first: dict[str, int] = {}
+    for rollback in rollbacks:
+        first[rollback.sequence_key] = min(rollback.id, first.get(rollback.sequence_key, rollback.id))
+    return [
+        OpenCompensation(
+            rollback.id,
+            first[rollback.sequence_key],
+            rollback.step_index,
+            rollback.status,
+            rollback.is_in_flight,
+            rollback.retry_after is not None,
+        )
+        for rollback in rollbacks
+    ]
+
+
+def _open_step(pile: Pile, step: StepState) -> OpenStep:
+    phase = pile.phases[step.phase_execution_id]
+    order = phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index)
+    return OpenStep(step.id, order, step.step_index, step.status, step.is_in_flight, step.retry_after is not None)
+
+
+def _by_member(states: Iterable[WorkT]) -> dict[int, dict[int, WorkT]]:
+    found: dict[int, dict[int, WorkT]] = {}
+    for state in states:
+        if state.batch_member_id is not None:
+            found.setdefault(state.batch_member_id, {})[state.id] = state
+    return found

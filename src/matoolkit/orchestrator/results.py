@@ -1,0 +1,78 @@
+"""Results of jobs: matched by their job id alone, decided one by one, written together (rules O4 to O7, O15, O16)."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from matoolkit.domain import step as rules
+from matoolkit.domain.answers import event_of
+from matoolkit.domain.messages import ResultStatus, WorkerResult
+from matoolkit.ids import JobRef, Kind
+from matoolkit.orchestrator.moving import Movement, State, apply_moves
+from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.runbook.templates import Json
+from matoolkit.store.working import StepState
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A result, and which attempt of which work it answers."""
+
+    ref: JobRef
+    result: WorkerResult
+
+
+def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> set[int]:
+    """Move work as its answers say, keep what it put out, and return the work that moved."""
+    movements: list[Movement] = []
+    found: list[Found] = []
+    for answer in _each_once(answers):
+        state = states.get(answer.ref.execution_id)
+        move = rules.Ignore("there is no such work") if state is None else _decided(pile, state, answer)
+        if state is None or isinstance(move, rules.Ignore | rules.NoteLate):
+            _log_ignored(answer, move)
+        if state is None or isinstance(move, rules.Ignore):
+            continue
+        outputs = _outputs(pile, state, answer, move)
+        found += [outputs] if outputs is not None else []
+        # The row of an attempt that another one has followed is the other's by now.
+        if answer.ref.attempt == state.attempt:
+            missing = _json(list(outputs.missing)) if outputs is not None and outputs.missing else None
+            movements.append(Movement(state, move, _json(answer.result.result), missing))
+    moved = apply_moves(pile, kind, movements)
+    store_outputs(pile, [outputs for outputs in found if outputs.is_late or outputs.state.id in moved])
+    return moved
+
+
+def _decided(pile: Pile, state: State, answer: Answer) -> rules.Move:
+    if answer.ref.attempt == state.attempt and answer.result.job_id != state.job_id:
+        return rules.Ignore(f"the job that is waited for is {state.job_id}")
+    return rules.decide(state, event_of(answer.result, answer.ref.attempt, pile.at, pile.limits.throttle_limit))
+
+
+def _outputs(pile: Pile, state: State, answer: Answer, move: rules.Move) -> Found | None:
+    if not isinstance(state, StepState) or answer.result.status is not ResultStatus.SUCCESS:
+        return None
+    if not isinstance(move, rules.Succeed | rules.NoteLate):
+        return None
+    return outputs_found(pile, state, answer.result.result, is_late=isinstance(move, rules.NoteLate))
+
+
+def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
+    """Pass over answers that come twice in one pile; older attempts first, so that newer outputs win."""
+    unique = {answer.result.job_id: answer for answer in reversed(list(answers))}
+    return sorted(unique.values(), key=lambda answer: (answer.ref.execution_id, answer.ref.attempt))
+
+
+def _log_ignored(answer: Answer, move: rules.Move) -> None:
+    reason = move.reason if isinstance(move, rules.Ignore | rules.NoteLate) else ""
+    log.info("a result moves nothing: %s", reason, extra={"job": answer.result.job_id, "attempt": answer.ref.attempt})
+
+
+def _json(value: Json) -> str | None:
+    return None if value is None else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()

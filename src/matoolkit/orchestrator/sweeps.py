@@ -1,0 +1,175 @@
+"""What nobody's message brings: lost jobs, dead letters of jobs, members who still wait, what is over (O16, M7).
+
+A sweep finds work without locking anything, then handles it in piles as if messages had come. Work that cannot be
+handled stops no other.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from matoolkit.domain import step as rules
+from matoolkit.domain.messages import MemberAdded
+from matoolkit.domain.states import UNSUCCESSFUL_STEPS
+from matoolkit.ids import JobRef, Kind, parse_job_id
+from matoolkit.orchestrator.members import add_members
+from matoolkit.orchestrator.moving import Movement, apply_moves, touch_freed
+from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.settling import settle
+from matoolkit.orchestrator.states import states_of
+from matoolkit.store import Store
+from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
+from matoolkit.store.executions import Overdue, lost_jobs
+from matoolkit.store.memberstates import MemberState, members_to_catch_up
+from matoolkit.store.moves import give_up_cancelled
+from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
+from matoolkit.store.transaction import Transaction
+from matoolkit.store.working import batches_of_work
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 500
+
+FoundT = TypeVar("FoundT")
+OpenPile: TypeAlias = Callable[[Transaction, set[int]], Pile]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadJob:
+    """A job that the bus put aside."""
+
+    ref: JobRef
+    job_id: str
+    why: str
+
+
+def sweep_lost_jobs(store: Store, open_pile: OpenPile) -> None:
+    """Give up jobs that have been out for too long; their work is tried again or fails."""
+    for kind in Kind:
+        last: Overdue | None = None
+        while True:
+            with store.reading() as tx:
+                overdue = lost_jobs(tx, kind, tx.time(), after=last, limit=AT_ONCE)
+            if not overdue:
+                break
+            last = overdue[-1]
+            refs = [JobRef(kind, work.id, work.attempt) for work in overdue]
+            _in_piles(store, refs, lambda tx, part: _give_up(tx, open_pile, part))
+
+
+def sweep_dead_jobs(store: Store, open_pile: OpenPile) -> None:
+    """Fail the work whose job the bus put aside; the dead letter stays for a person to look at."""
+    after = 0
+    while True:
+        with store.reading() as tx:
+            letters = open_dead_letters(tx, after=after, limit=AT_ONCE)
+        if not letters:
+            return
+        after = letters[-1].id
+        dead = [job for letter in letters if (job := _dead_job(letter)) is not None]
+        _in_piles(store, dead, lambda tx, part: _bury(tx, open_pile, part))
+
+
+def sweep_waiting_members(store: Store, open_pile: OpenPile) -> None:
+    """Catch up members who still wait though nothing is in their way: whoever was to tell of them did not (O10)."""
+    after = 0
+    while True:
+        with store.reading() as tx:
+            waiting = members_to_catch_up(tx, after=after, limit=AT_ONCE)
+        if not waiting:
+            return
+        after = waiting[-1].id
+        _in_piles(store, waiting, lambda tx, part: _catch_up(tx, open_pile, part))
+
+
+def sweep_endings(store: Store, open_pile: OpenPile) -> None:
+    """End phases and batches whose parts have all ended."""
+    with store.reading() as tx:
+        phases = [phase.id for phase in phases_without_open_steps(tx)]
+        batches = batches_without_open_phases(tx)
+    _in_piles(store, phases, lambda tx, part: _end_phases(tx, open_pile, part))
+    _in_piles(store, batches, lambda tx, part: _end_batches(tx, open_pile, part))
+
+
+def _give_up(tx: Transaction, open_pile: OpenPile, refs: Sequence[JobRef]) -> None:
+    pile = open_pile(tx, _batches(tx, refs))
+    for kind in Kind:
+        states = states_of(tx, kind, {ref.execution_id for ref in refs if ref.kind is kind})
+        overdue = [state for state in states.values() if state.lost_at is not None and state.lost_at <= pile.at]
+        unwanted = [state for state in overdue if state.status in UNSUCCESSFUL_STEPS]
+        given_up = set(give_up_cancelled(tx, kind, [state.id for state in unwanted], pile.at))
+        for state in unwanted:
+            if state.id in given_up:
+                touch_freed(pile, state)
+        problem = rules.Problem("no result came in time: the job counts as lost", "JobLost")
+        event = rules.JobLost(pile.at, problem)
+        decided = [Movement(state, rules.decide(state, event), is_lost=True) for state in overdue]
+        apply_moves(pile, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+    settle(pile)
+
+
+def _bury(tx: Transaction, open_pile: OpenPile, jobs: Sequence[DeadJob]) -> None:
+    pile = open_pile(tx, _batches(tx, [job.ref for job in jobs]))
+    for kind in Kind:
+        mine = {job.ref.execution_id: job for job in jobs if job.ref.kind is kind}
+        decided: list[Movement] = []
+        for state in states_of(tx, kind, set(mine)).values():
+            job = mine[state.id]
+            if job.job_id == state.job_id:
+                problem = rules.Problem(f"the job became a dead letter: {job.why}", "DeadLetter")
+                move = rules.decide(state, rules.JobDead(pile.at, job.ref.attempt, problem))
+                decided.append(Movement(state, move))
+        apply_moves(pile, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+    settle(pile)
+
+
+def _catch_up(tx: Transaction, open_pile: OpenPile, members: Sequence[MemberState]) -> None:
+    pile = open_pile(tx, {member.batch_id for member in members})
+    add_members(pile, [MemberAdded(member.batch_id, member.member_key, member.id) for member in members])
+    settle(pile)
+
+
+def _end_phases(tx: Transaction, open_pile: OpenPile, ids: Sequence[int]) -> None:
+    pile = open_pile(tx, {phase.batch_id for phase in phases_by_id(tx, ids)})
+    pile.phases_to_end.update(ids)
+    settle(pile)
+
+
+def _end_batches(tx: Transaction, open_pile: OpenPile, ids: Sequence[int]) -> None:
+    pile = open_pile(tx, set(ids))
+    pile.batches_to_end.update(ids)
+    settle(pile)
+
+
+def _batches(tx: Transaction, refs: Sequence[JobRef]) -> set[int]:
+    found: set[int] = set()
+    for kind in Kind:
+        found.update(batches_of_work(tx, kind, {ref.execution_id for ref in refs if ref.kind is kind}))
+    return found
+
+
+def _dead_job(letter: DeadLetterHead) -> DeadJob | None:
+    ref = parse_job_id(letter.message_id)
+    why = f"{letter.reason} ({letter.description})" if letter.description else letter.reason
+    return None if ref is None else DeadJob(ref, letter.message_id, why)
+
+
+def _in_piles(store: Store, found: Sequence[FoundT], handle: Callable[[Transaction, Sequence[FoundT]], None]) -> None:
+    for first in range(0, len(found), AT_ONCE):
+        _try(store, found[first : first + AT_ONCE], handle)
+
+
+def _try(store: Store, part: Sequence[FoundT], handle: Callable[[Transaction, Sequence[FoundT]], None]) -> None:
+    """Handle what was found in one transaction; if that fails, each alone, and what fails alone is passed over."""
+    try:
+        with store.transaction() as tx:
+            handle(tx, part)
+    except Exception as error:
+        if getattr(error, "transient", False):
+            raise
+        if len(part) == 1:
+            log.exception("a sweep passes over %s", part[0])
+            return
+        for one in part:
+            _try(store, [one], handle)

@@ -1,0 +1,45 @@
+"""Ticks and sweeps, each on a timer of its own, until told to stop."""
+
+import logging
+import threading
+
+from matoolkit.errors import MatoolkitError
+from matoolkit.scheduler.leasing import Stopping
+from matoolkit.scheduler.tick import Scheduler
+
+log = logging.getLogger(__name__)
+
+
+class SchedulerLoop:
+    """Runs a scheduler. A tick that takes longer than the interval is followed by the next; two never overlap."""
+
+    def __init__(self, scheduler: Scheduler, sweep_seconds: float) -> None:
+        self._scheduler = scheduler
+        self._interval = scheduler.interval.total_seconds()
+        self._sweep_seconds = sweep_seconds
+
+    def tick_until(self, stop: threading.Event) -> None:
+        """Tick every interval; while another scheduler works, look often whether it still does."""
+        while not stop.is_set():
+            began = self._scheduler.clock.monotonic()
+            pause = self._interval if self._ticked() else self._sweep_seconds
+            stop.wait(max(0.0, pause - (self._scheduler.clock.monotonic() - began)))
+
+    def sweep_until(self, stop: threading.Event) -> None:
+        """Ask for polls and retries that are due, and make the lease last, also while a tick takes long."""
+        while not stop.wait(self._sweep_seconds):
+            try:
+                self._scheduler.sweep()
+            except Stopping:
+                return
+            except MatoolkitError as error:
+                log.warning("a sweep failed, and is tried again: %s", error.message)
+
+    def _ticked(self) -> bool:
+        try:
+            return self._scheduler.tick() is not None
+        except Stopping:
+            log.info("the tick was interrupted; the next one goes on where it was")
+        except MatoolkitError as error:
+            log.warning("a tick failed, and is tried again: %s", error.message)
+        return False

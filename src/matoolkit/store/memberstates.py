@@ -1,0 +1,83 @@
+"""Members as the orchestrator decides about them: narrow records, and their data only where it is needed."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.store.schema import batch_members, batches
+from matoolkit.store.statements import is_any, records_among, select_records
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """A member without its data."""
+
+    id: int
+    batch_id: int
+    member_key: str
+    status: MemberStatus
+    epoch: int
+    caught_up_at: datetime | None
+    remove_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberData:
+    """What templates find in a member."""
+
+    id: int
+    data_json: str
+    worker_data_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOutputs:
+    """What a member's steps have put out so far."""
+
+    id: int
+    epoch: int
+    worker_data_json: str
+
+
+def member_states(tx: Transaction, ids: Collection[int]) -> list[MemberState]:
+    """Return members without their data, by id."""
+    return records_among(tx, MemberState, batch_members, batch_members.c.id, ids)
+
+
+def member_data(tx: Transaction, ids: Collection[int]) -> list[MemberData]:
+    """Return the data of members, by id."""
+    return records_among(tx, MemberData, batch_members, batch_members.c.id, ids)
+
+
+def member_outputs(tx: Transaction, ids: Collection[int]) -> list[MemberOutputs]:
+    """Return the outputs of members, by id."""
+    return records_among(tx, MemberOutputs, batch_members, batch_members.c.id, ids)
+
+
+def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:
+    """Return a slice of the active members of a batch that do not wait to catch up, by id (rule O2)."""
+    query = select_records(MemberState, batch_members).where(
+        batch_members.c.batch_id == batch_id,
+        is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+        batch_members.c.id > after,
+        batch_members.c.caught_up_at.is_not(None),
+    )
+    return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))
+
+
+def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:
+    """Return members who wait to catch up though nothing is in their way, from after the last id before (rule O10)."""
+    query = (
+        select_records(MemberState, batch_members)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(
+            is_any(batches.c.status, {BatchStatus.ACTIVE}),
+            batches.c.held_at.is_(None),
+            is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+            batch_members.c.caught_up_at.is_(None),
+            batch_members.c.id > after,
+        )
+    )
+    return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))

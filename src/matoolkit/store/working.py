@@ -1,0 +1,163 @@
+"""Executed work as the orchestrator decides about it: narrow records, without parameters, results and errors."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, or_, select
+
+from matoolkit.domain.states import OPEN_STEPS, RollbackCause
+from matoolkit.domain.step import Step
+from matoolkit.ids import Kind
+from matoolkit.store.executions import TABLES
+from matoolkit.store.schema import init_executions, rollback_executions, step_executions
+from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
+from matoolkit.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class WorkState(Step):
+    """What all executed work has that matters for its next move and its next job."""
+
+    id: int
+    batch_id: int
+    step_name: str
+    step_index: int
+    worker_id: str
+    job_id: str | None
+    lost_at: datetime | None
+    timeout_sec: int
+    on_failure: str | None
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a job is out whose answer may still come, even if the step itself was cancelled."""
+        return self.lost_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StepState(WorkState):
+    """A step of a member."""
+
+    phase_execution_id: int
+    batch_member_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitState(WorkState):
+    """A step of a batch's init."""
+
+    runbook_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackState(WorkState):
+    """A compensating step."""
+
+    batch_member_id: int | None
+    epoch: int | None
+    runbook_version: int
+    cause: RollbackCause
+    sequence_name: str
+    sequence_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """The call that work was resolved to when it was first dispatched."""
+
+    id: int
+    function_name: str
+    params_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """Outputs that a step of a member promised and did not have."""
+
+    id: int
+    batch_member_id: int
+    epoch: int
+    step_name: str
+    missing_outputs_json: str
+
+
+def batches_of_work(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[int]:
+    """Return the batches that work belongs to, so that they can be locked before it is read (rule M5)."""
+    if not ids:
+        return []
+    table = TABLES[kind]
+    return sorted(tx.values(select(table.c.batch_id).where(among(tx, table.c.id, ids)).distinct()))
+
+
+def step_states(tx: Transaction, ids: Collection[int]) -> list[StepState]:
+    """Return steps of members, by id."""
+    return records_among(tx, StepState, step_executions, step_executions.c.id, ids)
+
+
+def init_states(tx: Transaction, ids: Collection[int]) -> list[InitState]:
+    """Return steps of init, by id."""
+    return records_among(tx, InitState, init_executions, init_executions.c.id, ids)
+
+
+def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState]:
+    """Return compensating steps, by id."""
+    return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
+
+
+def unfinished_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
+    """Return the steps of members, in all epochs, that are open or whose job is out, by id."""
+    if not member_ids:
+        return []
+    mine = among(tx, step_executions.c.batch_member_id, member_ids)
+    query = select_records(StepState, step_executions).where(mine, _is_unfinished(step_executions))
+    return rows_by_id(tx, StepState, query)
+
+
+def unfinished_rollbacks_of_members(tx: Transaction, member_ids: Collection[int]) -> list[RollbackState]:
+    """Return the compensating steps of members that are open or whose job is out, by id."""
+    if not member_ids:
+        return []
+    mine = among(tx, rollback_executions.c.batch_member_id, member_ids)
+    query = select_records(RollbackState, rollback_executions).where(mine, _is_unfinished(rollback_executions))
+    return rows_by_id(tx, RollbackState, query)
+
+
+def unfinished_rollbacks_of_inits(tx: Transaction, batch_ids: Collection[int]) -> list[RollbackState]:
+    """Return the compensating steps of batches' inits that are open or whose job is out, by id."""
+    if not batch_ids:
+        return []
+    of_init = (
+        among(tx, rollback_executions.c.batch_id, batch_ids),
+        rollback_executions.c.batch_member_id.is_(None),
+        _is_unfinished(rollback_executions),
+    )
+    return rows_by_id(tx, RollbackState, select_records(RollbackState, rollback_executions).where(*of_init))
+
+
+def init_states_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitState]:
+    """Return the steps of init of batches, of all versions, by id."""
+    return records_among(tx, InitState, init_executions, init_executions.c.batch_id, batch_ids)
+
+
+def stored_calls(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[StoredCall]:
+    """Return what work was resolved to when it was first dispatched, by id (rule R8)."""
+    table = TABLES[kind]
+    return records_among(tx, StoredCall, table, table.c.id, ids)
+
+
+def debts_of_members(tx: Transaction, member_ids: Collection[int]) -> list[Debt]:
+    """Return which steps of members owe outputs, by id (rule O15)."""
+    if not member_ids:
+        return []
+    owing = (
+        among(tx, step_executions.c.batch_member_id, member_ids),
+        step_executions.c.missing_outputs_json.is_not(None),
+    )
+    return rows_by_id(tx, Debt, select_records(Debt, step_executions).where(*owing))
+
+
+def _is_unfinished(table: Table) -> ColumnElement[Any]:
+    return or_(is_any(table.c.status, OPEN_STEPS), table.c.lost_at.is_not(None))

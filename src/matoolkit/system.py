@@ -1,0 +1,62 @@
+"""The composition root: the only module that knows which adapters are in use."""
+
+import os
+import socket
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+
+from matoolkit.bus.sql import SqlBus
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.errors import BusNotSupported
+from matoolkit.orchestrator import Orchestrator
+from matoolkit.orchestrator.pile import Limits
+from matoolkit.ports import Publisher
+from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.scheduler.tick import Scheduler
+from matoolkit.settings import Settings
+from matoolkit.sources.choice import open_source
+from matoolkit.store import Store, open_store
+from matoolkit.store.upgrade import require_current_schema
+
+# A scheduler that died is replaced after this many sweeps without a sign of life.
+_SWEEPS_MISSED = 3
+
+
+def open_state(settings: Settings) -> Store:
+    """Open the state database; its tables must be those of this version."""
+    store = open_store(settings.database_url.get_secret_value())
+    require_current_schema(store)
+    return store
+
+
+def open_bus(settings: Settings, store: Store) -> SqlBus:
+    """Open the bus that the settings name."""
+    if settings.bus != "sql":
+        raise BusNotSupported(settings.bus)
+    return SqlBus(store)
+
+
+def build_scheduler(
+    settings: Settings,
+    store: Store,
+    publisher: Publisher,
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Scheduler:
+    """Put a scheduler together."""
+    length = timedelta(seconds=_SWEEPS_MISSED * settings.sweep_seconds)
+    holder = f"{socket.gethostname()}:{os.getpid()}"
+    return Scheduler(
+        store=store,
+        publisher=publisher,
+        open_source=partial(open_source, environ=environ),
+        clock=clock or SystemClock(),
+        lease=SchedulerLease(store, holder, length),
+        interval=timedelta(seconds=settings.tick_seconds),
+    )
+
+
+def build_orchestrator(settings: Settings, store: Store, publisher: Publisher) -> Orchestrator:
+    """Put an orchestrator together."""
+    return Orchestrator(store, publisher, Limits(settings.step_timeout, settings.throttle_limit))

@@ -1,0 +1,89 @@
+"""An HTTP server in a thread, and the ways in which one may fail."""
+
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What goes back. `bytes_sent` cuts the body off there; `is_reset` breaks the connection before any answer."""
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    bytes_sent: int | None = None
+    is_reset: bool = False
+
+
+class Service(Protocol):
+    def answer(self, request: Request) -> Answer: ...
+
+
+@contextmanager
+def served(service: Service) -> Iterator[str]:
+    """Serve on a free port for as long as the context lasts, and return the address."""
+
+    class Handler(_Handler):
+        served = service
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body leave together, or the client's acknowledgement of the head would be waited for
+    served: Service
+
+    def do_GET(self) -> None:
+        self._handle()
+
+    def do_POST(self) -> None:
+        self._handle()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _handle(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        request = Request(self.command, self.path, dict(self.headers.items()), json.loads(body) if body else None)
+        answer = self.served.answer(request)
+        if answer.is_reset:
+            # With no time to linger, closing sends a reset.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            os.close(self.connection.detach())
+            return
+        self._send(answer)
+
+    def _send(self, answer: Answer) -> None:
+        body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        for name, value in {**answer.headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body[: answer.bytes_sent])
+        self.close_connection = self.close_connection or answer.bytes_sent is not None

@@ -1,0 +1,135 @@
+"""Rules O5, O8, O9 and O11: failure for good, rollbacks, what ends how."""
+
+from typing import Any
+
+from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
+from tests.stage import Failing, Silent, Stage
+
+from .runbooks import ONE_STEP, TWO_PHASES, WITH_ROLLBACK
+
+
+def play(stage: Stage, members: int = 2) -> Any:
+    batch = stage.batch(stage.publish(WITH_ROLLBACK), members)
+    stage.answers["Create"] = lambda job: {"Id": job.parameters["Email"]}
+    stage.answers["License"] = lambda job: Failing() if job.parameters["User"] == "u0" else None
+    stage.due(batch, "prepare")
+    return batch
+
+
+def test_o8_a_member_that_fails_for_good_stops_and_the_others_go_on(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 2)
+    stage.answers["Create"] = lambda job: Failing() if job.parameters["Email"] == "u0" else Silent()
+    stage.due(batch, "prepare", "cutover")
+    stage.run()
+    assert stage.member(batch, "u0").status is MemberStatus.FAILED
+    assert stage.states(batch, "u0") == {"create": "failed", "move": "cancelled", "finish": "cancelled"}
+    assert stage.states(batch, "u1") == {"create": "dispatched", "move": "pending", "finish": "pending"}
+    assert stage.member(batch, "u1").status is MemberStatus.ACTIVE
+
+
+def test_o9_a_rollback_runs_one_step_after_the_other_with_data_and_outputs(stage: Stage) -> None:
+    """The defect: all its steps are sent at once, and their results are dead letters."""
+    batch = play(stage)
+    while stage.handle() and "Unlicense" not in stage.functions():
+        stage.work()
+    undoing = [job for job in stage.jobs if job.function_name == "Unlicense"]
+    assert [job.parameters for job in undoing] == [{"Email": "u0", "User": "u0"}]
+    assert "Delete" not in stage.functions()
+    stage.run()
+    assert stage.functions()[-1] == "Delete"
+    assert [(row.step_name, row.status) for row in stage.rollbacks(batch)] == [
+        ("unlicense", "succeeded"), ("delete", "succeeded"),
+    ]  # fmt: skip
+    assert stage.states(batch, "u0") == {"create": "succeeded", "license": "failed"}
+
+
+def test_o9_a_rollback_step_that_fails_is_recorded_and_the_next_still_runs(stage: Stage) -> None:
+    batch = play(stage, 1)
+    stage.answers["Unlicense"] = Failing("cannot")
+    stage.run()
+    first, second = stage.rollbacks(batch)
+    assert (first.status, first.error_message, second.status) == ("failed", "cannot", "succeeded")
+
+
+def test_o9_a_rollback_step_whose_variable_is_missing_is_recorded_and_the_next_still_runs(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_ROLLBACK))
+    stage.answers["Move"] = Failing()
+    stage.due(batch, "cutover")
+    stage.run()
+    first, second = stage.rollbacks(batch)
+    assert (first.status, second.status) == ("failed", "succeeded")
+    assert "'UserId'" in str(first.error_message)
+
+
+def test_o9_rollback_steps_are_retried_and_may_poll(stage: Stage) -> None:
+    extra = "retry: {max_retries: 1, interval: 1m}, poll: {interval: 1m, timeout: 1h}"
+    runbook = WITH_ROLLBACK.replace("function: Delete,", f"function: Delete, {extra},")
+    batch = stage.batch(stage.publish(runbook))
+    outcomes = iter([Failing(), {"complete": False}, {"complete": True}])
+    stage.answers.update(Create={"Id": 1}, License=Failing(), Delete=lambda _: next(outcomes))
+    stage.due(batch, "prepare")
+    stage.run()
+    assert stage.rollbacks(batch)[1].status == "pending"
+    stage.later(minutes=1)
+    assert stage.rollbacks(batch)[1].status == "polling"
+    stage.later(minutes=1)
+    assert stage.rollbacks(batch)[1].status == "succeeded"
+    assert [job.job_id for job in stage.jobs[-3:]] == [
+        "rollback-2-attempt-1",
+        "rollback-2-retry-2",
+        "rollback-2-poll-3",
+    ]
+
+
+def test_o9_a_batch_does_not_end_before_its_compensations_have(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_ROLLBACK))
+    stage.answers.update(Create={"Id": 1}, License=None, Move=Failing(), Unlicense=Silent())
+    stage.due(batch, "prepare", "cutover")
+    stage.run()
+    assert stage.phases(batch) == {"prepare": PhaseStatus.COMPLETED, "cutover": PhaseStatus.FAILED}
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+    stage.answer(stage.jobs[-1])
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.COMPLETED
+
+
+def test_o11_a_phase_is_completed_if_a_member_went_through_and_failed_if_nobody_did(stage: Stage) -> None:
+    batch = play(stage)
+    stage.run()
+    assert stage.phases(batch)["prepare"] is PhaseStatus.COMPLETED
+    other = stage.batch(stage.publish(ONE_STEP, "other"), 2)
+    stage.answers["Create"] = Failing()
+    stage.due(other, "prepare")
+    stage.run()
+    assert stage.phases(other) == {"prepare": PhaseStatus.FAILED}
+    assert stage.reload(other).status is BatchStatus.FAILED
+
+
+def test_o11_a_batch_is_cancelled_if_every_member_was_removed(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP), 2)
+    stage.due(batch, "prepare")
+    stage.handle()
+    stage.leave(batch, "u0", "u1")
+    stage.run()
+    assert stage.states(batch, "u0") == {"create": "cancelled"}
+    assert stage.phases(batch) == {"prepare": PhaseStatus.FAILED}
+    assert stage.reload(batch).status is BatchStatus.CANCELLED
+
+
+def test_o11_a_batch_does_not_end_while_a_phase_is_still_to_come(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.due(batch, "prepare")
+    stage.run()
+    assert stage.phases(batch)["prepare"] is PhaseStatus.COMPLETED
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_o16_a_phase_that_was_left_open_is_ended_by_the_sweep(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP))
+    stage.due(batch, "prepare")
+    stage.handle()
+    stage.cancel_steps(batch)
+    assert stage.phases(batch) == {"prepare": PhaseStatus.DISPATCHED}
+    stage.sweep()
+    assert stage.phases(batch) == {"prepare": PhaseStatus.FAILED}
+    assert stage.reload(batch).status is BatchStatus.FAILED

@@ -1,0 +1,124 @@
+"""Rules O1 and V5: init."""
+
+from typing import Any
+
+from matoolkit.domain.states import BatchStatus
+from tests.stage import Failing, Silent, Stage
+
+from .runbooks import WITH_INIT
+
+
+def test_o1_the_steps_of_init_run_one_after_the_other_and_then_the_batch_is_active(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.handle()
+    assert [job.function_name for job in stage.take_jobs()] == ["Domain"]
+    assert stage.jobs[0].parameters == {"Batch": batch.id}
+    assert stage.reload(batch).status is BatchStatus.INIT_DISPATCHED
+    stage.answer(stage.jobs[0])
+    stage.run()
+    assert stage.functions() == ["Domain", "Group"]
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_o1_a_request_that_comes_twice_runs_init_once(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.handle()
+    stage.request_init(batch, 1, times=1)
+    stage.run()
+    stage.request_init(batch, 1, times=2)
+    stage.run()
+    assert stage.functions() == ["Domain", "Group"]
+
+
+def test_o1_an_init_that_fails_for_good_is_rolled_back_and_then_the_batch_fails(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.answers.update(Domain=Failing(), Undomain=Silent())
+    stage.run()
+    assert [row.status for row in stage.inits(batch)] == ["failed", "cancelled"]
+    assert stage.reload(batch).status is BatchStatus.INIT_DISPATCHED, "its rollback has not ended"
+    stage.answer(stage.jobs[-1])
+    stage.run()
+    assert stage.functions() == ["Domain", "Undomain"]
+    assert stage.reload(batch).status is BatchStatus.FAILED
+
+
+def test_o1_an_init_step_without_rollback_fails_the_batch_at_once(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.answers["Group"] = Failing()
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.FAILED
+    assert stage.rollbacks(batch) == []
+
+
+def test_o1_members_that_joined_during_init_are_caught_up_when_it_is_done(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.answers["Domain"] = Silent()
+    stage.run()
+    stage.join(batch, "late")
+    stage.run()
+    assert stage.member(batch, "late").caught_up_at is None
+    stage.answer(stage.jobs[0])
+    stage.run()
+    assert stage.member(batch, "late").caught_up_at is not None
+
+
+def rerun(stage: Stage, first_answer: Any = None) -> Any:
+    """A batch that began under version 1, and whose init runs again under version 2."""
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.answers["Group"] = first_answer
+    stage.run()
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=True)
+    return batch
+
+
+def test_v5_a_rerun_of_init_that_fails_holds_the_batch(stage: Stage) -> None:
+    batch = rerun(stage)
+    stage.answers["Domain"] = Failing()
+    stage.run()
+    held = stage.reload(batch)
+    assert (held.status, held.is_held, held.hold_key) == (BatchStatus.INIT_DISPATCHED, True, "init-v2-2")
+    assert stage.functions() == ["Domain", "Group", "Domain", "Undomain"]
+
+
+def test_v5_a_rerun_of_init_gates_phases_and_wakes_those_that_waited(stage: Stage) -> None:
+    runbook = stage.publish(WITH_INIT)
+    batch = stage.batch(runbook)
+    stage.run()
+    stage.answers["Domain"] = Silent()
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=True, keep_phases=True)
+    stage.due(batch, "prepare")
+    stage.run()
+    assert stage.functions() == ["Domain", "Group", "Domain"]
+    stage.answer(stage.jobs[-1])
+    stage.run()
+    assert stage.functions() == ["Domain", "Group", "Domain", "Group", "Create", "Create"]
+    versions = [job.correlation.runbook_version for job in stage.jobs[-2:]]
+    assert versions == [1, 2], "what is left of the old version comes before the new one (V4)"
+
+
+def test_v5_the_new_init_waits_for_the_job_of_the_old_one(stage: Stage) -> None:
+    batch = rerun(stage, Silent())
+    stage.handle()
+    assert [row.status for row in stage.inits(batch)] == ["succeeded", "cancelled", "pending", "pending"]
+    assert stage.take_jobs() == []
+    stage.answers["Group"] = None
+    stage.answer("init-2-attempt-1")
+    stage.run()
+    assert stage.functions() == ["Domain", "Group", "Domain", "Group"]
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_v5_a_request_for_the_old_init_that_comes_late_is_ignored(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=True)
+    stage.run()
+    assert {row.runbook_version for row in stage.inits(batch)} == {2}
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_v5_without_rerun_an_unfinished_init_goes_on_under_its_own_version(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=False)
+    stage.run()
+    assert [(row.runbook_version, row.status) for row in stage.inits(batch)] == [(1, "succeeded"), (1, "succeeded")]
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
