@@ -68,6 +68,8 @@ def create_manual_batch(
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
         (batch,) = insert_batches(tx, [new], at)
         joining = {fold: row for fold, row in keyed.items() if fold not in taken}
+        if not joining:
+            raise InvalidMembers(["all of them are in batches under way"])
         insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
