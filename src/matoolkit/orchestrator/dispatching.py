@@ -113,9 +113,15 @@ def _sized(kind: Kind, state: State, reason: Reason, call: Call) -> Ready:
 def _data_needed(pile: Pile, states: Sequence[State]) -> dict[int, MemberData]:
     """Load the data of those members whose steps ask for it."""
     asking: set[int] = set()
+    known: dict[int, bool] = {}  # thousands of members do the same few steps
     for state in states:
         member = None if isinstance(state, InitState) else state.batch_member_id
-        if member is not None and _asks_for_data(definition_of(pile, state)):
+        if member is None:
+            continue
+        step = definition_of(pile, state)
+        if id(step) not in known:
+            known[id(step)] = _asks_for_data(step)
+        if known[id(step)]:
             asking.add(member)
     return {member.id: member for member in member_data(pile.tx, asking)}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, or_, select
+from sqlalchemy import ColumnElement, Table, and_, exists, or_, select
 
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
@@ -107,13 +107,25 @@ def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState
     return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
 
 
-def unfinished_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
-    """Return the steps of members, in all epochs, that are open or whose job is out, by id."""
+def foremost_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
+    """Return the steps of members, in all epochs and phases, that may be next or whose job is out, by id.
+
+    A step that waits for the one before it in its phase is not among them, however many a member has before it.
+    """
     if not member_ids:
         return []
+    before = step_executions.alias()
+    waits = exists().where(
+        before.c.batch_member_id == step_executions.c.batch_member_id,
+        before.c.epoch == step_executions.c.epoch,
+        before.c.phase_execution_id == step_executions.c.phase_execution_id,
+        before.c.step_index == step_executions.c.step_index - 1,
+        is_any(before.c.status, OPEN_STEPS),
+    )
     mine = among(tx, step_executions.c.batch_member_id, member_ids)
-    query = select_records(StepState, step_executions).where(mine, _is_unfinished(step_executions))
-    return rows_by_id(tx, StepState, query)
+    may_be_next = and_(is_any(step_executions.c.status, OPEN_STEPS), ~waits)
+    foremost = or_(step_executions.c.lost_at.is_not(None), may_be_next)
+    return rows_by_id(tx, StepState, select_records(StepState, step_executions).where(mine, foremost))
 
 
 def unfinished_rollbacks_of_members(tx: Transaction, member_ids: Collection[int]) -> list[RollbackState]:
