@@ -1,0 +1,60 @@
+"""Rule M4: a pile of any size costs the same number of statements, and no phase is loaded again for a step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.stage import Failing, Stage
+
+from .runbooks import TWO_STEPS, WITH_RETRY, WITH_ROLLBACK
+
+
+def cost(stage: Stage, statements: Callable[[], list[str]], turn: Callable[[], int]) -> int:
+    statements()
+    assert turn()
+    return len(statements())
+
+
+def play(stage: Stage, runbook: str, members: int, name: str) -> Any:
+    batch = stage.batch(stage.publish(runbook, name), members)
+    stage.due(batch, "prepare")
+    return batch
+
+
+@pytest.mark.parametrize(
+    "outcome", [{"Id": 1}, Failing(), {"complete": False}], ids=["success", "failure", "incomplete"]
+)
+@pytest.mark.parametrize("runbook", [TWO_STEPS, WITH_ROLLBACK, WITH_RETRY], ids=["outputs", "rollback", "retry"])
+def test_m4_results(stage: Stage, statements: Callable[[], list[str]], outcome: Any, runbook: str) -> None:
+    """The defect: each completed step loads its phase anew."""
+    counts = []
+    for members in (10, 400):
+        play(stage, runbook, members, f"wave-{members}")
+        stage.events.turn()
+        stage.answers["Create"] = outcome
+        assert stage.work() == members
+        counts.append(cost(stage, statements, stage.results.turn))
+        stage.take_jobs()
+    assert counts[0] == counts[1] < 40, counts
+
+
+def test_m4_phase_due(stage: Stage, statements: Callable[[], list[str]]) -> None:
+    counts = []
+    for members in (10, 1000):
+        play(stage, TWO_STEPS, members, f"wave-{members}")
+        counts.append(cost(stage, statements, stage.events.turn))
+    assert counts[0] == counts[1] < 40
+
+
+def test_m4_joiners_and_leavers(stage: Stage, statements: Callable[[], list[str]]) -> None:
+    counts = []
+    for members in (3, 300):
+        batch = play(stage, WITH_ROLLBACK, 1, f"wave-{members}")
+        stage.handle()
+        stage.join(batch, *(f"late{number}" for number in range(members)))
+        joined = cost(stage, statements, stage.events.turn)
+        stage.leave(batch, *(f"late{number}" for number in range(members)))
+        counts.append((joined, cost(stage, statements, stage.events.turn)))
+    assert counts[0] == counts[1]
+    assert max(counts[0]) < 40
