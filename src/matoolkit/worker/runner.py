@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from matoolkit.clock import Clock
 from matoolkit.crashpoints import crash_point
-from matoolkit.domain.messages import Message, ResultStatus, WorkerJob, WorkerResult
+from matoolkit.domain.messages import Message, WorkerJob, WorkerResult
 from matoolkit.errors import MatoolkitError
 from matoolkit.ids import result_id
 from matoolkit.ports import Bus, Outgoing, Received, Subscription
@@ -85,11 +85,7 @@ class Worker:
 
 
 def _log(jobs: Sequence[tuple[Received, WorkerJob]], results: Sequence[WorkerResult]) -> None:
-    if not log.isEnabledFor(logging.INFO):
-        return
     for (_, job), result in zip(jobs, results, strict=True):
-        about = {"runbook": job.correlation.runbook_name, "batch": job.batch_id, "job": job.job_id}
-        if result.status is ResultStatus.SUCCESS:
-            log.info("%s is done", job.function_name, extra=about)
-        else:
-            log.info("%s failed: %s", job.function_name, result.error.message if result.error else "", extra=about)
+        if result.error is not None:
+            about = {"runbook": job.correlation.runbook_name, "batch": job.batch_id, "job": job.job_id}
+            log.warning("%s failed: %s", job.function_name, result.error.message, extra=about)
