@@ -86,7 +86,7 @@ from matoolkit.store.phases import (
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
 from matoolkit.store.schema import batch_members
-from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_phases, steps_page
+from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_members, cancel_steps_of_phases, steps_page
 from matoolkit.store.withdrawal import withdraw_unsent
 
 WORKER = "worker-01"
@@ -200,7 +200,8 @@ class Stage:
         members = [member for member in self.members(batch) if member.member_key in keys]
         with self.store.transaction() as tx:
             lock_batches(tx, [batch.id])
-            remove_members(tx, [member.id for member in members], "scheduler", reason, self.now)
+            gone = remove_members(tx, [member.id for member in members], "scheduler", reason, self.now)
+            withdraw_unsent(tx, self.bus, cancel_steps_of_members(tx, gone, self.now))
             self.bus.publish(
                 tx,
                 [

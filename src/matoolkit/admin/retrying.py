@@ -11,7 +11,14 @@ from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.batch import PersonRetriedMembers, decide
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import MemberAdded
-from matoolkit.domain.states import ENDED_BATCHES, UNSUCCESSFUL_STEPS, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import (
+    ENDED_BATCHES,
+    UNSUCCESSFUL_STEPS,
+    BatchStatus,
+    MemberStatus,
+    PhaseStatus,
+    StepStatus,
+)
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.errors.admin import shown
 from matoolkit.ids import Kind, asked_for, member_added_id
@@ -127,7 +134,7 @@ def _planned(tx: Transaction, batch: BatchRow, chosen: Chosen) -> _Plan:
     outdated = {
         step.batch_member_id
         for step in steps
-        if step.phase_execution_id in superseded and step.error_message is not None
+        if step.phase_execution_id in superseded and step.status is not StepStatus.CANCELLED
     } - undone
     open_again = [
         step

@@ -70,7 +70,11 @@ def remove_members(pile: Pile, messages: Sequence[MemberRemoved]) -> None:
     unfinished = [member for member in undone if pile.batches[member.batch_id].status in UNFINISHED_BATCHES]
     undo_membership(pile, unfinished)
     pile.members_to_move.update(ids)
-    pile.batches_to_end.update(member.batch_id for member in gone)
+    # Whoever took them out has cancelled their steps already, so any phase under way may be over.
+    for batch_id in {member.batch_id for member in gone}:
+        running = [phase for phase in pile.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]
+        pile.phases_to_end.update(phase.id for phase in running)
+        pile.batches_to_end.add(batch_id)
 
 
 def _why_not_added(pile: Pile, member: MemberState) -> str | None:
