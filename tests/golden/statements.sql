@@ -1207,6 +1207,15 @@ WHERE init_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.working.next_steps_of_members
+SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN (N'dispatched', N'pending', N'polling') AND NOT (EXISTS (SELECT * 
+FROM step_executions AS step_executions_1 
+WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index < step_executions.step_index AND step_executions_1.status IN (N'dispatched', N'pending', N'polling'))))
+GO
+
 -- store.working.rollback_states
 SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 

@@ -31,8 +31,8 @@ from matoolkit.store.memberstates import MemberState, keys_under_way, member_sta
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import phases_of_batches, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_of_members
-from matoolkit.store.steps import current_steps_of_members, steps_in_flight
-from matoolkit.store.working import unfinished_rollbacks_of_members
+from matoolkit.store.steps import current_steps_of_members
+from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[Member
     if undoing:
         names = [key for number, key in keys.items() if number in undoing]
         raise StillRunning(f"batch {batch.id}", f"the rollback of {shown(names)} has not ended")
-    out = {step.batch_member_id for step in steps_in_flight(tx, keys)}
+    out = {step.batch_member_id for step in next_steps_of_members(tx, keys) if step.is_in_flight}
     if out:
         names = [key for number, key in keys.items() if number in out]
         raise StillRunning(f"batch {batch.id}", f"a job of {shown(names)} is still out")

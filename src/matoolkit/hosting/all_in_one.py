@@ -37,13 +37,15 @@ def run_all(settings: Settings, runbook: str, environ: Mapping[str, str]) -> Non
     scheduler = build_scheduler(settings, store, bus, environ)
     loop = SchedulerLoop(scheduler, settings.sweep_seconds)
     worker = build_worker(bus, WORKER, rehearsal())
+    parts = {"ticks": loop.tick_until, "checks": loop.sweep_until, "worker": worker.run}
     bus.start()
-    with stopped_by_signals(scheduler.lease.stop) as stop:
-        parts = {"ticks": loop.tick_until, "checks": loop.sweep_until, "worker": worker.run}
-        run_parts({**parts, **orchestrator_parts(settings, store, bus)}, stop)
-    scheduler.lease.let_go()
-    bus.stop()
-    store.close()
+    try:
+        with stopped_by_signals(scheduler.lease.stop) as stop:
+            run_parts({**parts, **orchestrator_parts(settings, store, bus)}, stop)
+        scheduler.lease.let_go()
+    finally:
+        bus.stop()
+        store.close()
     log.info("stopped; the next start goes on from here")
 
 

@@ -1,6 +1,7 @@
 """An orchestrator as a process of its own; any number of them may run beside each other."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
@@ -17,18 +18,19 @@ def run_orchestrator(settings: Settings) -> None:
     store = open_state(settings)
     bus = open_bus(settings, store)
     bus.start()
-    with stopped_by_signals() as stop:
-        run_parts(orchestrator_parts(settings, store, bus), stop)
-    bus.stop()
-    store.close()
+    try:
+        with stopped_by_signals() as stop:
+            run_parts(orchestrator_parts(settings, store, bus), stop)
+    finally:
+        bus.stop()
+        store.close()
 
 
 def orchestrator_parts(settings: Settings, store: Store, bus: SqlBus) -> Mapping[str, Part]:
     """Return what an orchestrator does side by side."""
     orchestrator = build_orchestrator(settings, store, bus)
-    sweeps = [bus.sweep, orchestrator.sweep]
     return {
         "events": Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, orchestrator.handle).run,
         "results": Consumer(store, bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle).run,
-        "sweeps": lambda until: sweep_regularly(sweeps, settings.sweep_seconds, until),
+        "sweeps": partial(sweep_regularly, [bus.sweep, orchestrator.sweep], settings.sweep_seconds),
     }

@@ -107,25 +107,17 @@ def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState
     return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
 
 
-def foremost_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
-    """Return the steps of members, in all epochs and phases, that may be next or whose job is out, by id.
-
-    A step that waits for the one before it in its phase is not among them, however many a member has before it.
-    """
+def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
+    """Return, for members in all epochs, the first open step of each phase, and every step whose job is out, by id."""
     if not member_ids:
         return []
-    before = step_executions.alias()
-    waits = exists().where(
-        before.c.batch_member_id == step_executions.c.batch_member_id,
-        before.c.epoch == step_executions.c.epoch,
-        before.c.phase_execution_id == step_executions.c.phase_execution_id,
-        before.c.step_index == step_executions.c.step_index - 1,
-        is_any(before.c.status, OPEN_STEPS),
-    )
-    mine = among(tx, step_executions.c.batch_member_id, member_ids)
-    may_be_next = and_(is_any(step_executions.c.status, OPEN_STEPS), ~waits)
-    foremost = or_(step_executions.c.lost_at.is_not(None), may_be_next)
-    return rows_by_id(tx, StepState, select_records(StepState, step_executions).where(mine, foremost))
+    mine, earlier = step_executions.c, step_executions.alias()
+    same = [earlier.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
+    has_earlier = exists().where(*same, earlier.c.step_index < mine.step_index, is_any(earlier.c.status, OPEN_STEPS))
+    first_open = and_(is_any(mine.status, OPEN_STEPS), ~has_earlier)
+    chosen = among(tx, mine.batch_member_id, member_ids)
+    query = select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
+    return rows_by_id(tx, StepState, query)
 
 
 def unfinished_rollbacks_of_members(tx: Transaction, member_ids: Collection[int]) -> list[RollbackState]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit.store.transaction import Transaction
 from tests.stage import Failing, Stage
 
 from .runbooks import TWO_STEPS, WITH_RETRY, WITH_ROLLBACK
@@ -58,3 +59,27 @@ def test_m4_joiners_and_leavers(stage: Stage, statements: Callable[[], list[str]
         counts.append((joined, cost(stage, statements, stage.events.turn)))
     assert counts[0] == counts[1]
     assert max(counts[0]) < 40
+
+
+def test_m4_a_few_results_read_no_more_rows_in_a_large_phase(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The defect: each completed step loads its phase anew."""
+    read: list[int] = []
+    rows = Transaction.rows
+
+    def counting(tx: Transaction, make: Any, statement: Any) -> list[Any]:
+        found = rows(tx, make, statement)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(Transaction, "rows", counting)
+    counts = []
+    for members in (10, 400):
+        play(stage, TWO_STEPS, members, f"wave-{members}")
+        stage.events.turn()
+        for job in stage.take_jobs()[:5]:
+            stage.answer(job, {"Id": 1})
+        read.clear()
+        stage.results.turn()
+        counts.append(sum(read))
+        stage.take_jobs()
+    assert counts[0] == counts[1]

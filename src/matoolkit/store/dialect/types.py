@@ -73,15 +73,17 @@ class OneOf(TypeDecorator[StrEnum]):
     def __init__(self, choices: type[StrEnum]) -> None:
         super().__init__(20)
         self.choices = choices
+        # Looked up for every row that is read, which an enum does slowly.
+        words: dict[str | None, StrEnum | None] = {str(choice): choice for choice in choices}
+        self._members = words | {None: None}
 
     def process_bind_param(self, value: StrEnum | str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Store the word; one that is not in the enum is refused before the database sees it."""
         return None if value is None else str(self.choices(value))
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], StrEnum | None]:  # noqa: ARG002
-        """Look the word up, which is quicker than asking the enum for it."""
-        known: dict[str | None, StrEnum | None] = {None: None} | {str(choice): choice for choice in self.choices}
-        return known.__getitem__
+        """Return the member of the enum."""
+        return self._members.__getitem__
 
 
 @lru_cache(maxsize=4096)
