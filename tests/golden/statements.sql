@@ -1184,15 +1184,6 @@ WHERE step_executions.batch_member_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.missing_outputs_json IS NOT NULL
 GO
 
--- store.working.foremost_steps_of_members
-SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
-FROM step_executions 
-WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN (N'dispatched', N'pending', N'polling') AND NOT (EXISTS (SELECT * 
-FROM step_executions AS step_executions_1 
-WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index = step_executions.step_index - :step_index_1 AND step_executions_1.status IN (N'dispatched', N'pending', N'polling'))))
-GO
-
 -- store.working.init_states
 SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
 FROM init_executions 
