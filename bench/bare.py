@@ -42,6 +42,8 @@ class BareLoop:
         if self._dialect == "postgresql":
             driver.autocommit = True
         self._cursor = driver.cursor()
+        if self._dialect == "sqlite":
+            self._cursor.execute("PRAGMA query_only = 0")  # whoever had the connection before may only have read
 
     def prepare(self) -> None:
         """Make the tables, the steps and the first jobs."""

@@ -2,7 +2,7 @@
 
     python -m bench.work                      SQLite and PostgreSQL (see --postgres), 1,000 to 100,000 members
     python -m bench.work --record             the same, and add the results to bench/RESULTS.md
-    python -m bench.work --members 1000 …     other numbers of members, on SQLite alone
+    python -m bench.work --only SQLite --members 1000 …     one database, other numbers of members
     python -m bench.work --profile 5000       where the time goes, for one number of members
 
 Everything is durable and embedded: a phase is due, rows are made, jobs go through the bus to a worker that answers at
@@ -22,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
@@ -47,8 +48,9 @@ from matoolkit.system import build_worker
 from matoolkit.worker.rehearsal import rehearsal
 
 STEPS = 5
-SIZES = (1_000, 10_000, 100_000)
-POSTGRES_SIZES = (1_000, 10_000)
+SIZES = {"SQLite": (1_000, 10_000, 100_000), "PostgreSQL": (1_000, 10_000)}
+# Cost per step, in CPU time: what neighbours on the machine do to the other kind says nothing about us.
+FLAT = 1.25
 ROUNDS = 3
 # The bare loop is as flat as its indexes: so many members tell how fast it is.
 BARE_MEMBERS = 4_000
@@ -76,7 +78,7 @@ STEP = """
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run of W(N,S) cost, and what the bare loop did just before it."""
+    """What one run of W(N,S) cost, and what the bare loop did right after it."""
 
     members: int
     steps: int
@@ -85,6 +87,7 @@ class Measured:
     mebibytes: float
     grown_by: float
     bare_rate: float
+    bare_cpu_per_thousand: float
 
     @property
     def rate(self) -> float:
@@ -143,21 +146,24 @@ def _member(batch_id: int, number: int) -> NewMember:
 
 
 def measure(url: str, members: int, steps: int) -> Measured:
-    """Run the bare loop, then the whole system."""
+    """Run the whole system, then the bare loop."""
     store = open_store(url)
     upgrade(store)
-    loop = BareLoop(store, BARE_MEMBERS, steps)
-    loop.prepare()
-    bare = seconds(loop.run)
-    loop.close()
     wave = Wave(store, members, steps)
     before, cpu = _peak(), time.process_time()
     taken = seconds(wave.run)
     cpu = time.process_time() - cpu
-    wave.check()
-    store.close()
     peak = _peak()
-    return Measured(members, steps, taken, cpu, peak, peak - before, BARE_MEMBERS * steps / bare)
+    wave.check()
+    loop = BareLoop(store, BARE_MEMBERS, steps)
+    loop.prepare()
+    bare_cpu = time.process_time()
+    bare = seconds(loop.run)
+    bare_cpu = time.process_time() - bare_cpu
+    loop.close()
+    store.close()
+    bare_steps = BARE_MEMBERS * steps
+    return Measured(members, steps, taken, cpu, peak, peak - before, bare_steps / bare, 1000 * bare_cpu / bare_steps)
 
 
 def profile(members: int, steps: int) -> None:
@@ -189,7 +195,7 @@ def medians(rounds: Sequence[Measured]) -> Measured:
     return Measured(*(statistics.median(values) for values in figures))
 
 
-def measured(urls: dict[str, str], sizes: dict[str, Sequence[int]], rounds: int) -> dict[str, list[Measured]]:
+def measured(urls: Mapping[str, str], sizes: Mapping[str, Sequence[int]], rounds: int) -> dict[str, list[Measured]]:
     found: dict[str, list[Measured]] = {}
     for name, url in urls.items():
         each: dict[int, list[Measured]] = {}
@@ -206,19 +212,24 @@ def measured(urls: dict[str, str], sizes: dict[str, Sequence[int]], rounds: int)
     return found
 
 
+def flatness(one: Measured, smallest: Measured) -> float:
+    """Say how much more CPU time a step costs than one of the smallest wave."""
+    return one.cpu_per_thousand / smallest.cpu_per_thousand
+
+
 def _line(one: Measured, smallest: Measured) -> str:
-    flat = (one.cpu_seconds / one.members) / (smallest.cpu_seconds / smallest.members)
-    flat_in_time = smallest.rate / one.rate
     return (
-        f"| {one.members:,.0f} | {one.rate:,.0f} | {one.cpu_per_thousand:.3f} s | {flat_in_time:.2f}x | {flat:.2f}x "
+        f"| {one.members:,.0f} | {one.rate:,.0f} | {one.cpu_per_thousand:.3f} s "
+        f"| {smallest.rate / one.rate:.2f}x | {flatness(one, smallest):.2f}x "
         f"| {one.bare_rate:,.0f} | 1/{one.bare_rate / one.rate:.1f} "
+        f"| 1/{one.cpu_per_thousand / one.bare_cpu_per_thousand:.1f} "
         f"| {one.mebibytes:,.0f} MiB | {one.grown_by:,.0f} MiB |"
     )
 
 
 def table_of(results: dict[str, list[Measured]]) -> str:
     heads = ["database", "members", "steps/s", "CPU per 1,000 steps", "time per step ÷ first", "CPU per step ÷ first"]
-    heads += ["bare loop, steps/s", "ours ÷ bare", "peak memory", "of it for the run"]
+    heads += ["bare loop, steps/s", "ours ÷ bare", "in CPU time", "peak memory", "of it for the run"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [f"| {name} {_line(one, runs[0])}" for name, runs in results.items() for one in runs]
     return "\n".join(lines)
@@ -227,7 +238,8 @@ def table_of(results: dict[str, list[Measured]]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database to use instead of starting one")
-    parser.add_argument("--members", type=int, nargs="+", help="numbers of members to measure, on SQLite alone")
+    parser.add_argument("--only", choices=list(SIZES), help="one database")
+    parser.add_argument("--members", type=int, nargs="+", help="numbers of members to measure")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--one", metavar="URL", help="measure once, in this process, and print JSON")
@@ -240,11 +252,10 @@ def main() -> int:
     if options.one:
         print(json.dumps(asdict(measure(options.one, options.members[0], options.steps))))
         return 0
-    if options.members:
-        results = measured({"SQLite": ""}, {"SQLite": options.members}, options.rounds)
-    else:
-        with databases(options.postgres) as urls:
-            results = measured(urls, {"SQLite": SIZES, "PostgreSQL": POSTGRES_SIZES}, options.rounds)
+    sizes = dict.fromkeys(SIZES, options.members) if options.members else SIZES
+    names = [options.only] if options.only else list(SIZES)
+    with databases(options.postgres) if "PostgreSQL" in names else nullcontext({"SQLite": ""}) as urls:
+        results = measured({name: urls[name] for name in names}, sizes, options.rounds)
     report = table_of(results)
     print(report)
     if options.record:
@@ -252,7 +263,7 @@ def main() -> int:
         heading = f"\n## W(N,{STEPS}), {NOW:%Y-%m-%d}\n\n{machine}; medians of {options.rounds} rounds.\n\n"
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(f"{heading}{report}\n")
-    return 0
+    return 0 if all(flatness(one, runs[0]) <= FLAT for runs in results.values() for one in runs) else 1
 
 
 if __name__ == "__main__":
