@@ -45,7 +45,7 @@ class OpenCompensation:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A member, its batch, and all that it has open."""
+    """A member, its batch, and what it has open: of each phase at least its first open step."""
 
     member: MemberStatus
     batch: BatchStatus
