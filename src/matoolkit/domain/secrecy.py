@@ -1,6 +1,6 @@
 """What may be kept of a job that nobody could do: all but its secrets (rule W8)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
 import orjson
 
@@ -10,6 +10,21 @@ MASK = "***"
 
 _ALWAYS_SECRET = frozenset({"password"})
 _REFERENCE = "secret:"
+
+
+def secret_names(announced: Iterable[str]) -> frozenset[str]:
+    """Return the names of all parameters that workers announced as secret; what cannot be read announces none."""
+    return frozenset(name for parameters in announced for name in _secret_names_in(parameters))
+
+
+def _secret_names_in(parameters_json: str) -> Iterator[str]:
+    try:
+        parameters = orjson.loads(parameters_json)
+    except orjson.JSONDecodeError:
+        return
+    for parameter in parameters if isinstance(parameters, list) else ():
+        if isinstance(parameter, dict) and parameter.get("is_secret"):
+            yield str(parameter.get("name"))
 
 
 def job_without_secrets(body: str, secret_names: Collection[str]) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import orjson
 from sqlalchemy import delete
 
 from matoolkit.store.schema import worker_functions
@@ -42,9 +41,3 @@ def known_functions(tx: Transaction) -> list[FunctionRow]:
     """Return all functions of all workers, by worker and name."""
     order = (worker_functions.c.worker_id, worker_functions.c.function_name)
     return tx.rows(FunctionRow, select_records(FunctionRow, worker_functions).order_by(*order))
-
-
-def secret_parameters(tx: Transaction) -> frozenset[str]:
-    """Return the names of all parameters that a worker announced as secret."""
-    announced = (parameter for row in known_functions(tx) for parameter in orjson.loads(row.parameters_json))
-    return frozenset(str(parameter["name"]) for parameter in announced if parameter.get("is_secret"))

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from matoolkit.domain.secrecy import job_without_secrets
+from matoolkit.domain.secrecy import job_without_secrets, secret_names
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.ids import parse_job_id
-from matoolkit.store.catalogue import secret_parameters
+from matoolkit.store.catalogue import known_functions
 from matoolkit.store.schema import dead_letters
 from matoolkit.store.statements import (
     columns_of,
@@ -95,7 +95,7 @@ def _without_secrets(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[
     """Mask what is secret in jobs; they are tried again as their steps, never from what is kept here."""
     # A message under any other id is sent again as it is, so it is kept as it is.
     jobs = {letter.message_id for letter in letters if parse_job_id(letter.message_id) is not None}
-    names = secret_parameters(tx) if jobs else frozenset()
+    names = secret_names(row.parameters_json for row in known_functions(tx)) if jobs else frozenset()
     return [
         replace(letter, body=job_without_secrets(letter.body, names)) if letter.message_id in jobs else letter
         for letter in letters

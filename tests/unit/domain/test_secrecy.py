@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from matoolkit.domain.secrecy import job_without_secrets
+from matoolkit.domain.secrecy import job_without_secrets, secret_names
 
 
 def test_w8_secret_parameters_are_masked_at_any_depth() -> None:
@@ -41,3 +41,13 @@ def test_w8_secret_parameters_are_masked_at_any_depth() -> None:
 )
 def test_w8_anything_else_is_kept_as_it_is(body: str) -> None:
     assert job_without_secrets(body, ()) == body
+
+
+def test_w8_what_workers_announce_as_secret_is_secret() -> None:
+    announced = [
+        '[{"name": "Token", "is_secret": true}, {"name": "User", "is_secret": false}]',
+        "not json",
+        "{}",
+        "[5]",
+    ]
+    assert secret_names(announced) == {"Token"}
