@@ -228,3 +228,10 @@ def test_w2_a_conversion_whose_answer_was_lost_sets_the_password_once(world: Wor
     assert returned["UserPrincipalName"] == "jane.doe@contoso.example"
     assert world.user().passwords_set == 1
     assert MADE_UP not in repr(returned)
+
+
+def test_w2_somebody_who_is_internal_is_not_converted_again(world: World) -> None:
+    """Graph might do it, and set another password."""
+    given = {"UserId": JANE, "NewUserPrincipalName": "jane@contoso.example", "Password": "Given-Secret-1"}
+    assert world.run("Convert-EntraB2BToInternal", given)["Id"] == JANE
+    assert world.tenant.asked("convertExternal") == []
