@@ -144,16 +144,29 @@ def test_a_large_group_comes_in_pages(world: World) -> None:
     assert len(world.tenant.asked("Get-DistributionGroupMember")) == 3
 
 
-def test_a_page_at_another_address_is_not_followed(world: World) -> None:
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://evil.example/adminapi",
+        "http://127.0.0.1.evil.example/adminapi",
+        "http://127.0.0.1@evil.example/adminapi",
+        "http://127.0.0.1:1/adminapi",
+        "//evil.example/adminapi",
+        "/adminapi/beta",
+        "http://[",
+        7,
+    ],
+)
+def test_a_page_at_another_address_is_not_followed(world: World, link: Any) -> None:
     """Whoever could write such a link would be sent the token."""
     answer = world.tenant.answer
 
     def elsewhere(request: Request) -> Answer:
         found = answer(request)
-        return Answer(200, {**found.body, "@odata.nextLink": "https://evil.example/adminapi"})
+        return Answer(200, {**found.body, "@odata.nextLink": link})
 
     world.tenant.answer = elsewhere  # type: ignore[method-assign]
-    with pytest.raises(UnreadableAnswer, match="goes on at another address"):
+    with pytest.raises(UnreadableAnswer, match="Exchange's answer goes on"):
         world.clients.exchange.run("Get-MailUser", {"Identity": JANE})
 
 
