@@ -26,6 +26,9 @@ from tests.waiting import until
 WORKER = "worker-01"
 
 
+_QUIET = {"idle_timeout_seconds": 0, "max_parallelism": 2, "worker_announce": False}
+
+
 class Gates:
     """Doors at which functions wait until a test opens them; `begun` are the users that stand there or went through."""
 
@@ -65,7 +68,7 @@ class Workshop:
         self.registry = Registry(*self._functions())
 
     def runner(self, *, bus: Any = None, worker_id: str = WORKER, **settings: Any) -> Runner:
-        known = WorkerSettings.model_validate({"idle_timeout_seconds": 0, "max_parallelism": 2, **settings})
+        known = WorkerSettings.model_validate({**_QUIET, **settings})
         return build_worker(
             bus or self.bus, known, worker_id, self.registry, self.masking, environ=self.environ, clock=self.clock
         )

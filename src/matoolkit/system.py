@@ -22,8 +22,8 @@ from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import require_current_schema
 from matoolkit.worker import Context, Registry
-from matoolkit.worker.custom import BrokenFile, register_custom
 from matoolkit.worker.clients import open_clients
+from matoolkit.worker.custom import BrokenFile, register_custom
 from matoolkit.worker.execution import Execution
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.masking import Masking
@@ -95,8 +95,8 @@ def build_worker(
     """Put a worker together that can do the functions of a registry."""
     clock = clock or SystemClock()
     reader = key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
-    secrets = WorkerSecrets(reader, masking)
-    clients = open_clients(settings, secrets.get, clock, secrets.conceal)
+    secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
+    clients = open_clients(settings, secrets.read, clock, masking.conceal)
     context = Context(clients.graph, clients.exchange, clock, settings.target_tenant_id or "", secrets)
     limits = WorkerLimits(
         threads=settings.max_parallelism,
@@ -106,7 +106,12 @@ def build_worker(
         announces=settings.worker_announce,
     )
     execution = Execution(worker_id, registry, context, masking, clock)
-    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits)
+
+    def let_go() -> None:
+        clients.close()
+        reader.close()
+
+    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go)
 
 
 def _read(received: Received) -> Message:

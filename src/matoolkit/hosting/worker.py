@@ -29,5 +29,6 @@ def run_worker(settings: Settings, worker: WorkerSettings, worker_id: str, healt
             stack.enter_context(health_served(runner, health_port))
         stop = stack.enter_context(stopped_by_signals())
         runner.run(stop)
+    runner.close()
     bus.stop()
     store.close()

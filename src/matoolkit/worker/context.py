@@ -13,7 +13,7 @@ class Secrets(Protocol):
         """Return a secret; its value is masked wherever it turns up from now on."""
 
     def conceal(self, value: str) -> None:
-        """Mask a value wherever it turns up from now on, such as a token or a password that was made up."""
+        """Mask a value wherever it turns up until the job ends, such as a password that was made up."""
 
 
 @dataclass(frozen=True, slots=True)

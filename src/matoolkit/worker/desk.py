@@ -16,6 +16,8 @@ from matoolkit.ports import Received
 _AHEAD_SECONDS = 0.05
 _MOST_AHEAD = 128
 _MOST_UNSETTLED = 1000
+# What was fetched ahead and no thread has taken up by then was fetched too early.
+_LONGEST_WAIT_SECONDS = 2.0
 # How quickly a slow job is forgotten: by half after fourteen others.
 _FORGETTING = 0.95
 
@@ -27,6 +29,8 @@ class Task:
     received: Received
     job: WorkerJob
     result: WorkerResult | None = None
+    put_at: float = 0.0
+    is_begun: bool = False
 
 
 class Desk:
@@ -53,12 +57,16 @@ class Desk:
                     known.received = task.received
                     continue
                 self._tasks[task.job.job_id] = task
+                task.put_at = self._used_at
                 self._unfinished += 1
                 self._waiting.put(task)
 
     def take(self) -> Task | None:
         """Wait for a job to run; nothing if there will be none."""
-        return self._waiting.get()
+        task = self._waiting.get()
+        if task is not None:
+            task.is_begun = True
+        return task
 
     def finish(self, task: Task, result: WorkerResult, seconds: float) -> None:
         """Note a job's result."""
@@ -140,6 +148,15 @@ class Desk:
                 self._tasks.pop(task.job.job_id, None)
             self._changed.notify_all()
         return withdrawn
+
+    def withdraw_early(self) -> list[Task]:
+        """Take back what was fetched ahead if threads are not as quick as they were."""
+        with self._changed:
+            too_old = self._clock.monotonic() - _LONGEST_WAIT_SECONDS
+            if all(task.is_begun or task.put_at > too_old for task in self._tasks.values()):
+                return []
+            self._slowest = max(self._slowest, _LONGEST_WAIT_SECONDS)
+        return self.withdraw()
 
     def close(self) -> None:
         """Let every thread that waits for a job go."""

@@ -67,7 +67,7 @@ class Execution:
         function = self.registry.find(job.function_name)
         call = resolved(function.name, job.parameters, function.secret_names, self.context.secrets.get)
         secrets |= call.secrets
-        with self.masking.during(call.secrets):
+        with self.masking.during(secrets):
             try:
                 return function.run(self.context, call.parameters)
             except FunctionFailed:

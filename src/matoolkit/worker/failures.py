@@ -48,3 +48,7 @@ class UnusableResult(FunctionFailed):
 
 class SecretUnavailable(FunctionFailed):
     """A secret that a job names cannot be had."""
+
+
+class SecretsBusy(SecretUnavailable, Throttled):
+    """Whoever keeps the secrets gives no answer at the moment; the job is tried again later."""

@@ -10,8 +10,9 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -27,10 +28,10 @@ class Masking:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._here = threading.local()
         self._kept: dict[str, None] = {}
         self._passing: Counter[str] = Counter()
-        self._pattern: re.Pattern[str] | None = None
-        self._kept_pattern: re.Pattern[str] | None = None
+        self._all: tuple[str, ...] | None = ()
 
     def conceal(self, value: str) -> None:
         """Mask a value from now on."""
@@ -41,43 +42,57 @@ class Masking:
             for oldest in list(kept)[:-_MOST_KEPT]:
                 del kept[oldest]
             self._kept = kept
-            self._kept_pattern = _pattern(kept)
-            self._pattern = _pattern({*kept, *self._passing})
+            self._all = None
+
+    def conceal_here(self, value: str) -> None:
+        """Mask a value until the end of the job that this thread does; from now on if it does none."""
+        secrets: set[str] | None = getattr(self._here, "secrets", None)
+        if secrets is None:
+            self.conceal(value)
+        elif value and value not in secrets:
+            secrets.add(value)
+            self._count([value], 1)
 
     @contextmanager
-    def during(self, values: Collection[str]) -> Iterator[None]:
-        """Mask values in everything that is logged until the end of a job."""
-        if not values:
-            yield
-            return
-        self._count(values, 1)
+    def during(self, secrets: set[str]) -> Iterator[None]:
+        """Mask a job's secrets in everything that is logged until it ends; what it conceals joins them."""
+        self._here.secrets = secrets
+        self._count(secrets, 1)
         try:
             yield
         finally:
-            self._count(values, -1)
+            self._here.secrets = None
+            self._count(secrets, -1)
 
     def text(self, text: str) -> str:
         """Mask all that is secret at the moment: for logs, where any job may be told of."""
-        pattern = self._pattern
-        return text if pattern is None else pattern.sub(MASK, text)
+        spellings = self._all
+        if spellings is None:
+            with self._lock:
+                spellings = self._all = _spellings_of([*self._kept, *self._passing])
+        return _masked_text(text, spellings)
 
     def outgoing(self, value: Any, secrets: Collection[str] = ()) -> Any:
         """Mask what goes out for one job, however deep: the lasting secrets and the job's own, not other jobs'."""
-        pattern = _pattern({*self._kept, *secrets}) if secrets else self._kept_pattern
-        return value if pattern is None else _masked(value, pattern)
+        spellings = _spellings_of([*self._kept, *secrets])
+        return _masked(value, spellings) if spellings else value
 
     def guard(self, logger: logging.Logger) -> None:
-        """Mask what a logger's handlers write."""
-        for handler in logger.handlers:
+        """Mask what a logger's handlers write, and what those of all others do, such as a library's."""
+        spoken = [*logger.handlers, *logging.getLogger().handlers, logging.lastResort]
+        for handler in filter(None, spoken):
             if not isinstance(handler.formatter, _MaskingFormatter):
                 handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), self))
 
-    def _count(self, values: Iterable[str], by: int) -> None:
+    def _count(self, secrets: Collection[str], by: int) -> None:
+        if not secrets:
+            return
         with self._lock:
-            for value in values:
-                self._passing[value] += by
-            self._passing = +self._passing
-            self._pattern = _pattern({*self._kept, *self._passing})
+            for secret in secrets:
+                self._passing[secret] += by
+                if not self._passing[secret]:
+                    del self._passing[secret]
+            self._all = None
 
 
 class _MaskingFormatter(logging.Formatter):
@@ -93,37 +108,44 @@ class _MaskingFormatter(logging.Formatter):
         return self._masking.text(self._formatter.format(record))
 
 
-def _masked(value: Any, pattern: re.Pattern[str]) -> Any:
+def _masked(value: Any, spellings: Sequence[str]) -> Any:
     match value:
         case str():
-            return pattern.sub(MASK, value)
+            return _masked_text(value, spellings)
         case dict():
-            return {_masked(key, pattern): _masked(item, pattern) for key, item in value.items()}
+            return {_masked(key, spellings): _masked(item, spellings) for key, item in value.items()}
         case list():
-            return [_masked(item, pattern) for item in value]
+            return [_masked(item, spellings) for item in value]
         case _:
             return value
 
 
-def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Match any of the secrets in any spelling, the longest first: one may begin with another."""
+def _masked_text(text: str, spellings: Sequence[str]) -> str:
+    for spelling in spellings:
+        if spelling in text:
+            if len(spelling) >= _SHORT:
+                text = text.replace(spelling, MASK)
+            else:
+                text = re.sub(rf"(?<!\w){re.escape(spelling)}(?!\w)", MASK, text)
+    return text
+
+
+def _spellings_of(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Return every spelling of secrets, the longest first: one may begin with another."""
     spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
-    ordered = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
-    return re.compile("|".join(map(_expression, ordered))) if ordered else None
+    return tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))
 
 
-def _spellings(secret: str) -> set[str]:
-    return {
-        secret,
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        repr(secret)[1:-1],
-        html.escape(secret),
-        quote(secret, safe="", errors="replace"),
-        quote_plus(secret, errors="replace"),
-    }
-
-
-def _expression(spelling: str) -> str:
-    escaped = re.escape(spelling)
-    return escaped if len(spelling) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
+@lru_cache(maxsize=256)
+def _spellings(secret: str) -> frozenset[str]:
+    return frozenset(
+        {
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            repr(secret)[1:-1],
+            html.escape(secret),
+            quote(secret, safe="", errors="replace"),
+            quote_plus(secret, errors="replace"),
+        }
+    )

@@ -26,6 +26,7 @@ MOST_AT_ONCE = 500
 _LOOK_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 15.0
+_LONGEST_HANG_SECONDS = 300.0
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,17 @@ class Limits:
 class Runner:
     """Does the jobs of one subscription."""
 
-    def __init__(self, bus: Bus, jobs: Subscription, read: Read, execution: Execution, limits: Limits) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        jobs: Subscription,
+        read: Read,
+        execution: Execution,
+        limits: Limits,
+        let_go: Callable[[], None] = lambda: None,
+    ) -> None:
         self._bus = bus
+        self._let_go = let_go
         self._jobs = jobs
         self._read = read
         self._execution = execution
@@ -62,12 +72,13 @@ class Runner:
         self._halt = threading.Event()
         self._failure: BaseException | None = None
         self._is_announced = not limits.announces
+        self._tended_at = self._clock.monotonic()
         self.is_ready = False
 
     @property
     def is_alive(self) -> bool:
-        """Whether the worker's threads are all well."""
-        return self._failure is None
+        """Whether the worker's threads are all well, and none hangs."""
+        return self._failure is None and self._clock.monotonic() - self._tended_at < _LONGEST_HANG_SECONDS
 
     def announce(self) -> None:
         """Say what this worker can do (rule W6)."""
@@ -101,8 +112,13 @@ class Runner:
         tasks = self._readable(pile)
         for task in tasks:
             task.result = self._execution.result_of(task.job)
+            CALLED.reached()
         self._settlement.settle(tasks)
         return len(pile)
+
+    def close(self) -> None:
+        """Let go of what the functions used; a worker that is closed does no more jobs."""
+        self._let_go()
 
     def _in_thread(self, work: Callable[[], None]) -> Callable[[], None]:
         def guarded() -> None:
@@ -177,7 +193,9 @@ class Runner:
         """Settle what is done and keep the locks of what is not; trouble with the bus keeps both for later."""
         done = self._desk.finished(_LOOK_SECONDS, MOST_AT_ONCE)
         self._desk.settle(self._settlement.try_to_settle(done))
+        self._settlement.give_back(self._desk.withdraw_early())
         self._settlement.renew_when_due([*self._desk.at_hand(), *self._suspects])
+        self._tended_at = self._clock.monotonic()
 
     def _drain(self) -> None:
         """Give back what has not begun, wait a while for what runs, and give that back too if it does not end."""

@@ -8,7 +8,7 @@ import httpx
 
 from matoolkit.clock import Clock
 from matoolkit.settings import is_own_variable
-from matoolkit.worker.failures import SecretUnavailable
+from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 
 _API_VERSION = "7.4"
@@ -18,6 +18,8 @@ _PAUSES = (1, 2, 4)
 _BUSY = frozenset({429, 500, 502, 503, 504})
 # A token is not begun with when it is about to end.
 _LEAST_SECONDS_LEFT = 300
+# Whoever else waits for a vault that gives no answer does not ask it all over again.
+_BUSY_SECONDS = 15
 # A secret that was renewed in the vault is used after this long at the latest.
 _FRESH_SECONDS = 300
 
@@ -28,23 +30,36 @@ class SecretReader(Protocol):
     def read(self, name: str) -> str:
         """Return a secret; one that cannot be had is a `SecretUnavailable`."""
 
+    def close(self) -> None:
+        """Let go of connections."""
+
 
 class WorkerSecrets:
-    """The secrets of a worker: once read, their values are masked wherever they turn up."""
+    """The secrets of a worker: once read, their values are masked wherever they turn up.
 
-    def __init__(self, reader: SecretReader, masking: Masking) -> None:
+    `own` is the one by which the worker itself signs in, which it gives to no job.
+    """
+
+    def __init__(self, reader: SecretReader, masking: Masking, own: str | None = None) -> None:
         self._reader = reader
         self._masking = masking
+        self._own = (own or "").casefold()
 
     def get(self, name: str) -> str:
-        """Return a secret."""
+        """Return a secret that a job may have."""
+        if name.casefold() == self._own:
+            raise SecretUnavailable(f"the secret {name} is the worker's own")
+        return self.read(name)
+
+    def read(self, name: str) -> str:
+        """Return any secret."""
         value = self._reader.read(name)
         self._masking.conceal(value)
         return value
 
     def conceal(self, value: str) -> None:
-        """Mask a value from now on."""
-        self._masking.conceal(value)
+        """Mask a value until the end of the job."""
+        self._masking.conceal_here(value)
 
 
 class EnvironmentSecrets:
@@ -60,6 +75,9 @@ class EnvironmentSecrets:
                 return self._environ[variable]
         raise SecretUnavailable(f"the secret {name} is not in the worker's environment")
 
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
 
 class KeyVault:
     """Secrets in an Azure Key Vault, kept for a few minutes."""
@@ -70,6 +88,7 @@ class KeyVault:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, str]] = {}
+        self._busy_until = float("-inf")
 
     def read(self, name: str) -> str:
         """Return the current version of a secret."""
@@ -101,6 +120,8 @@ class KeyVault:
 
     def _answer(self, path: str) -> httpx.Response:
         """Ask until there is an answer other than 'busy', a few times."""
+        if self._clock.monotonic() < self._busy_until:
+            raise SecretsBusy("the Key Vault gave no answer a moment ago")
         trouble = ""
         for pause in (*_PAUSES, None):
             try:
@@ -113,7 +134,8 @@ class KeyVault:
                 trouble = str(fault) or type(fault).__name__
             if pause is not None:
                 self._clock.sleep(pause)
-        raise SecretUnavailable(f"the Key Vault does not give its secrets: {trouble}", attempts=len(_PAUSES) + 1)
+        self._busy_until = self._clock.monotonic() + _BUSY_SECONDS
+        raise SecretsBusy(f"the Key Vault does not give its secrets: {trouble}", attempts=len(_PAUSES) + 1)
 
 
 def key_vault(name: str, clock: Clock) -> KeyVault:

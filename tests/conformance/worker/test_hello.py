@@ -12,7 +12,7 @@ from tests.workshop import WORKER, Workshop
 
 
 def test_w6_a_worker_announces_its_functions_when_it_starts(workshop: Workshop) -> None:
-    with workshop.running(workshop.runner()):
+    with workshop.running(workshop.runner(worker_announce=True)):
         until(lambda: workshop.waiting("orchestrator"))
     assert workshop.answers() == [WorkerHello(WORKER, workshop.registry.catalogue())]
 

@@ -206,6 +206,25 @@ def test_w1_jobs_fetched_and_not_begun_are_given_back_at_once(workshop: Workshop
     assert workshop.waiting() == 39
 
 
+def test_w1_what_was_fetched_too_early_is_given_back(workshop: Workshop, clock: VirtualClock) -> None:
+    workshop.send("Do-It", *range(1, 60))
+    workshop.send("Wait-ForDoor", *range(60, 100))
+    with workshop.running(workshop.runner(max_parallelism=1)):
+        workshop.until_begun("u60")
+        given_back: list[Received] = []
+
+        def all_are_given_back() -> bool:
+            clock.advance(timedelta(seconds=3))
+            given_back.extend(workshop.takeable())
+            return len(given_back) == 39
+
+        until(all_are_given_back)
+        workshop.bus.abandon(given_back)
+        workshop.gates.open(*(f"u{number}" for number in range(60, 100)))
+        workshop.until_settled()
+    assert len(workshop.results()) == 99
+
+
 def test_w1_a_worker_without_jobs_stops_by_itself(workshop: Workshop, clock: VirtualClock) -> None:
     workshop.send("Wait-ForDoor", 1)
     runner = workshop.runner(idle_timeout_seconds=300)
@@ -230,6 +249,7 @@ def test_w1_trouble_with_the_bus_loses_nothing(workshop: Workshop, noted: NotedB
     with workshop.running(runner := workshop.runner(bus=noted)):
         workshop.until_begun("u1", "u2")
         assert runner.is_ready
+        assert runner.is_alive
         noted.is_down = True
         workshop.gates.open("u1", "u2", "u3")
         until(lambda: "send" in noted.asked and not runner.is_ready)

@@ -48,6 +48,8 @@ def test_w5_a_file_that_cannot_be_used_is_named(
         (["worker"], "give --id, or set WORKER_ID"),
         (["worker", "--id", "no spaces"], "WORKER_ID should have letters, digits, - and _ only"),
         (["worker", "--id", "w"], "matoolkit db upgrade"),
+        (["worker", "run", "--id", "w"], "matoolkit db upgrade"),
+        (["worker", "run"], "give --id, or set WORKER_ID"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,15 +13,16 @@ import pytest
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.messages import ResultStatus
+from matoolkit.ports import Outgoing
 from matoolkit.settings import WorkerSettings
 from matoolkit.system import build_worker
 from matoolkit.telemetry import configure_logging
-from matoolkit.worker import Registry
-from matoolkit.worker.failures import SecretUnavailable
+from matoolkit.worker import Context, Registry, function
+from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, KeyVault, WorkerSecrets, key_vault
 from tests.servers.http import Answer, Request, served
-from tests.workshop import Workshop
+from tests.workshop import Workshop, job
 
 SECRET = 'Tr0ub4dor&"3 /\\ü'
 
@@ -35,6 +36,8 @@ def workshop(workshop: Workshop) -> Workshop:
 @contextmanager
 def logged(masking: Masking, log_format: str = "json") -> Iterator[io.StringIO]:
     logger = logging.getLogger("matoolkit")
+    last_resort = logging.lastResort
+    formatter = last_resort.formatter if last_resort else None
     before = (logger.handlers[:], logger.level, logger.propagate)
     stream = io.StringIO()
     configure_logging("DEBUG", log_format, stream)
@@ -43,6 +46,8 @@ def logged(masking: Masking, log_format: str = "json") -> Iterator[io.StringIO]:
         yield stream
     finally:
         logger.handlers[:], logger.level, logger.propagate = before
+        if last_resort:
+            last_resort.setFormatter(formatter)
 
 
 def database_text(workshop: Workshop) -> str:
@@ -116,11 +121,31 @@ def test_w8_a_short_secret_is_masked_only_where_it_stands_alone(workshop: Worksh
     assert result.result == {"Said": "it is ***.", "***": ["***", {"deep": "***"}], "Name": "anna and ***"}
 
 
-def test_w8_what_a_function_conceals_is_masked_from_then_on() -> None:
+def test_w8_a_password_that_a_function_makes_up_is_masked_until_the_job_ends(workshop: Workshop) -> None:
+    @function("New-Password")
+    def new_password(context: Context) -> str:
+        """Make up a password, and be careless with it."""
+        context.secrets.conceal("made-up-password")
+        context.secrets.conceal("made-up-password")
+        logging.getLogger("matoolkit.worker").info("it is made-up-password")
+        return "made-up-password"
+
+    workshop.registry.register(new_password)
+    with logged(workshop.masking) as stream:
+        sent = job(1, "New-Password")
+        workshop.bus.send([Outgoing(sent.job_id, sent)])
+        workshop.runner().turn()
+    assert "it is ***" in stream.getvalue()
+    assert [one.result for one in workshop.results().values()] == ["***"]
+    assert workshop.masking.text("made-up-password") == "made-up-password"
+
+
+def test_w8_a_token_is_masked_from_then_on() -> None:
     masking = Masking()
-    secrets = WorkerSecrets(EnvironmentSecrets({}), masking)
-    secrets.conceal("eyJ0eXAi.token")
-    secrets.conceal("")
+    masking.conceal("eyJ0eXAi.token")
+    masking.conceal("")
+    WorkerSecrets(EnvironmentSecrets({}), masking).conceal("outside of any job")
+    assert masking.text("outside of any job") == "***"
     assert masking.outgoing({"a": ["Bearer eyJ0eXAi.token"]}) == {"a": ["Bearer ***"]}
     assert masking.text("Bearer eyJ0eXAi.token") == "Bearer ***"
 
@@ -145,6 +170,14 @@ def test_w8_the_longer_of_two_secrets_is_masked_whole() -> None:
     masking.conceal("password1")
     masking.conceal("password123")
     assert masking.text("password123 password1") == "*** ***"
+
+
+def test_w8_the_worker_gives_its_own_certificate_to_no_job(workshop: Workshop) -> None:
+    settings = WorkerSettings(cert_name="the-certificate")
+    environ = {"THE_CERTIFICATE": "pfx", "the-certificate": "pfx"}
+    runner = build_worker(workshop.bus, settings, "w", Registry(), Masking(), environ, workshop.clock)
+    with pytest.raises(SecretUnavailable, match="the worker's own"):
+        runner._execution.context.secrets.get("The-Certificate")  # noqa: SLF001
 
 
 @dataclass
@@ -190,6 +223,18 @@ def test_w8_a_key_vault_that_is_busy_or_breaks_off_is_asked_again(clock: Virtual
     with opened(vault, clock) as client:
         assert client.read("p") == SECRET
     assert len(vault.requests) == 4
+
+
+def test_w8_a_key_vault_that_gives_no_answer_is_left_alone_for_a_while(clock: VirtualClock) -> None:
+    vault = Vault({"p": SECRET}, [Answer(status=503)] * 4)
+    with opened(vault, clock) as client:
+        for _ in range(3):
+            with pytest.raises(SecretsBusy) as caught:
+                client.read("p")
+            assert caught.value.is_throttled
+        assert len(vault.requests) == 4
+        clock.advance(timedelta(seconds=16))
+        assert client.read("p") == SECRET
 
 
 @pytest.mark.parametrize(

@@ -19,20 +19,25 @@ app = typer.Typer(help="Do the jobs of batches.")
 BROKEN_FILES = 1
 
 
+WorkerId = Annotated[
+    str | None, typer.Option("--id", help="Which jobs to take; WORKER_ID when not given.", show_default=False)
+]
+HealthPort = Annotated[
+    int | None,
+    typer.Option(help="Answer /healthz and /readyz on this port.", min=1, max=65535, show_default=False),
+]
+
+
 @app.callback(invoke_without_command=True)
-def worker(
-    context: typer.Context,
-    worker_id: Annotated[
-        str | None, typer.Option("--id", help="Which jobs to take; WORKER_ID when not given.", show_default=False)
-    ] = None,
-    health_port: Annotated[
-        int | None,
-        typer.Option(help="Answer /healthz and /readyz on this port.", min=1, max=65535, show_default=False),
-    ] = None,
-) -> None:
+def worker(context: typer.Context, worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
+    """Do the jobs of a worker id until stopped; the same as `worker run`."""
+    if context.invoked_subcommand is None:
+        run(worker_id, health_port)
+
+
+@app.command()
+def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     """Do the jobs of a worker id until stopped. SIGTERM and Ctrl-C let running jobs end and give the rest back."""
-    if context.invoked_subcommand is not None:
-        return
     from matoolkit.hosting.worker import run_worker
 
     settings = settings_of_service()
