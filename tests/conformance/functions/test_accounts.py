@@ -213,12 +213,6 @@ def test_a_refusal_that_the_state_does_not_explain_is_told(world: World, functio
     assert world.seconds() == 0
 
 
-def test_w2_a_group_that_somebody_else_changes_at_the_same_moment_is_tried_again(world: World) -> None:
-    world.goes_wrong("refuse", "$ref", times=2, status=409, code="Directory_ConcurrencyViolation")
-    assert world.run("Add-EntraGroupMember", {"GroupId": STAFF, "UserId": JANE}) is True
-    assert world.members() == {JANE}
-
-
 def test_w2_one_invitation_mail_is_sent(world: World) -> None:
     given = {"UserId": JANE, "InvitedUserEmailAddress": "jane@elsewhere.example", "SendInvitationMessage": True}
     more = {"InvitedUserType": "Guest", "CustomizedMessageBody": "Welcome", "InviteRedirectUrl": "https://a.example"}

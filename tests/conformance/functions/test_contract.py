@@ -222,6 +222,15 @@ def test_w4_a_connection_that_breaks_is_tried_again(world: World, case: Case, ki
     assert world.seconds() >= 1, "a service in trouble is given time"
 
 
+@pytest.mark.parametrize("case", [case for case in WRITING if "Entra" in case.function], ids=str)
+def test_w4_an_object_that_somebody_else_changes_at_the_same_moment_is_tried_again(world: World, case: Case) -> None:
+    case.prepare(world)
+    world.goes_wrong("refuse", case.main, times=2, status=409, code="Directory_ConcurrencyViolation")
+    assert_returned(run(world, case), case.returns)
+    assert case.is_done(world)
+    assert world.seconds() >= 1 + 2
+
+
 @every_writing_function
 def test_w2_a_refusal_does_not_count_when_things_are_as_they_should_be(world: World, case: Case) -> None:
     """The call was carried out, or somebody else was quicker, and the service says no."""

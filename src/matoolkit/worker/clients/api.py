@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Api:
-    """Sends calls; `is_busy` knows an answer that means 'later' though its status does not say so."""
+    """Sends calls; `is_busy` knows an answer that means 'later' whatever its status, `is_passing` one that means 'again'."""
 
     name: str
     origin: str
@@ -54,6 +54,7 @@ class Api:
     clock: Clock
     limits: RetryLimits = field(default_factory=RetryLimits)
     is_busy: Callable[[httpx.Response], bool] = lambda _: False
+    is_passing: Callable[[httpx.Response], bool] = lambda _: False
     jitter: Jitter = random.random
     pause: SharedPause = field(init=False)
 
@@ -76,8 +77,8 @@ class Api:
                 continue
             if response.status_code in _THROTTLED or self.is_busy(response):
                 failure = self._throttled(response, attempt)
-            elif response.status_code in _BROKEN:
-                after_loss = True
+            elif response.status_code in _BROKEN or self.is_passing(response):
+                after_loss |= response.status_code in _BROKEN
                 failure = self._unreachable(f"status {response.status_code}", attempt)
             else:
                 return Answer(response, attempt, after_loss)
