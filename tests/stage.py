@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
+from sqlalchemy import update
 
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
@@ -84,7 +85,8 @@ from matoolkit.store.phases import (
 )
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
-from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_phases, steps_page
+from matoolkit.store.schema import batch_members
+from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_members, cancel_steps_of_phases, steps_page
 from matoolkit.store.withdrawal import withdraw_unsent
 
 WORKER = "worker-01"
@@ -121,6 +123,8 @@ class Stage:
     jobs: list[WorkerJob] = field(default_factory=list)
     asked: int = 0
 
+    events_of_orchestrator = EVENTS_OF_ORCHESTRATOR
+
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
         self.orchestrator = Orchestrator(self.store, self.bus, self.limits)
@@ -141,13 +145,17 @@ class Stage:
         with self.store.transaction() as tx:
             return publish_version(tx, new, self.now)
 
-    def batch(self, runbook: RunbookRow, members: int | Sequence[str] = 1, *, manual: bool = False) -> BatchRow:
-        """Detect a batch: its members, its phases, and its init if it has one."""
+    def batch(self, runbook: RunbookRow, members: int | Sequence[str] = 1) -> BatchRow:
+        """Detect a batch in five days: its members, its phases, and its init if it has one."""
+        return self.batch_at(runbook, members, days=5)
+
+    def batch_at(self, runbook: RunbookRow, members: int | Sequence[str], *, days: int) -> BatchRow:
+        """Detect a batch that starts in so many days."""
         parsed = parse_runbook(runbook.yaml_content)
-        start = None if manual else self.now + timedelta(days=5)
+        start = self.now + timedelta(days=days)
         status = BatchStatus.INIT_DISPATCHED if parsed.init else BatchStatus.ACTIVE
         with self.store.transaction() as tx:
-            new = NewBatch(runbook.id, runbook.name, start, status, manual, init_count=1 if parsed.init else 0)
+            new = NewBatch(runbook.id, runbook.name, start, status, init_count=1 if parsed.init else 0)
             batch = insert_batches(tx, [new], self.now)[0]
             insert_members(tx, self._new_members(batch, members, caught_up=True), self.now)
             insert_phases(tx, self._new_phases(batch, runbook))
@@ -167,6 +175,13 @@ class Stage:
                 tx, [_due(batch, phase, phase.dispatch_count + 1) for phase in pending if phase.id in moved]
             )
 
+    def due_of(self, batch: BatchRow, version: int, *names: str) -> None:
+        """Let phases of one version be due."""
+        others = [phase for phase in self.phase_rows(batch) if phase.runbook_version != version]
+        names_of_others = {phase.phase_name for phase in others if phase.status is PhaseStatus.PENDING}
+        assert not names_of_others.intersection(names)
+        self.due(batch, *names)
+
     def join(self, batch: BatchRow, *keys: str) -> None:
         """Let people join a batch that is under way."""
         with self.store.transaction() as tx:
@@ -185,7 +200,8 @@ class Stage:
         members = [member for member in self.members(batch) if member.member_key in keys]
         with self.store.transaction() as tx:
             lock_batches(tx, [batch.id])
-            remove_members(tx, [member.id for member in members], "scheduler", reason, self.now)
+            gone = remove_members(tx, [member.id for member in members], "scheduler", reason, self.now)
+            withdraw_unsent(tx, self.bus, cancel_steps_of_members(tx, gone, self.now))
             self.bus.publish(
                 tx,
                 [
@@ -290,6 +306,12 @@ class Stage:
         with self.store.transaction() as tx:
             refresh_members(tx, [Refresh(self.member(batch, key).id, orjson.dumps(data).decode(), "h2")])
 
+    def mend(self, batch: BatchRow, key: str, data: dict[str, Any]) -> None:
+        """Let somebody mend the data of a member that has failed."""
+        with self.store.transaction() as tx:
+            number, mended = self.member(batch, key).id, orjson.dumps(data).decode()
+            tx.execute(update(batch_members).where(batch_members.c.id == number).values(data_json=mended))
+
     def keep(self, batch: BatchRow, key: str, outputs: dict[str, Any]) -> None:
         """Let a member have outputs from before."""
         member = self.member(batch, key)
@@ -314,13 +336,14 @@ class Stage:
     def change_version(
         self, batch: BatchRow, to: RunbookRow, *, rerun_init: bool = False, keep_phases: bool = False
     ) -> None:
-        """Let a batch follow a new version: old phases are superseded, or go on beside the new ones."""
+        """Let a batch follow a new version: old phases are superseded, or those that have begun go on."""
         with self.store.transaction() as tx:
             lock_batches(tx, [batch.id])
             follow_version(tx, [batch.id], to.id)
-            if not keep_phases:
-                old = supersede_phases(tx, [phase.id for phase in phases_of_batches(tx, [batch.id])], self.now)
-                withdraw_unsent(tx, self.bus, cancel_steps_of_phases(tx, old, self.now))
+            phases = phases_of_batches(tx, [batch.id])
+            unwanted = [phase.id for phase in phases if not keep_phases or phase.status is PhaseStatus.PENDING]
+            old = supersede_phases(tx, unwanted, self.now)
+            withdraw_unsent(tx, self.bus, cancel_steps_of_phases(tx, old, self.now))
             insert_phases(tx, self._new_phases(batch, to))
             if rerun_init:
                 inits = inits_of_batches(tx, [batch.id])
@@ -345,23 +368,31 @@ class Stage:
 
     def answer(self, job: WorkerJob | str, outcome: Any = None, *, again: int = 0) -> None:
         """Send the result of a job."""
-        name = job if isinstance(job, str) else job.job_id
-        if isinstance(outcome, Silent):
-            return
-        if isinstance(outcome, Failing):
-            error = WorkerError(outcome.message, outcome.type, outcome.is_throttled)
-            result = WorkerResult(name, ResultStatus.FAILURE, self.now, error=error)
-        else:
-            result = WorkerResult(name, ResultStatus.SUCCESS, self.now, result=outcome)
-        self.bus.send([Outgoing(result_id(name) + ("" if not again else f"-again{again}"), result)])
+        self.bus.send(self._results([(job, outcome)], again))
 
     def work(self, worker: str = WORKER) -> int:
         """Take all jobs and answer each as the script says: by function, a value or a function of the job."""
         jobs = self.take_jobs(worker)
+        outcomes = []
         for job in jobs:
             scripted = self.answers.get(job.function_name)
-            self.answer(job, scripted(job) if callable(scripted) else scripted)
+            outcomes.append((job, scripted(job) if callable(scripted) else scripted))
+        self.bus.send(self._results(outcomes))
         return len(jobs)
+
+    def _results(self, outcomes: Sequence[tuple[WorkerJob | str, Any]], again: int = 0) -> list[Outgoing]:
+        sent = []
+        for job, outcome in outcomes:
+            name = job if isinstance(job, str) else job.job_id
+            if isinstance(outcome, Silent):
+                continue
+            if isinstance(outcome, Failing):
+                error = WorkerError(outcome.message, outcome.type, outcome.is_throttled)
+                result = WorkerResult(name, ResultStatus.FAILURE, self.now, error=error)
+            else:
+                result = WorkerResult(name, ResultStatus.SUCCESS, self.now, result=outcome)
+            sent.append(Outgoing(result_id(name) + ("" if not again else f"-again{again}"), result))
+        return sent
 
     # What the orchestrator does
 

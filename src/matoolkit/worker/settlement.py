@@ -125,8 +125,10 @@ def _shrink(tasks: Sequence[Task], message_id: str) -> None:
 
 def _log(task: Task) -> None:
     result = _result(task)
+    if result.status is ResultStatus.SUCCESS and not log.isEnabledFor(logging.DEBUG):
+        return
     about = {"runbook": task.job.correlation.runbook_name, "batch": task.job.batch_id, "job": task.job.job_id}
     if result.status is ResultStatus.SUCCESS:
-        log.info("%s is done", task.job.function_name, extra=about)
+        log.debug("%s is done", task.job.function_name, extra=about)
     else:
         log.warning("%s failed: %s", task.job.function_name, result.error and result.error.message, extra=about)
