@@ -95,6 +95,15 @@ def test_w4_waiting_for_the_pause_uses_up_no_try(world: World) -> None:
     assert world.clients.graph.find_user(JANE, ()) == {"id": JANE}
 
 
+def test_w4_whoever_reads_the_log_learns_why_nothing_moves(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.goes_wrong("throttle", retry_after=45)
+    world.goes_wrong("reset")
+    world.clients.graph.find_user(JANE, ())
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit")]
+    assert said[0] == "Graph throttles: nobody calls it for 45 s"
+    assert said[1].startswith("Graph does not answer as it should, try 2: ")
+
+
 def test_w4_exchange_says_busy_in_its_own_way(world: World) -> None:
     world.goes_wrong("busy", "Get-MailUser", times=2)
     assert world.clients.exchange.run("Get-MailUser", {"Identity": JANE})

@@ -3,6 +3,7 @@
 Every call may be sent more than once, also one whose first answer was lost; whoever calls reads the state back.
 """
 
+import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ _THROTTLED = frozenset({429, 503})
 _BROKEN = frozenset({500, 502, 504})
 # With these the call never left.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Api:
-    """Sends calls; `is_busy` knows an answer that means 'later' whatever its status, `is_passing` one that means 'again'."""
+    """Sends calls; `is_busy` knows answers that mean 'later' whatever their status, `is_passing` those of 'again'."""
 
     name: str
     origin: str
@@ -105,11 +108,14 @@ class Api:
 
     def _throttled(self, response: httpx.Response, attempt: int) -> Throttled:
         asked = asked_for(response, self.clock)
-        self.pause.extend(self.limits.backoff(attempt, self.jitter) if asked is None else asked)
+        seconds = self.limits.backoff(attempt, self.jitter) if asked is None else asked
+        self.pause.extend(seconds)
+        log.warning("%s throttles: nobody calls it for %.0f s", self.name, seconds)
         tries = f"{attempt} tries" if attempt > 1 else "one try"
         return Throttled(f"{self.name} asks to be called less often, after {tries}", attempts=attempt)
 
     def _unreachable(self, why: str, attempt: int) -> Unreachable:
+        log.warning("%s does not answer as it should, try %d: %s", self.name, attempt, why)
         return Unreachable(f"{self.name} does not answer as it should: {why}", attempts=attempt)
 
 
