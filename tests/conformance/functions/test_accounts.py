@@ -1,15 +1,21 @@
 """Accounts, in the cases that only they have."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.ids import Kind
 from matoolkit.worker.clients.failures import InvalidIdentifier, ObjectMissing, Rejected
+from matoolkit.worker.execution import Execution
 from matoolkit.worker.failures import InvalidParameters
 from matoolkit.worker.functions.passwords import make_password
+from matoolkit.worker.masking import Masking
+from matoolkit.worker.secrets import EnvironmentSecrets, WorkerSecrets
 from matoolkit.worker.tenant.calls import Answer, Request
 from tests.conformance.functions.cases import NEW_USER, jane_is_a_guest, new_user
-from tests.conformance.functions.stage import JANE, MADE_UP, OMAR, STAFF, World
+from tests.conformance.functions.stage import FUNCTIONS, JANE, MADE_UP, OMAR, STAFF, World
 
 
 def test_w2_an_account_that_was_there_is_returned_as_it_is(world: World) -> None:
@@ -65,7 +71,8 @@ def test_a_password_that_is_given_is_used_and_told_to_nobody(world: World) -> No
     assert "Given-Secret-1" not in repr(returned)
 
 
-def test_a_password_that_a_refusal_repeats_is_masked(world: World) -> None:
+@pytest.mark.parametrize("given", [{}, {"Password": "Given-Secret-1"}])
+def test_a_password_that_a_refusal_repeats_does_not_leave_the_worker(world: World, given: dict[str, str]) -> None:
     def tell(request: Request) -> Answer:
         if request.method == "GET":
             return Answer(404, {})
@@ -73,10 +80,15 @@ def test_a_password_that_a_refusal_repeats_is_masked(world: World) -> None:
         return Answer(400, {"error": {"code": "Request_BadRequest", "message": f"{password} is too simple"}})
 
     world.tenant.answer = tell  # type: ignore[method-assign]
-    with pytest.raises(Rejected) as caught:
-        world.run("New-EntraUser", NEW_USER)
-    assert str(caught.value) == "Graph: POST /v1.0/users: *** is too simple (Request_BadRequest)"
-    assert world.secrets.values == [MADE_UP]
+    masking = Masking()
+    context = replace(world.context, secrets=WorkerSecrets(EnvironmentSecrets({}), masking))
+    execution = Execution("worker-01", FUNCTIONS, context, masking, world.clock)
+    correlation = Correlation(1, Kind.STEP, "people", 1)
+    job = WorkerJob("step-1-attempt-1", 1, "worker-01", "New-EntraUser", {**NEW_USER, **given}, correlation)
+    error = execution.result_of(job).error
+    assert error
+    assert error.message == "Graph: POST /v1.0/users: *** is too simple (Request_BadRequest)"
+    assert error.type == "Rejected"
 
 
 def test_a_password_that_is_too_simple_is_refused_at_once(world: World) -> None:
@@ -228,3 +240,10 @@ def test_w2_a_conversion_whose_answer_was_lost_sets_the_password_once(world: Wor
     assert returned["UserPrincipalName"] == "jane.doe@contoso.example"
     assert world.user().passwords_set == 1
     assert MADE_UP not in repr(returned)
+
+
+def test_w2_somebody_who_is_internal_is_not_converted_again(world: World) -> None:
+    """Graph might do it, and set another password."""
+    given = {"UserId": JANE, "NewUserPrincipalName": "jane@contoso.example", "Password": "Given-Secret-1"}
+    assert world.run("Convert-EntraB2BToInternal", given)["Id"] == JANE
+    assert world.tenant.asked("convertExternal") == []

@@ -95,6 +95,15 @@ def test_w4_waiting_for_the_pause_uses_up_no_try(world: World) -> None:
     assert world.clients.graph.find_user(JANE, ()) == {"id": JANE}
 
 
+def test_w4_whoever_reads_the_log_learns_why_nothing_moves(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.goes_wrong("throttle", retry_after=45)
+    world.goes_wrong("reset")
+    world.clients.graph.find_user(JANE, ())
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit")]
+    assert said[0] == "Graph throttles: nobody calls it for 45 s"
+    assert said[1].startswith("Graph does not answer as it should, try 2: ")
+
+
 def test_w4_exchange_says_busy_in_its_own_way(world: World) -> None:
     world.goes_wrong("busy", "Get-MailUser", times=2)
     assert world.clients.exchange.run("Get-MailUser", {"Identity": JANE})
@@ -144,16 +153,29 @@ def test_a_large_group_comes_in_pages(world: World) -> None:
     assert len(world.tenant.asked("Get-DistributionGroupMember")) == 3
 
 
-def test_a_page_at_another_address_is_not_followed(world: World) -> None:
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://evil.example/adminapi",
+        "http://127.0.0.1.evil.example/adminapi",
+        "http://127.0.0.1@evil.example/adminapi",
+        "http://127.0.0.1:1/adminapi",
+        "//evil.example/adminapi",
+        "/adminapi/beta",
+        "http://[",
+        7,
+    ],
+)
+def test_a_page_at_another_address_is_not_followed(world: World, link: Any) -> None:
     """Whoever could write such a link would be sent the token."""
     answer = world.tenant.answer
 
     def elsewhere(request: Request) -> Answer:
         found = answer(request)
-        return Answer(200, {**found.body, "@odata.nextLink": "https://evil.example/adminapi"})
+        return Answer(200, {**found.body, "@odata.nextLink": link})
 
     world.tenant.answer = elsewhere  # type: ignore[method-assign]
-    with pytest.raises(UnreadableAnswer, match="goes on at another address"):
+    with pytest.raises(UnreadableAnswer, match="Exchange's answer goes on"):
         world.clients.exchange.run("Get-MailUser", {"Identity": JANE})
 
 

@@ -3,6 +3,7 @@
 Every call may be sent more than once, also one whose first answer was lost; whoever calls reads the state back.
 """
 
+import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ _THROTTLED = frozenset({429, 503})
 _BROKEN = frozenset({500, 502, 504})
 # With these the call never left.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Api:
-    """Sends calls; `is_busy` knows an answer that means 'later' though its status does not say so."""
+    """Sends calls; `is_busy` knows answers that mean 'later' whatever their status, `is_passing` those of 'again'."""
 
     name: str
     origin: str
@@ -54,6 +57,7 @@ class Api:
     clock: Clock
     limits: RetryLimits = field(default_factory=RetryLimits)
     is_busy: Callable[[httpx.Response], bool] = lambda _: False
+    is_passing: Callable[[httpx.Response], bool] = lambda _: False
     jitter: Jitter = random.random
     pause: SharedPause = field(init=False)
 
@@ -76,8 +80,8 @@ class Api:
                 continue
             if response.status_code in _THROTTLED or self.is_busy(response):
                 failure = self._throttled(response, attempt)
-            elif response.status_code in _BROKEN:
-                after_loss = True
+            elif response.status_code in _BROKEN or self.is_passing(response):
+                after_loss |= response.status_code in _BROKEN
                 failure = self._unreachable(f"status {response.status_code}", attempt)
             else:
                 return Answer(response, attempt, after_loss)
@@ -104,11 +108,14 @@ class Api:
 
     def _throttled(self, response: httpx.Response, attempt: int) -> Throttled:
         asked = asked_for(response, self.clock)
-        self.pause.extend(self.limits.backoff(attempt, self.jitter) if asked is None else asked)
+        seconds = self.limits.backoff(attempt, self.jitter) if asked is None else asked
+        self.pause.extend(seconds)
+        log.warning("%s throttles: nobody calls it for %.0f s", self.name, seconds)
         tries = f"{attempt} tries" if attempt > 1 else "one try"
         return Throttled(f"{self.name} asks to be called less often, after {tries}", attempts=attempt)
 
     def _unreachable(self, why: str, attempt: int) -> Unreachable:
+        log.warning("%s does not answer as it should, try %d: %s", self.name, attempt, why)
         return Unreachable(f"{self.name} does not answer as it should: {why}", attempts=attempt)
 
 

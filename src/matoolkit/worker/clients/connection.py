@@ -8,7 +8,7 @@ import httpx
 from matoolkit.clock import Clock
 from matoolkit.worker.clients.api import Api
 from matoolkit.worker.clients.exchange import ExchangeClient, is_busy
-from matoolkit.worker.clients.graph import GraphClient
+from matoolkit.worker.clients.graph import GraphClient, is_passing
 from matoolkit.worker.clients.pauses import RetryLimits
 from matoolkit.worker.clients.tokens import NumberedTokens, Tokens
 
@@ -44,7 +44,7 @@ def connect(
     http = open_http() if http is None else http
     tokens = tokens_for(f"{GRAPH}/.default"), tokens_for(f"{EXCHANGE}/.default")
     return Clients(
-        GraphClient(Api("Graph", graph, tokens[0], http, clock, limits)),
+        GraphClient(Api("Graph", graph, tokens[0], http, clock, limits, is_passing=is_passing)),
         ExchangeClient(Api("Exchange", exchange, tokens[1], http, clock, limits, is_busy), organization),
         http,
     )

@@ -57,7 +57,7 @@ class ExchangeClient:
             link = page.get("@odata.nextLink")
             if not link:
                 return found
-            target = self._next(str(link))
+            target = self._next(link)
         raise UnreadableAnswer(f"Exchange: {cmdlet} has no end")
 
     def _headers(self, cmdlet: str) -> dict[str, str]:
@@ -69,11 +69,15 @@ class ExchangeClient:
             "Prefer": "odata.maxpagesize=1000",
         }
 
-    def _next(self, link: str) -> str:
+    def _next(self, link: object) -> str:
         """Return the next page's target; a link that leads elsewhere is not followed, for the token would go there."""
-        if not link.startswith(f"{self._api.origin}/"):
+        try:
+            here, there = httpx.URL(self._api.origin), httpx.URL(str(link))
+        except httpx.InvalidURL:
+            raise UnreadableAnswer("Exchange's answer goes on nowhere") from None
+        if (here.scheme, here.host, here.port) != (there.scheme, there.host, there.port):
             raise UnreadableAnswer("Exchange's answer goes on at another address")
-        return link.removeprefix(self._api.origin)
+        return there.raw_path.decode()
 
 
 def is_busy(response: httpx.Response) -> bool:

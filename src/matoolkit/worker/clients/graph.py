@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import httpx
+
 from matoolkit.worker.clients.api import Answer, Api, told
 from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, TenantFailed, UnreadableAnswer
 from matoolkit.worker.clients.identifiers import object_id, path, user_key
@@ -90,6 +92,11 @@ class GraphClient:
         if answer.response.status_code != status:
             raise _failure(method, target.partition("?")[0], answer)
         return answer
+
+
+def is_passing(response: httpx.Response) -> bool:
+    """Whether Graph gave up because somebody changed the same object at the same moment."""
+    return response.status_code == httpx.codes.CONFLICT and b"Directory_ConcurrencyViolation" in response.content
 
 
 def _user(key: str) -> str:

@@ -1,14 +1,12 @@
 """What several functions need to know of an account: how it is found, and the password profile of a new one."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from matoolkit.worker.clients.failures import InvalidIdentifier, ObjectMissing
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.identifiers import is_object_id, user_key
 from matoolkit.worker.context import Context
-from matoolkit.worker.failures import FunctionFailed
 from matoolkit.worker.functions.lag import until_seen
 from matoolkit.worker.functions.passwords import make_password
 
@@ -31,20 +29,8 @@ def seen_user(context: Context, user_id: str, select: Sequence[str]) -> dict[str
     return found
 
 
-def password_profile(password: str | None, *, must_change: bool) -> dict[str, Any]:
+def password_profile(context: Context, password: str | None, *, must_change: bool) -> dict[str, Any]:
     """Return the profile of a password that was given, or of one that is made up and told to nobody."""
     chosen = make_password() if password is None else password
+    context.secrets.conceal(chosen)
     return {"password": chosen, "forceChangePasswordNextSignIn": must_change}
-
-
-@contextmanager
-def kept_secret(context: Context, profile: Mapping[str, Any]) -> Iterator[None]:
-    """Mask a password if a refusal repeats it. One that nobody repeats is forgotten with the call."""
-    try:
-        yield
-    except FunctionFailed as failure:
-        if profile["password"] in failure.message:
-            context.secrets.conceal(profile["password"])
-            failure.message = failure.message.replace(profile["password"], "***")
-            failure.args = (failure.message,)
-        raise

@@ -5,7 +5,7 @@ from typing import Any
 from matoolkit.worker.clients.failures import Rejected
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.context import Context
-from matoolkit.worker.functions.accounts import kept_secret, password_profile, seen_user, user_name
+from matoolkit.worker.functions.accounts import password_profile, seen_user, user_name
 from matoolkit.worker.registry import function
 from matoolkit.worker.signature import Secret
 
@@ -68,11 +68,10 @@ def convert_entra_b2b_to_internal(
     user = seen_user(context, user_id, _CONVERTED_FIELDS)
     if _is_converted(user, upn):
         return _described(user)
-    profile = password_profile(password, must_change=force_change_password_next_sign_in)
+    profile = password_profile(context, password, must_change=force_change_password_next_sign_in)
     details = {"userPrincipalName": upn, "passwordProfile": profile, **({"mail": mail} if mail else {})}
     try:
-        with kept_secret(context, profile):
-            graph.convert_to_internal(str(user["id"]), details)
+        graph.convert_to_internal(str(user["id"]), details)
     except Rejected:
         if not _is_converted(seen_user(context, str(user["id"]), _CONVERTED_FIELDS), upn):
             raise

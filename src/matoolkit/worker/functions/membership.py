@@ -15,7 +15,8 @@ from matoolkit.worker.functions.accounts import seen_user
 from matoolkit.worker.functions.lag import tries
 from matoolkit.worker.registry import function
 
-_BAD_REQUEST = 400
+# What these say may be over in a moment: a member that is not shown yet, or two who change the group at once.
+_PASSING = frozenset({400, 409})
 
 
 @function("Add-EntraGroupMember")
@@ -87,7 +88,7 @@ def _membership(graph: GraphClient, group: str, key: str) -> bool | None:
 
 
 def _is_final(refusal: TenantFailed) -> bool:
-    return isinstance(refusal, Rejected) and refusal.status != _BAD_REQUEST
+    return isinstance(refusal, Rejected) and refusal.status not in _PASSING
 
 
 def _explained(refusal: TenantFailed, user: str, found: bool | None) -> TenantFailed:

@@ -7,7 +7,7 @@ from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Reject
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.identifiers import is_object_id, user_key
 from matoolkit.worker.context import Context
-from matoolkit.worker.functions.accounts import kept_secret, password_profile, user_name
+from matoolkit.worker.functions.accounts import password_profile, user_name
 from matoolkit.worker.functions.lag import tries, until_seen
 from matoolkit.worker.registry import function
 from matoolkit.worker.signature import Secret
@@ -32,10 +32,9 @@ def new_entra_user(
     if found is not None:
         return _described(found, is_created=False)
     wanted = {"displayName": display_name, "userPrincipalName": upn, "mailNickname": mail_nickname}
-    profile = password_profile(password, must_change=force_change_password_next_sign_in)
+    profile = password_profile(context, password, must_change=force_change_password_next_sign_in)
     try:
-        with kept_secret(context, profile):
-            made = graph.create_user({**wanted, "accountEnabled": account_enabled, "passwordProfile": profile})
+        made = graph.create_user({**wanted, "accountEnabled": account_enabled, "passwordProfile": profile})
     except Rejected as refusal:
         return _made_meanwhile(context, wanted, refusal)
     return _described(made, is_created=True)
