@@ -39,12 +39,14 @@ from matoolkit.hosting.process import spare_the_collector
 from matoolkit.ids import phase_due_id
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.ports import Outgoing
+from matoolkit.settings import WorkerSettings
 from matoolkit.store import Store, open_store
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
 from matoolkit.store.upgrade import upgrade
 from matoolkit.system import build_worker
+from matoolkit.worker.masking import Masking
 from matoolkit.worker.rehearsal import rehearsal
 
 STEPS = 5
@@ -108,7 +110,7 @@ class Wave:
         handle = Orchestrator(store, self._bus).handle
         self._events = Consumer(store, self._bus, EVENTS_OF_ORCHESTRATOR, handle)
         self._results = Consumer(store, self._bus, RESULTS_OF_ORCHESTRATOR, handle)
-        self._worker = build_worker(self._bus, WORKER, rehearsal())
+        self._worker = build_worker(self._bus, WorkerSettings(), WORKER, rehearsal(), Masking())
         self._batch_id = self._make(members, steps)
 
     def run(self) -> None:

@@ -4,6 +4,7 @@
 `<!-- generated: NAME -->` and `<!-- end -->` is made here, the rest is written by hand.
 """
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -26,6 +27,10 @@ from matoolkit.runbook.schema import json_schema
 from matoolkit.settings import ClientSettings, Settings, WorkerSettings, variable_names
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.schema import MEANINGS, metadata
+from matoolkit.worker.functions import built_in
+from matoolkit.worker.functions.meanings import MEANINGS as MEANINGS_OF_FUNCTIONS
+from matoolkit.worker.registry import Function
+from matoolkit.worker.signature import Kind
 
 REFERENCE = Path(__file__).parent / "reference"
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -113,6 +118,36 @@ def _functions() -> str:
 
 def _parameters(parameters: Iterable[Any], *, is_mandatory: bool) -> Iterator[str]:
     return (f"`{known.name}`" for known in parameters if known.is_mandatory is is_mandatory)
+
+
+def _worker_functions() -> str:
+    return "\n".join(_worker_function(function) for function in built_in())
+
+
+def _worker_function(function: Function) -> str:
+    defaults = inspect.signature(function.call).parameters
+    rows = (
+        (
+            f"`{known.name}`",
+            _KIND_WORDS[known.type] + (", secret" if known.is_secret else ""),
+            "yes" if known.is_mandatory else "",
+            "" if known.is_mandatory else _default(defaults[known.python_name].default),
+        )
+        for known in function.parameters
+    )
+    parameters = _table(("parameter", "takes", "mandatory", "default"), rows)
+    meaning = MEANINGS_OF_FUNCTIONS[function.name]
+    said = f"Returns {meaning.returns}\n\n*Run again:* {meaning.again}\n"
+    return f"### {function.name}\n\n{function.doc}\n\n{parameters}\n{said}"
+
+
+_KIND_WORDS: dict[str, str] = {
+    Kind.TEXT: "text",
+    Kind.FLAG: "true or false",
+    Kind.LIST: "a list",
+    Kind.MAPPING: "a mapping",
+    Kind.ANYTHING: "anything",
+}
 
 
 def _settings(settings: type[BaseModel]) -> Callable[[], str]:
@@ -249,6 +284,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": _findings,
     "tables": _tables,
     "functions": _functions,
+    "worker-functions": _worker_functions,
     "errors": _errors,
     "settings": _settings(Settings),
     "client-settings": _settings(ClientSettings),

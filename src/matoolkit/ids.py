@@ -6,6 +6,7 @@ a new attempt is a new fact and gives a new id, so a retry is never taken for a 
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -52,6 +53,11 @@ def parse_job_id(text: str) -> JobRef | None:
 def result_id(job: str) -> str:
     """Id of the message that carries a job's result."""
     return f"result-{job}"
+
+
+def worker_hello_id(worker_id: str, started_at: datetime) -> str:
+    """Id of the announcement that a worker makes when it starts."""
+    return f"worker-hello-{worker_id}-{started_at.timestamp():.6f}"
 
 
 def batch_init_id(batch_id: int, version: int, occurrence: int) -> str:

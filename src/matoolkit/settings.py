@@ -129,6 +129,9 @@ class WorkerSettings(_FromEnvironment):
     target_organization: str | None = Field(None, description="Its initial domain, for Exchange.")
     app_id: str | None = Field(None, description="Application with which the worker signs in there.")
     cert_name: str | None = Field(None, description="Name of that application's certificate in the Key Vault.")
+    simulated_tenant_url: str | None = Field(
+        None, description="Address of a simulated tenant, in which the functions then work; needs no application."
+    )
     custom_modules_path: Path | None = Field(None, description="Folder with functions of your own.")
     max_retry_count: int = Field(5, ge=0, le=100, description="Tries after the first when a call is throttled.")
     base_retry_delay_seconds: float = Field(2, gt=0, description="Wait before the first of them.")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import jobs_of_worker
+from matoolkit.bus.topology import LOCK_DURATION, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.domain.messages import Message
@@ -17,15 +17,24 @@ from matoolkit.orchestrator.pile import Limits
 from matoolkit.ports import Bus, Publisher, Received
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
-from matoolkit.settings import Settings
+from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import require_current_schema
-from matoolkit.worker.functions import Registry
-from matoolkit.worker.runner import Worker
+from matoolkit.worker import Context, Registry
+from matoolkit.worker.clients import open_clients
+from matoolkit.worker.custom import BrokenFile, register_custom
+from matoolkit.worker.execution import Execution
+from matoolkit.worker.functions import built_in
+from matoolkit.worker.masking import Masking
+from matoolkit.worker.runner import Limits as WorkerLimits
+from matoolkit.worker.runner import Runner
+from matoolkit.worker.secrets import EnvironmentSecrets, WorkerSecrets, key_vault
 
 # A scheduler that died is replaced after this many sweeps without a sign of life.
 _SWEEPS_MISSED = 3
+# A lock is renewed this often before it would run out, so that two renewals may fail.
+_RENEWALS = 3
 
 
 def open_state(settings: Settings) -> Store:
@@ -67,9 +76,42 @@ def build_orchestrator(settings: Settings, store: Store, publisher: Publisher) -
     return Orchestrator(store, publisher, Limits(settings.step_timeout, settings.throttle_limit))
 
 
-def build_worker(bus: Bus, worker_id: str, functions: Registry, clock: Clock | None = None) -> Worker:
-    """Put a worker together."""
-    return Worker(bus, jobs_of_worker(worker_id), _read, functions, clock or SystemClock())
+def functions_of_worker(settings: WorkerSettings) -> tuple[Registry, list[BrokenFile]]:
+    """Return the built-in functions and those of your own, and which files could not be used."""
+    registry = built_in()
+    folder = settings.custom_modules_path
+    return registry, register_custom(registry, folder) if folder else []
+
+
+def build_worker(
+    bus: Bus,
+    settings: WorkerSettings,
+    worker_id: str,
+    registry: Registry,
+    masking: Masking,
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Runner:
+    """Put a worker together that can do the functions of a registry."""
+    clock = clock or SystemClock()
+    reader = key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
+    secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
+    clients = open_clients(settings, secrets.read, clock, masking.conceal)
+    context = Context(clients.graph, clients.exchange, clock, settings.target_tenant_id or "", secrets)
+    limits = WorkerLimits(
+        threads=settings.max_parallelism,
+        idle_seconds=settings.idle_timeout_seconds,
+        grace_seconds=settings.shutdown_grace_seconds,
+        renew_seconds=LOCK_DURATION.total_seconds() / _RENEWALS,
+        announces=settings.worker_announce,
+    )
+    execution = Execution(worker_id, registry, context, masking, clock)
+
+    def let_go() -> None:
+        clients.close()
+        reader.close()
+
+    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go)
 
 
 def _read(received: Received) -> Message:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from matoolkit.bus.wire import decode
 from matoolkit.crashpoints import crash_point
-from matoolkit.domain.delivery import MAX_DELIVERIES
+from matoolkit.domain.delivery import MAX_DELIVERIES, SUSPICIOUS_DELIVERIES
 from matoolkit.errors import MatoolkitError, StoreError
 from matoolkit.ports import Bus, Delivery, Received, Subscription
 from matoolkit.store import Store
@@ -19,8 +19,6 @@ from matoolkit.store.transaction import Transaction
 HANDLED = crash_point("consumer.handled")
 
 MOST_AT_ONCE = 500
-# A message that came this often may have killed its process each time, and its pile with it.
-SUSPICIOUS_DELIVERIES = 3
 _IDLE_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.5
 # Well below the lock duration, so that locks are renewed in time.

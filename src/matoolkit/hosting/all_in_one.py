@@ -8,10 +8,11 @@ from matoolkit.clock import SystemClock
 from matoolkit.hosting.orchestrator import orchestrator_parts
 from matoolkit.hosting.process import run_parts, stopped_by_signals
 from matoolkit.scheduler.loop import SchedulerLoop
-from matoolkit.settings import Settings
+from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
 from matoolkit.system import build_scheduler, build_worker, open_bus
+from matoolkit.worker.masking import Masking
 from matoolkit.worker.rehearsal import rehearsal
 
 WORKER = "worker-01"
@@ -36,7 +37,10 @@ def run_all(settings: Settings, runbook: str, environ: Mapping[str, str]) -> Non
     bus = open_bus(settings, store)
     scheduler = build_scheduler(settings, store, bus, environ)
     loop = SchedulerLoop(scheduler, settings.sweep_seconds)
-    worker = build_worker(bus, WORKER, rehearsal())
+    masking = Masking()
+    masking.guard(logging.getLogger("matoolkit"))
+    # It stops with the others, and not because there is nothing to do for a while.
+    worker = build_worker(bus, WorkerSettings(idle_timeout_seconds=0), WORKER, rehearsal(), masking)
     parts = {"ticks": loop.tick_until, "checks": loop.sweep_until, "worker": worker.run}
     bus.start()
     try:

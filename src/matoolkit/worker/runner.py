@@ -1,91 +1,225 @@
-"""The loop of a worker: takes jobs in piles, and publishes each result before it settles the job (rule W1).
+"""The worker at work: fetches jobs, runs them in threads, publishes each result, then settles the job (rule W1).
 
-A worker that dies in between is given the job again, and answers again: functions are idempotent, and the second result
-is recognised.
+One thread fetches what there is room for, one publishes and settles whatever is done, all that is done at once in one
+go, and keeps the locks of what runs. A worker that dies leaves its jobs locked: the bus delivers them again, functions
+are idempotent, and a second result is recognised by its id.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from matoolkit.clock import Clock
 from matoolkit.crashpoints import crash_point
-from matoolkit.domain.messages import Message, WorkerJob, WorkerResult
-from matoolkit.errors import MatoolkitError
-from matoolkit.ids import result_id
+from matoolkit.domain.delivery import SUSPICIOUS_DELIVERIES
+from matoolkit.domain.messages import Message, WorkerHello, WorkerJob
+from matoolkit.errors import MatoolkitError, StoreError
+from matoolkit.ids import worker_hello_id
 from matoolkit.ports import Bus, Outgoing, Received, Subscription
-from matoolkit.worker.functions import Registry
+from matoolkit.worker.desk import Desk, Task
+from matoolkit.worker.execution import Execution
+from matoolkit.worker.settlement import Settlement
 
-ANSWERED = crash_point("worker.answered")
+CALLED = crash_point("worker.called")
 
 MOST_AT_ONCE = 500
-_IDLE_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 15.0
+_LONGEST_HANG_SECONDS = 300.0
 
 log = logging.getLogger(__name__)
 
+Read = Callable[[Received], Message]
 
-class Worker:
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a worker does at once, when it stops, whether it says what it can do; an idle time of 0 is never."""
+
+    threads: int = 4
+    idle_seconds: float = 0
+    grace_seconds: float = 30
+    renew_seconds: float = 20
+    announces: bool = False
+
+
+class Runner:
     """Does the jobs of one subscription."""
 
     def __init__(
         self,
         bus: Bus,
         jobs: Subscription,
-        read: Callable[[Received], Message],
-        functions: Registry,
-        clock: Clock,
+        read: Read,
+        execution: Execution,
+        limits: Limits,
+        let_go: Callable[[], None] = lambda: None,
     ) -> None:
         self._bus = bus
+        self._let_go = let_go
         self._jobs = jobs
         self._read = read
-        self._functions = functions
-        self._clock = clock
+        self._execution = execution
+        self._limits = limits
+        self._clock = execution.clock
+        self._desk = Desk(limits.threads, self._clock)
+        # Not every bus may be used by two threads at once, and SQLite makes the second one wait for long.
+        self._bus_lock = threading.Lock()
+        self._settlement = Settlement(bus, self._bus_lock, self._clock, limits.renew_seconds)
+        # What may have killed its process before runs alone, so that it takes nobody along.
+        self._suspects: tuple[Task, ...] = ()
+        self._halt = threading.Event()
+        self._failure: BaseException | None = None
+        self._is_announced = not limits.announces
+        self._tended_at = self._clock.monotonic()
+        self.is_ready = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the worker's threads are all well, and none hangs."""
+        return self._failure is None and self._clock.monotonic() - self._tended_at < _LONGEST_HANG_SECONDS
+
+    def announce(self) -> None:
+        """Say what this worker can do (rule W6)."""
+        worker_id = self._execution.worker_id
+        hello = WorkerHello(worker_id, self._execution.registry.catalogue())
+        with self._bus_lock:
+            self._bus.send([Outgoing(worker_hello_id(worker_id, self._clock.now()), hello)])
+        self._is_announced = True
 
     def run(self, stop: threading.Event) -> None:
-        """Do jobs until told to stop; the pile at hand is finished first."""
-        pause = _FIRST_PAUSE_SECONDS
-        while not stop.is_set():
+        """Do jobs until told to stop or idle for too long; then end what runs and give the rest back."""
+        # A function that never returns must not keep the process: its thread ends with it.
+        for number in range(self._limits.threads):
+            threading.Thread(target=self._in_thread(self._work), name=f"job-{number}", daemon=True).start()
+        fetcher = threading.Thread(target=self._in_thread(lambda: self._fetch(stop)), name="fetch", daemon=True)
+        fetcher.start()
+        try:
+            while fetcher.is_alive() and self._failure is None:
+                self._tend()
+            self.is_ready = False
+            if self._failure is not None:
+                raise self._failure
+            self._drain()
+        finally:
+            self._halt.set()
+            self._desk.close()
+
+    def turn(self, most: int = MOST_AT_ONCE) -> int:
+        """Do one pile of jobs in this thread and say how many there were."""
+        pile = self._bus.receive(self._jobs, most)
+        tasks = self._readable(pile)
+        for task in tasks:
+            task.result = self._execution.result_of(task.job)
+            CALLED.reached()
+        self._settlement.settle(tasks)
+        return len(pile)
+
+    def close(self) -> None:
+        """Let go of what the functions used; a worker that is closed does no more jobs."""
+        self._let_go()
+
+    def _in_thread(self, work: Callable[[], None]) -> Callable[[], None]:
+        def guarded() -> None:
             try:
-                if not self.turn():
-                    self._bus.wait(self._jobs, _IDLE_SECONDS)
+                work()
+            except BaseException as failure:  # noqa: BLE001 - it is raised again where the worker runs
+                self._failure = failure
+                self._halt.set()
+
+        return guarded
+
+    def _work(self) -> None:
+        while (task := self._desk.take()) is not None:
+            began = self._clock.monotonic()
+            result = self._execution.result_of(task.job)
+            CALLED.reached()
+            self._desk.finish(task, result, self._clock.monotonic() - began)
+
+    def _fetch(self, stop: threading.Event) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while not (stop.is_set() or self._halt.is_set() or self._is_idle()):
+            try:
+                self._fetch_once(stop)
                 pause = _FIRST_PAUSE_SECONDS
             except MatoolkitError as error:
-                # What was received and not settled comes again once its lock has run out.
+                if not _passes(error):
+                    raise
+                self.is_ready = False
                 log.warning("taking jobs pauses: %s", error.message)
                 stop.wait(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    def turn(self, most: int = MOST_AT_ONCE) -> int:
-        """Do one pile of jobs and say how many there were."""
-        pile = self._bus.receive(self._jobs, most)
-        jobs = self._readable(pile)
-        if jobs:
-            results = [self._functions.result_of(job, self._clock) for _, job in jobs]
-            self._bus.send([Outgoing(result_id(result.job_id), result) for result in results])
-            ANSWERED.reached()
-            self._bus.complete_now([received for received, _ in jobs])
-            _log(jobs, results)
-        return len(pile)
+    def _fetch_once(self, stop: threading.Event) -> None:
+        if not self._is_announced:
+            self.announce()
+        if self._suspects:
+            if self._desk.wait_until_clear(_LOOK_SECONDS):
+                suspect, *others = self._suspects
+                self._desk.put([suspect])
+                self._suspects = tuple(others)
+            return
+        room = self._desk.wait_for_room(_LOOK_SECONDS)
+        if not room or stop.is_set():
+            return
+        with self._bus_lock:
+            pile = self._bus.receive(self._jobs, room)
+            tasks = self._readable(pile)
+        self.is_ready = True
+        if not pile:
+            self._bus.wait(self._jobs, _LOOK_SECONDS)
+            return
+        self._suspects = tuple(task for task in tasks if self._is_suspect(task))
+        self._desk.put([task for task in tasks if task not in self._suspects])
 
-    def _readable(self, pile: Sequence[Received]) -> list[tuple[Received, WorkerJob]]:
-        jobs: list[tuple[Received, WorkerJob]] = []
+    def _readable(self, pile: Sequence[Received]) -> list[Task]:
+        """Read a pile; a message that is no job can never be one, and is put aside at once."""
+        tasks: list[Task] = []
         for received in pile:
             try:
                 message = self._read(received)
-            except MatoolkitError as error:
-                self._bus.dead_letter(received, "Unreadable", error.message)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it stops no other job
+                log.error("message %s is put aside: %s", received.message_id, error)  # noqa: TRY400
+                self._bus.dead_letter(received, "Unreadable", f"{type(error).__name__}: {error}")
                 continue
             if isinstance(message, WorkerJob):
-                jobs.append((received, message))
+                tasks.append(Task(received, message))
             else:
                 self._bus.dead_letter(received, "Unreadable", "it is not a job")
-        return jobs
+        return tasks
+
+    def _tend(self) -> None:
+        """Settle what is done and keep the locks of what is not; trouble with the bus keeps both for later."""
+        done = self._desk.finished(_LOOK_SECONDS, MOST_AT_ONCE)
+        self._desk.settle(self._settlement.try_to_settle(done))
+        self._settlement.give_back(self._desk.withdraw_early())
+        self._settlement.renew_when_due([*self._desk.at_hand(), *self._suspects])
+        self._tended_at = self._clock.monotonic()
+
+    def _drain(self) -> None:
+        """Give back what has not begun, wait a while for what runs, and give that back too if it does not end."""
+        self._settlement.give_back([*self._desk.withdraw(), *self._suspects])
+        ends_at = self._clock.monotonic() + self._limits.grace_seconds
+        while self._desk.at_hand() and self._clock.monotonic() < ends_at and self._failure is None:
+            self._tend()
+        self._settlement.give_back(self._desk.at_hand())
+        if self._failure is not None:
+            raise self._failure
+
+    def _is_suspect(self, task: Task) -> bool:
+        """Whether a job may have killed its process each time it came; one that runs here has merely lost its lock."""
+        return task.received.delivery_count >= SUSPICIOUS_DELIVERIES and not self._desk.has(task.job.job_id)
+
+    def _is_idle(self) -> bool:
+        limit = self._limits.idle_seconds
+        # Who cannot look for jobs does not know that there are none.
+        if not limit or not self.is_ready or self._suspects or self._desk.idle_seconds() < limit:
+            return False
+        log.info("no job for %d seconds: the worker stops", limit)
+        return True
 
 
-def _log(jobs: Sequence[tuple[Received, WorkerJob]], results: Sequence[WorkerResult]) -> None:
-    for (_, job), result in zip(jobs, results, strict=True):
-        if result.error is not None:
-            about = {"runbook": job.correlation.runbook_name, "batch": job.batch_id, "job": job.job_id}
-            log.warning("%s failed: %s", job.function_name, result.error.message, extra=about)
+def _passes(error: MatoolkitError) -> bool:
+    """Whether receiving may work again later, and no message is to blame."""
+    return error.transient or isinstance(error, StoreError)

@@ -1,73 +1,50 @@
-"""W3, W7: only registered names run, and whatever a function does becomes a result."""
+"""The functions that a worker has are those that runbooks are checked against."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
+import re
 
-import pytest
+from matoolkit.runbook.catalogue import BUILT_IN, Function, Parameter, ValueKind
+from matoolkit.worker.functions import MODULES, built_in
+from matoolkit.worker.functions.meanings import MEANINGS
+from matoolkit.worker.registry import functions_of
+from matoolkit.worker.signature import Kind
 
-from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import Correlation, ResultStatus, WorkerJob
-from matoolkit.ids import Kind
-from matoolkit.runbook.catalogue import BUILT_IN
-from matoolkit.runbook.templates import Json
-from matoolkit.worker.functions import Registry, type_of
-from matoolkit.worker.rehearsal import rehearsal
-
-CLOCK = VirtualClock(datetime(2026, 5, 4, 12, tzinfo=UTC))
-
-
-def job(function: str, **parameters: Json) -> WorkerJob:
-    return WorkerJob("step-7-attempt-1", 3, "worker-01", function, parameters, Correlation(7, Kind.STEP, "wave", 2))
+KINDS: dict[str, ValueKind] = {
+    Kind.TEXT: "text",
+    Kind.FLAG: "true or false",
+    Kind.LIST: "a list",
+    Kind.MAPPING: "a mapping",
+    Kind.ANYTHING: "anything",
+}
 
 
-def refuse(parameters: Mapping[str, Json]) -> Json:
-    raise PermissionError("not here")
+def test_the_registry_is_the_catalogue_that_the_linter_knows() -> None:
+    """The same names, parameters in the same order, mandatory, secret and kind."""
+    registered = {
+        one.name.casefold(): Function(
+            one.name,
+            tuple(
+                Parameter(parameter.name, parameter.is_mandatory, parameter.is_secret, KINDS[parameter.type])
+                for parameter in one.parameters
+            ),
+        )
+        for one in built_in()
+    }
+    assert registered == dict(BUILT_IN)
 
 
-def test_w7_a_result_has_the_value_and_returns_what_the_job_brought() -> None:
-    result = Registry({"Echo": dict}).result_of(job("echo", Name="Ada"), CLOCK)
-    assert (result.status, result.result, result.result_type) == (ResultStatus.SUCCESS, {"Name": "Ada"}, "Object")
-    assert (result.job_id, result.timestamp) == ("step-7-attempt-1", CLOCK.now())
-    assert result.correlation == Correlation(7, Kind.STEP, "wave", 2)
+def test_every_function_says_in_a_sentence_what_it_does() -> None:
+    for one in built_in():
+        assert re.fullmatch(r"[A-Z].{20,110}\.", one.doc), one.name
 
 
-def test_w7_a_function_that_raises_is_a_failure() -> None:
-    result = Registry({"Refuse": refuse}).result_of(job("Refuse"), CLOCK)
-    assert result.status is ResultStatus.FAILURE
-    assert result.error
-    assert (result.error.message, result.error.type) == ("not here", "PermissionError")
+def test_passwords_and_nothing_else_are_secret() -> None:
+    secret = {(one.name, name) for one in built_in() for name in [p.name for p in one.parameters if p.is_secret]}
+    assert secret == {("New-EntraUser", "Password"), ("Convert-EntraB2BToInternal", "Password")}
 
 
-def test_w3_a_name_that_is_not_registered_does_not_run() -> None:
-    result = Registry({}).result_of(job("os.system"), CLOCK)
-    assert result.status is ResultStatus.FAILURE
-    assert result.error
-    assert result.error.type == "UnknownFunction"
+def test_every_module_of_functions_is_registered() -> None:
+    assert sum(len(list(functions_of(module))) for module in MODULES) == len(built_in()) == 18
 
 
-@pytest.mark.parametrize("function", [function.name for function in BUILT_IN.values()])
-def test_the_rehearsal_answers_under_every_built_in_name(function: str) -> None:
-    result = rehearsal().result_of(job(function, UserPrincipalName="ada@fabrikam.com", Password="x"), CLOCK)
-    assert result.status is ResultStatus.SUCCESS
-    assert isinstance(result.result, dict)
-    assert "Password" not in result.result
-    assert ("complete" in result.result) == function.startswith("Test-")
-
-
-def test_the_rehearsal_gives_the_same_account_the_same_id() -> None:
-    first, again = (
-        rehearsal().result_of(job("New-EntraUser", UserPrincipalName=name), CLOCK).result
-        for name in ("ada@fabrikam.com", "Ada@Fabrikam.com")
-    )
-    assert isinstance(first, dict)
-    assert isinstance(again, dict)
-    assert first["Id"] == again["Id"]
-    assert first["Created"] is True
-
-
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [(True, "Boolean"), ("a", "String"), (1, "Number"), (1.5, "Number"), ([1], "Array"), ({"a": 1}, "Object")],
-)
-def test_kinds_of_results_are_named(value: Json, name: str) -> None:
-    assert type_of(value) == name
+def test_the_reference_speaks_of_every_function() -> None:
+    assert set(MEANINGS) == {one.name for one in built_in()}

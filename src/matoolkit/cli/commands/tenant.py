@@ -1,0 +1,24 @@
+"""`matoolkit tenant`: a tenant to try things on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="A tenant to try things on.", no_args_is_help=True)
+
+
+@app.callback()
+def tenant() -> None:
+    """Simulate a tenant to try things on."""
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any that is free.", min=0, max=65535)] = 8765,
+    seed: Annotated[Path | None, typer.Option(help="JSON file with users, groups, lags and faults.")] = None,
+) -> None:
+    """Serve a simulated tenant until stopped, and print its address. Nothing is kept afterwards."""
+    from matoolkit.hosting.tenant import run_tenant
+
+    run_tenant(port, seed, typer.echo)

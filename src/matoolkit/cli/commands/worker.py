@@ -1,0 +1,105 @@
+"""`matoolkit worker`: does the jobs of batches, and says what it can do."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from matoolkit.cli.output import counted, stderr, stdout
+from matoolkit.cli.services import settings_of_service
+from matoolkit.errors import InvalidSettings
+from matoolkit.settings import WorkerSettings, load_settings
+
+if TYPE_CHECKING:
+    from matoolkit.worker.custom import BrokenFile
+    from matoolkit.worker.registry import Registry
+
+app = typer.Typer(help="Do the jobs of batches.")
+
+BROKEN_FILES = 1
+
+
+WorkerId = Annotated[
+    str | None, typer.Option("--id", help="Which jobs to take; WORKER_ID when not given.", show_default=False)
+]
+HealthPort = Annotated[
+    int | None,
+    typer.Option(help="Answer /healthz and /readyz on this port.", min=1, max=65535, show_default=False),
+]
+
+
+@app.callback(invoke_without_command=True)
+def worker(context: typer.Context, worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
+    """Do the jobs of a worker id until stopped; the same as `worker run`."""
+    if context.invoked_subcommand is None:
+        run(worker_id, health_port)
+
+
+@app.command()
+def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
+    """Do the jobs of a worker id until stopped. SIGTERM and Ctrl-C let running jobs end and give the rest back."""
+    from matoolkit.hosting.worker import run_worker
+
+    settings = settings_of_service()
+    known = _worker_settings(worker_id)
+    if known.worker_id is None:
+        raise InvalidSettings(["nobody says which jobs to take"], hint="give --id, or set WORKER_ID")
+    run_worker(settings, known, known.worker_id, health_port)
+
+
+@app.command()
+def functions(
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+) -> None:
+    """List the functions that a worker here would have, your own included; mandatory parameters are marked with *.
+
+    Exit code 1: a file in CUSTOM_MODULES_PATH cannot be used.
+    """
+    from matoolkit.system import functions_of_worker
+
+    registry, broken = functions_of_worker(_worker_settings(None))
+    if json:
+        _print_json(registry)
+    else:
+        _print_text(registry)
+    _print_broken(broken)
+    if broken:
+        raise typer.Exit(BROKEN_FILES)
+
+
+def _worker_settings(worker_id: str | None) -> WorkerSettings:
+    given = {} if worker_id is None else {"WORKER_ID": worker_id}
+    return load_settings(WorkerSettings, {**os.environ, **given})
+
+
+def _print_text(registry: "Registry") -> None:
+    for function in registry:
+        stdout().print(f"{function.name}  {function.doc}")
+        for one in function.parameters:
+            name = f"{one.name}{'*' if one.is_mandatory else ''}"
+            stdout().print(f"  {name:<32} {one.type}{', secret' if one.is_secret else ''}")
+
+
+def _print_json(registry: "Registry") -> None:
+    import orjson
+
+    listed = [
+        {
+            "name": function.name,
+            "doc": function.doc,
+            "parameters": [
+                {"name": one.name, "type": one.type, "mandatory": one.is_mandatory, "secret": one.is_secret}
+                for one in function.parameters
+            ],
+        }
+        for function in registry
+    ]
+    typer.echo(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_broken(broken: "list[BrokenFile]") -> None:
+    for one in broken:
+        stderr().print(f"{one.path}: {one.why}")
+    if broken:
+        stderr().print(f"{counted(len(broken), 'file')} cannot be used")

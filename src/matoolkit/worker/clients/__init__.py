@@ -1,0 +1,28 @@
+"""Graph and Exchange, as thin as they can be: one call each, ids checked, throttling respected, nothing secret told."""
+
+from matoolkit.worker.clients.choice import open_clients
+from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation, open_http
+from matoolkit.worker.clients.exchange import Exchange, ExchangeClient
+from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, TenantFailed
+from matoolkit.worker.clients.graph import GraphClient
+from matoolkit.worker.clients.pauses import RetryLimits
+from matoolkit.worker.clients.tokens import CertificateTokens, NumberedTokens, Tokens
+
+__all__ = [
+    "CertificateTokens",
+    "Clients",
+    "Exchange",
+    "ExchangeClient",
+    "GraphClient",
+    "NumberedTokens",
+    "ObjectMissing",
+    "ObjectTaken",
+    "Rejected",
+    "RetryLimits",
+    "TenantFailed",
+    "Tokens",
+    "connect",
+    "connect_to_simulation",
+    "open_clients",
+    "open_http",
+]

@@ -1,0 +1,55 @@
+"""Which tenant the functions work in, by the settings: a real one, a simulated one, or none."""
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from matoolkit.clock import Clock
+from matoolkit.settings import WorkerSettings
+from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation
+from matoolkit.worker.clients.failures import SignInFailed, TenantFailed
+from matoolkit.worker.clients.pauses import RetryLimits
+from matoolkit.worker.clients.tokens import CertificateTokens, Tokens
+
+_NEEDED = ("target_tenant_id", "app_id", "cert_name")
+
+
+class NoTenant:
+    """Stands in for the clients of a worker that has no tenant: whoever calls them is told what is missing."""
+
+    def __init__(self, missing: tuple[str, ...]) -> None:
+        self._missing = missing
+
+    def __getattr__(self, _: str) -> NoReturn:
+        names = ", ".join(name.upper() for name in self._missing)
+        raise TenantFailed(f"this worker has no tenant to work in: set {names}, or SIMULATED_TENANT_URL")
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def open_clients(
+    settings: WorkerSettings, secret: Callable[[str], str], clock: Clock, conceal: Callable[[str], None]
+) -> Clients:
+    """Return the clients of the worker's tenant; `secret` reads the certificate, a PFX file in base64, by its name."""
+    limits = RetryLimits.of(settings)
+    if settings.simulated_tenant_url:
+        return connect_to_simulation(settings.simulated_tenant_url.rstrip("/"), clock, limits)
+    missing = tuple(name for name in _NEEDED if not getattr(settings, name))
+    if missing:
+        nobody: Any = NoTenant(missing)
+        return Clients(nobody, nobody, nobody)
+    tenant_id, app_id, name = (str(getattr(settings, needed)) for needed in _NEEDED)
+
+    def tokens_for(scope: str) -> Tokens:
+        return CertificateTokens(tenant_id, app_id, lambda: _pfx(secret(name)), scope, clock, conceal)
+
+    return connect(tokens_for, settings.target_organization or tenant_id, clock, limits)
+
+
+def _pfx(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise SignInFailed("the certificate in the Key Vault is no PFX file in base64") from None

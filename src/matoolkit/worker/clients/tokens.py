@@ -1,0 +1,83 @@
+"""Who the worker is to the tenant: tokens for an API, fetched once for all threads and again when one is refused."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from matoolkit.clock import Clock
+from matoolkit.worker.clients.failures import SignInFailed
+
+if TYPE_CHECKING:
+    from azure.core.credentials import AccessToken
+
+# A token is not begun with when it is about to end.
+_LEAST_SECONDS_LEFT = 300
+
+
+class Tokens(Protocol):
+    """Supplies the tokens of one API."""
+
+    def token(self, refused: str | None = None) -> str:
+        """Return a token; one other than that which was refused, if one was."""
+
+
+class NumberedTokens:
+    """Tokens for the simulated tenant, which takes any that has not expired."""
+
+    def __init__(self, word: str = "simulated") -> None:
+        self._word = word
+        self._number = 1
+        self._lock = threading.Lock()
+
+    def token(self, refused: str | None = None) -> str:
+        """Return the present token, or the next if that was refused."""
+        with self._lock:
+            if refused == f"{self._word}-{self._number}":
+                self._number += 1
+            return f"{self._word}-{self._number}"
+
+
+class CertificateTokens:
+    """Tokens of an Entra application that signs in with a certificate: a PFX file, read for each sign-in."""
+
+    def __init__(
+        self,
+        tenant_id: str,
+        app_id: str,
+        pfx: Callable[[], bytes],
+        scope: str,
+        clock: Clock,
+        conceal: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._identity = (tenant_id, app_id, pfx)
+        self._scope = scope
+        self._clock = clock
+        self._conceal = conceal
+        self._last: AccessToken | None = None
+        self._lock = threading.Lock()
+
+    def token(self, refused: str | None = None) -> str:
+        """Return the last token while it is good; of the threads that need a new one, one asks for it."""
+        with self._lock:
+            soon = self._clock.now().timestamp() + _LEAST_SECONDS_LEFT
+            if self._last is None or self._last.token == refused or self._last.expires_on < soon:
+                self._last = self._issued()
+                self._conceal(self._last.token)
+            return self._last.token
+
+    def _issued(self) -> "AccessToken":
+        tenant_id, app_id, pfx = self._identity
+        try:
+            from azure.core.exceptions import AzureError
+            from azure.identity import CertificateCredential
+        except ImportError:
+            message = "signing in to the tenant needs a library that is not installed: install matoolkit[azure]"
+            raise SignInFailed(message) from None
+        certificate = pfx()
+        try:
+            # A new one each time: an old one would hand out the refused token again, from its own cache.
+            with CertificateCredential(tenant_id, app_id, certificate_data=certificate) as credential:
+                return credential.get_token(self._scope)
+        except (AzureError, ValueError) as fault:
+            why = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
+            raise SignInFailed(f"the worker's application cannot sign in to the tenant: {why}") from None

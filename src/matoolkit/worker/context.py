@@ -1,0 +1,27 @@
+"""What a function is given besides its parameters."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from matoolkit.clock import Clock
+
+
+class Secrets(Protocol):
+    """Secrets of the worker (rule W8). They leave it only in the call for which they were fetched."""
+
+    def get(self, name: str) -> str:
+        """Return a secret; its value is masked wherever it turns up from now on."""
+
+    def conceal(self, value: str) -> None:
+        """Mask a value wherever it turns up until the job ends, such as a password that was made up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The tenant's clients and what else a function may use; one for all threads."""
+
+    graph: Any
+    exchange: Any
+    clock: Clock
+    tenant_id: str
+    secrets: Secrets

@@ -1,0 +1,42 @@
+"""Patience with a directory that does not yet show what was just made.
+
+Half a minute in all. Whoever waits longer is served better by a retry of the step, which holds no thread.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from matoolkit.clock import Clock
+from matoolkit.worker.clients.failures import ObjectMissing
+
+T = TypeVar("T")
+
+_PAUSES = (1, 2, 4, 8, 15)
+
+
+def tries(clock: Clock) -> Iterator[bool]:
+    """Let time pass between tries; each says whether it is the last."""
+    for pause in _PAUSES:
+        yield False
+        clock.sleep(pause)
+    yield True
+
+
+def until_seen(clock: Clock, look: Callable[[], T | None]) -> T | None:
+    """Look until there is something, or for long enough to know that there is nothing."""
+    for _ in tries(clock):
+        found = look()
+        if found is not None:
+            return found
+    return None
+
+
+def once_there(clock: Clock, act: Callable[[], T]) -> T:
+    """Act on something that may not be there yet."""
+    for is_last in tries(clock):
+        try:
+            return act()
+        except ObjectMissing:
+            if is_last:
+                raise
+    raise AssertionError("the last try returns or raises")

@@ -1,0 +1,95 @@
+"""Who is in which group.
+
+Graph's refusals are ambiguous: the same 404 means no such group, no such user and no such member. So the state is read
+back, and a refusal counts only if things are not as they should be.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from matoolkit.worker.clients.failures import ObjectMissing, Rejected, TenantFailed
+from matoolkit.worker.clients.graph import GraphClient
+from matoolkit.worker.clients.identifiers import is_object_id, object_id, user_key
+from matoolkit.worker.context import Context
+from matoolkit.worker.functions.accounts import seen_user
+from matoolkit.worker.functions.lag import tries
+from matoolkit.worker.registry import function
+
+# What these say may be over in a moment: a member that is not shown yet, or two who change the group at once.
+_PASSING = frozenset({400, 409})
+
+
+@function("Add-EntraGroupMember")
+def add_entra_group_member(context: Context, group_id: str, user_id: str) -> bool:
+    """Add a user to a group; one who is in it stays so."""
+    graph: GraphClient = context.graph
+    return _settle(context, group_id, user_id, graph.add_member, should_be_member=True)
+
+
+@function("Remove-EntraGroupMember")
+def remove_entra_group_member(context: Context, group_id: str, user_id: str) -> bool:
+    """Take a user out of a group; the account is left as it is."""
+    graph: GraphClient = context.graph
+    return _settle(context, group_id, user_id, graph.remove_member, should_be_member=False)
+
+
+@function("Test-EntraGroupMembership")
+def check_entra_membership(context: Context, group_id: str, user_id: str) -> dict[str, Any]:
+    """Say whether a user is in a group, directly or through another."""
+    group, key = object_id(group_id, "GroupId"), user_key(user_id, "UserId")
+    found = _membership(context.graph, group, key)
+    data = {"IsMember": bool(found), "UserFound": found is not None, "GroupId": group, "UserId": key}
+    return {"complete": bool(found), "data": data}
+
+
+def _settle(
+    context: Context,
+    group_id: str,
+    user_id: str,
+    act: Callable[[str, str], None],
+    *,
+    should_be_member: bool,
+) -> bool:
+    group = object_id(group_id, "GroupId")
+    user = _object_id_of(context, user_id)
+    for is_last in tries(context.clock):
+        try:
+            act(group, user)
+        except (ObjectMissing, Rejected) as refusal:
+            _require_group(context.graph, group)
+            found = _membership(context.graph, group, user)
+            if found is should_be_member:
+                return True
+            if is_last or _is_final(refusal):
+                raise _explained(refusal, user, found) from None
+        else:
+            return True
+    raise AssertionError("the last try returns or raises")
+
+
+def _object_id_of(context: Context, user_id: str) -> str:
+    """Return the object id of a user: a group knows no names."""
+    key = user_key(user_id, "UserId")
+    return key if is_object_id(key) else object_id(str(seen_user(context, key, ("id",)).get("id")), "UserId")
+
+
+def _require_group(graph: GraphClient, group: str) -> None:
+    """Fail at once without the group: it would cost every member of a batch half a minute to wait for it in vain."""
+    if not graph.has_group(group):
+        raise ObjectMissing(f"there is no group {group}")
+
+
+def _membership(graph: GraphClient, group: str, key: str) -> bool | None:
+    """Whether a user is a member; nothing if there is no such user, or not yet."""
+    try:
+        return graph.is_member(group, key)
+    except ObjectMissing:
+        return None
+
+
+def _is_final(refusal: TenantFailed) -> bool:
+    return isinstance(refusal, Rejected) and refusal.status not in _PASSING
+
+
+def _explained(refusal: TenantFailed, user: str, found: bool | None) -> TenantFailed:
+    return ObjectMissing(f"there is no user {user}") if found is None else refusal

@@ -1,0 +1,15 @@
+"""Passwords for accounts that need one and were given none. Nobody is told: people set their own."""
+
+import secrets
+import string
+
+_LENGTH = 32
+_KINDS = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "!#%+-=?@_")
+
+
+def make_password() -> str:
+    """Make up a password that has letters of every kind."""
+    letters = [secrets.choice(kind) for kind in _KINDS]
+    letters += [secrets.choice("".join(_KINDS)) for _ in range(_LENGTH - len(letters))]
+    secrets.SystemRandom().shuffle(letters)
+    return "".join(letters)

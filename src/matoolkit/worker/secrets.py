@@ -1,0 +1,183 @@
+"""Where secrets come from: a Key Vault, or the environment when there is none (rule W8)."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import httpx
+
+from matoolkit.clock import Clock
+from matoolkit.settings import is_own_variable
+from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
+from matoolkit.worker.masking import Masking
+
+_API_VERSION = "7.4"
+_SCOPE = "https://vault.azure.net/.default"
+_TIMEOUT_SECONDS = 10
+_PAUSES = (1, 2, 4)
+_BUSY = frozenset({429, 500, 502, 503, 504})
+# A token is not begun with when it is about to end.
+_LEAST_SECONDS_LEFT = 300
+# Whoever else waits for a vault that gives no answer does not ask it all over again.
+_BUSY_SECONDS = 15
+# A secret that was renewed in the vault is used after this long at the latest.
+_FRESH_SECONDS = 300
+
+
+class SecretReader(Protocol):
+    """A place that holds secrets."""
+
+    def read(self, name: str) -> str:
+        """Return a secret; one that cannot be had is a `SecretUnavailable`."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class WorkerSecrets:
+    """The secrets of a worker: once read, their values are masked wherever they turn up.
+
+    `own` is the one by which the worker itself signs in, which it gives to no job.
+    """
+
+    def __init__(self, reader: SecretReader, masking: Masking, own: str | None = None) -> None:
+        self._reader = reader
+        self._masking = masking
+        self._own = (own or "").casefold()
+
+    def get(self, name: str) -> str:
+        """Return a secret that a job may have."""
+        if name.casefold() == self._own:
+            raise SecretUnavailable(f"the secret {name} is the worker's own")
+        return self.read(name)
+
+    def read(self, name: str) -> str:
+        """Return any secret."""
+        value = self._reader.read(name)
+        self._masking.conceal(value)
+        return value
+
+    def conceal(self, value: str) -> None:
+        """Mask a value until the end of the job."""
+        self._masking.conceal_here(value)
+
+
+class EnvironmentSecrets:
+    """Secrets in environment variables; `initial-password` is also found as `INITIAL_PASSWORD`."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def read(self, name: str) -> str:
+        """Return the value of a variable; the system's own settings are no secrets to hand out."""
+        for variable in (name, name.replace("-", "_").replace(".", "_").upper()):
+            if self._environ.get(variable) and not is_own_variable(variable):
+                return self._environ[variable]
+        raise SecretUnavailable(f"the secret {name} is not in the worker's environment")
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class KeyVault:
+    """Secrets in an Azure Key Vault, kept for a few minutes."""
+
+    def __init__(self, address: str, token: Callable[[], str], clock: Clock) -> None:
+        self._client = httpx.Client(base_url=address, timeout=_TIMEOUT_SECONDS)
+        self._token = token
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[float, str]] = {}
+        self._busy_until = float("-inf")
+
+    def read(self, name: str) -> str:
+        """Return the current version of a secret."""
+        with self._lock:
+            at, value = self._known.get(name, (float("-inf"), ""))
+            if self._clock.monotonic() - at > _FRESH_SECONDS:
+                value = self._fetched(name)
+                self._known[name] = (self._clock.monotonic(), value)
+            return value
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+    def _fetched(self, name: str) -> str:
+        if not name.replace("-", "").isalnum() or not name.isascii():
+            raise SecretUnavailable(f"no Key Vault holds a secret of the name {name}: letters, digits and - only")
+        response = self._answer(f"/secrets/{name}")
+        match response.status_code:
+            case httpx.codes.OK:
+                return _value(name, response)
+            case httpx.codes.NOT_FOUND:
+                raise SecretUnavailable(f"the Key Vault has no secret {name}")
+            case httpx.codes.UNAUTHORIZED | httpx.codes.FORBIDDEN as refused:
+                why = f"the Key Vault refuses the worker (HTTP {refused}): it needs the role Key Vault Secrets User"
+                raise SecretUnavailable(f"the secret {name} cannot be read: {why}")
+            case status:
+                raise SecretUnavailable(f"the secret {name} cannot be read: the Key Vault answers HTTP {status}")
+
+    def _answer(self, path: str) -> httpx.Response:
+        """Ask until there is an answer other than 'busy', a few times."""
+        if self._clock.monotonic() < self._busy_until:
+            raise SecretsBusy("the Key Vault gave no answer a moment ago")
+        trouble = ""
+        for pause in (*_PAUSES, None):
+            try:
+                headers = {"Authorization": f"Bearer {self._token()}"}
+                response = self._client.get(path, params={"api-version": _API_VERSION}, headers=headers)
+                if response.status_code not in _BUSY:
+                    return response
+                trouble = f"it answers HTTP {response.status_code}"
+            except httpx.RequestError as fault:
+                trouble = str(fault) or type(fault).__name__
+            if pause is not None:
+                self._clock.sleep(pause)
+        self._busy_until = self._clock.monotonic() + _BUSY_SECONDS
+        raise SecretsBusy(f"the Key Vault does not give its secrets: {trouble}", attempts=len(_PAUSES) + 1)
+
+
+def key_vault(name: str, clock: Clock) -> KeyVault:
+    """Open a Key Vault by its name, with the process's own Entra identity."""
+    return KeyVault(f"https://{name}.vault.azure.net", _EntraToken(clock), clock)
+
+
+class _EntraToken:
+    """The token of the process's own identity, asked for again shortly before it ends."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._token = ""
+        self._ends_at = 0.0
+
+    def __call__(self) -> str:
+        if self._clock.now().timestamp() > self._ends_at - _LEAST_SECONDS_LEFT:
+            self._token, self._ends_at = _issued()
+        return self._token
+
+
+def _issued() -> tuple[str, float]:
+    try:
+        from azure.core.exceptions import AzureError
+        from azure.identity import DefaultAzureCredential
+    except ImportError:
+        missing = "signing in with Entra needs a library that is not installed: install matoolkit[azure]"
+        raise SecretUnavailable(missing) from None
+    try:
+        with DefaultAzureCredential() as credential:
+            issued = credential.get_token(_SCOPE)
+    except AzureError as fault:
+        why = (str(fault).strip().splitlines() or [type(fault).__name__])[0]
+        raise SecretUnavailable(f"no token for the Key Vault: {why}") from fault
+    return issued.token, float(issued.expires_on)
+
+
+def _value(name: str, response: httpx.Response) -> str:
+    try:
+        value = response.json()["value"]
+    except (ValueError, KeyError, TypeError):
+        value = None
+    if not isinstance(value, str) or not value:
+        raise SecretUnavailable(f"the Key Vault's answer for the secret {name} has no value")
+    return value

@@ -1,0 +1,134 @@
+"""How a job ends on the bus: its result is published, then it is settled, in this order (rule W1).
+
+Trouble with the bus is nobody's failure: results are kept and sent when it is over.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+
+from matoolkit.clock import Clock
+from matoolkit.crashpoints import crash_point
+from matoolkit.domain.messages import ResultStatus, WorkerResult
+from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError
+from matoolkit.ids import result_id
+from matoolkit.ports import Bus, Outgoing
+from matoolkit.worker.desk import Task
+from matoolkit.worker.execution import too_large
+
+ANSWERED = crash_point("worker.answered")
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 15.0
+
+log = logging.getLogger(__name__)
+
+
+class Settlement:
+    """Publishes results, settles jobs and keeps their locks, from one thread."""
+
+    def __init__(self, bus: Bus, bus_lock: threading.Lock, clock: Clock, renew_seconds: float) -> None:
+        self._bus = bus
+        self._bus_lock = bus_lock
+        self._clock = clock
+        self._renew_seconds = renew_seconds
+        self._renew_at = clock.monotonic() + renew_seconds
+        self._kept: list[Task] = []
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._try_at = 0.0
+
+    def try_to_settle(self, tasks: Sequence[Task]) -> list[Task]:
+        """Publish results and settle their jobs, with those that were kept; return which are over and done with."""
+        self._kept += tasks
+        if not self._kept or self._clock.monotonic() < self._try_at:
+            return []
+        pile = self._kept
+        try:
+            self.settle(pile)
+        except MatoolkitError as error:
+            if not (error.transient or isinstance(error, StoreError)):
+                raise
+            log.warning("publishing results pauses: %s", error.message)
+            self._try_at = self._clock.monotonic() + self._pause
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+            return []
+        self._kept = []
+        self._pause = _FIRST_PAUSE_SECONDS
+        return pile
+
+    def settle(self, tasks: Sequence[Task]) -> None:
+        """Publish results, then be done with their jobs."""
+        if not tasks:
+            return
+        with self._bus_lock:
+            self._publish(tasks)
+            ANSWERED.reached()
+            self._bus.complete_now([task.received for task in tasks])
+        for task in tasks:
+            _log(task)
+
+    def renew_when_due(self, tasks: Sequence[Task]) -> None:
+        """Keep jobs locked; one that another worker has by now is run to its end all the same."""
+        if self._clock.monotonic() < self._renew_at:
+            return
+        self._renew_at = self._clock.monotonic() + self._renew_seconds
+        if not tasks:
+            return
+        try:
+            with self._bus_lock:
+                ours = {id(received) for received in self._bus.renew([task.received for task in tasks])}
+        except MatoolkitError as error:
+            log.warning("locks of %d jobs cannot be renewed: %s", len(tasks), error.message)
+            self._renew_at = self._clock.monotonic() + _FIRST_PAUSE_SECONDS
+            return
+        for task in tasks:
+            if id(task.received) not in ours:
+                log.warning("the lock ran out, the job may run twice", extra={"job": task.job.job_id})
+
+    def give_back(self, tasks: Sequence[Task]) -> None:
+        """Give jobs back, to be done by another worker."""
+        if not tasks:
+            return
+        log.info("%d jobs are given back", len(tasks))
+        try:
+            with self._bus_lock:
+                self._bus.abandon([task.received for task in tasks])
+        except MatoolkitError as error:
+            log.warning("jobs could not be given back, their locks will run out: %s", error.message)
+
+    def _publish(self, tasks: Sequence[Task]) -> None:
+        """Publish results all at once; one that no bus would carry becomes a failure that says so."""
+        for _ in range(len(tasks) + 1):
+            try:
+                self._bus.send([_outgoing(task) for task in tasks])
+            except MessageTooLarge as error:
+                _shrink(tasks, error.message_id)
+            else:
+                return
+
+
+def _outgoing(task: Task) -> Outgoing:
+    return Outgoing(result_id(task.job.job_id), _result(task))
+
+
+def _result(task: Task) -> WorkerResult:
+    if task.result is None:
+        raise ValueError(f"job {task.job.job_id} has no result yet")
+    return task.result
+
+
+def _shrink(tasks: Sequence[Task], message_id: str) -> None:
+    for task in tasks:
+        if result_id(task.job.job_id) == message_id:
+            task.result = too_large(_result(task))
+
+
+def _log(task: Task) -> None:
+    result = _result(task)
+    if result.status is ResultStatus.SUCCESS and not log.isEnabledFor(logging.DEBUG):
+        return
+    about = {"runbook": task.job.correlation.runbook_name, "batch": task.job.batch_id, "job": task.job.job_id}
+    if result.status is ResultStatus.SUCCESS:
+        log.debug("%s is done", task.job.function_name, extra=about)
+    else:
+        log.warning("%s failed: %s", task.job.function_name, result.error and result.error.message, extra=about)

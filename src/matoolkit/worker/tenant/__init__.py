@@ -1,0 +1,9 @@
+"""A tenant that is none: a server that speaks the Graph and Exchange calls which the functions use (rule W9).
+
+Which of its behaviours Microsoft documents and which are assumed: docs/reference/tenant.md.
+"""
+
+from matoolkit.worker.tenant.server import TenantServer
+from matoolkit.worker.tenant.tenant import Tenant
+
+__all__ = ["Tenant", "TenantServer"]

@@ -1,0 +1,156 @@
+"""The sample runbook, function by function, in a tenant that lags, throttles and breaks connections (rules W2, W4, W9).
+
+No orchestrator here: members do one step after the other, each in a thread, with the waits that the runbook says.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from matoolkit.clock import SystemClock
+from matoolkit.runbook.calls import resolve_call
+from matoolkit.runbook.model import Runbook, Step
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.runbook.templates import Json, Scope
+from matoolkit.worker.clients import open_http
+from matoolkit.worker.failures import FunctionFailed, Throttled
+from matoolkit.worker.tenant import Tenant, TenantServer
+from tests.conformance.functions.stage import World
+from tests.conformance.functions.stage import world as new_world
+
+RUNBOOK = parse_runbook((Path(__file__).parents[3] / "runbooks" / "user-migration.yaml").read_bytes())
+LICENCES = "44444444-aaaa-4bbb-8ccc-000000000001"
+MEMBERS = 40
+THREADS = 8
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with (
+        TenantServer(Tenant(SystemClock())) as server,
+        open_http(use_proxies=False) as http,
+        new_world(server, http) as world,
+    ):
+        ours = world.tenant.directory.add_user(
+            {"id": str(init_params()["UserId"]), "displayName": "us", "userPrincipalName": "us@contoso.example"},
+            is_seeded=True,
+        )
+        world.tenant.directory.add_group("permissions", str(init_params()["GroupId"]), [ours.id])
+        world.tenant.directory.add_group("licences", LICENCES)
+        yield world
+
+
+def init_params() -> dict[str, Any]:
+    return dict(RUNBOOK.init[0].params)
+
+
+def member(number: int) -> dict[str, Json]:
+    return {
+        "SourceUserId": f"source-{number}",
+        "DisplayName": f"Person {number}",
+        "MailNickname": f"person{number}",
+        "TargetUpn": f"person{number}@contoso.example",
+        "PrimaryEmail": f"person.{number}@contoso.example",
+        "ExchangeGuid": str(UUID(int=number)),
+        "ProxyAddresses": [f"smtp:p{number}@contoso.example", f"X500:/o=Source/cn=person{number}"],
+        "LicenceGroupId": LICENCES,
+    }
+
+
+def make_everything_go_wrong(world: World) -> None:
+    """Spoil the day, though for no single call more often than it is tried."""
+    directory = world.tenant.directory
+    directory.lags.graph, directory.lags.exchange, directory.lags.sync = 20, 900, 1800
+    world.goes_wrong("throttle", "/v1.0/", times=2, retry_after=20, retry_after_as_date=True)
+    world.goes_wrong("throttle", "Set-MailUser", times=2)
+    world.goes_wrong("lost", "POST /v1.0/users", times=2)
+    world.goes_wrong("lost", "$ref", times=2)
+    world.goes_wrong("lost", "Set-MailUser", times=3)
+    world.goes_wrong("lost", "PATCH", times=2)
+    world.goes_wrong("reset", "GET", times=3)
+    world.goes_wrong("busy", "Get-MailUser", times=5)
+    world.goes_wrong("limit", "/v1.0/", calls=30, seconds=10)
+
+
+def migrate(world: World, data: dict[str, Json], *, is_interrupted: bool = False) -> dict[str, Json]:
+    """Take one member through all phases; an interrupted one does every step twice, as after a worker's death."""
+    outputs: dict[str, Json] = {}
+    for phase in RUNBOOK.phases:
+        if phase.name == "cutover" and data["SourceUserId"] == "source-20":
+            world.tenant.expire_tokens()
+        for step in phase.steps:
+            scope = Scope({"_member_key": data["SourceUserId"]}, outputs, data)
+            result = do(world, RUNBOOK, step, scope)
+            if is_interrupted:
+                do(world, RUNBOOK, step, scope)
+            outputs |= {variable: result[field] for variable, field in step.output_params.items()}
+    return outputs
+
+
+def do(world: World, runbook: Runbook, step: Step, scope: Scope) -> Any:
+    """Call a step's function as the orchestrator would: poll, retry, and never count being throttled."""
+    call = resolve_call(step, scope, "member")
+    retry = runbook.retry_of(step)
+    assert retry
+    left = retry.max_retries
+    while True:
+        try:
+            result = world.run(call.function, call.params)
+        except Throttled:
+            world.clock.sleep(300)
+            continue
+        except FunctionFailed:
+            if not left:
+                raise
+            left -= 1
+            world.clock.sleep((retry.interval or timedelta(minutes=5)).total_seconds())
+            continue
+        if not step.poll or result["complete"]:
+            return result
+        world.clock.sleep(step.poll.interval.total_seconds())
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True], ids=["once", "every-step-twice"])
+def test_every_member_ends_as_the_runbook_says(world: World, is_interrupted: bool) -> None:
+    assert do(world, RUNBOOK, RUNBOOK.init[0], Scope({}, {}, {}))["complete"] is True
+    make_everything_go_wrong(world)
+    members = [member(number) for number in range(1, MEMBERS + 1)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        outputs = list(pool.map(lambda one: migrate(world, one, is_interrupted=is_interrupted), members))
+
+    directory = world.tenant.directory
+    assert len(directory.users) == MEMBERS + 3
+    for data, output in zip(members, outputs, strict=True):
+        user = directory.users[str(output["TargetUserId"])]
+        assert output["AccountCreated"] is True
+        assert user.upn == data["TargetUpn"]
+        assert user.properties["accountEnabled"] is True
+        assert user.passwords_set == 1
+        assert user.id in directory.groups[LICENCES].members
+        assert user.mail["ExchangeGuid"] == data["ExchangeGuid"]
+        assert set(user.addresses[-1][1]) == {
+            f"SMTP:{data['PrimaryEmail']}",
+            f"smtp:{data['TargetUpn']}",
+            *data["ProxyAddresses"],  # type: ignore[misc]
+        }
+
+
+def test_what_was_made_is_undone_and_what_was_there_stays(world: World) -> None:
+    """The sample's rollback: an account that the step made is removed, one that it found is not."""
+    make_everything_go_wrong(world)
+    found = {**member(1), "TargetUpn": "jane@contoso.example"}
+    made = member(2)
+    create, undo = RUNBOOK.phases[0].steps[0], RUNBOOK.rollbacks["undo-account"][0]
+    before = set(world.tenant.directory.users)
+    for data in (found, made):
+        result = do(world, RUNBOOK, create, Scope({}, {}, data))
+        outputs = {variable: result[field] for variable, field in create.output_params.items()}
+        for _ in range(2):
+            assert do(world, RUNBOOK, undo, Scope({}, outputs, data)) is True
+    assert set(world.tenant.directory.users) == before
+    assert len(world.tenant.directory.deleted) == 1

@@ -1,0 +1,55 @@
+"""`matoolkit tenant serve`, as people and pipelines use it."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from matoolkit.cli.main import run
+
+JANE = {"displayName": "Jane", "userPrincipalName": "jane@contoso.example"}
+
+
+def test_w9_a_tenant_is_served_until_it_is_stopped(tmp_path: Path) -> None:
+    seed = tmp_path / "seed.json"
+    seed.write_text(json.dumps({"users": [JANE], "lags": {"graph": 3}, "faults": {"kind": "fail"}}), encoding="utf-8")
+    command = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "tenant", "serve"]
+    with subprocess.Popen([*command, "--port", "0", "--seed", str(seed)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        url = process.stdout.readline().strip()
+        users = httpx.get(f"{url}/_tenant/users", trust_env=False).json()
+        lags = httpx.get(f"{url}/_tenant/lags", trust_env=False).json()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    assert [one["userPrincipalName"] for one in users] == ["jane@contoso.example"]
+    assert lags["graph"] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "it is no JSON"),
+        ([], "it is no JSON object"),
+        ({"user": []}, "it has user, and only users, groups, lags, faults mean something"),
+        ({"users": [{"displayName": "x"}]}, "users cannot be done: 'userPrincipalName'"),
+        ({"users": [JANE], "lags": {"graf": 1}}, "there is no lag 'graf'"),
+        ({"users": [JANE, JANE]}, "jane@contoso.example: there is such a user already"),
+    ],
+)
+def test_a_seed_that_cannot_be_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: Any, told: str
+) -> None:
+    seed = tmp_path / "seed.json"
+    seed.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    assert run(["tenant", "serve", "--port", "0", "--seed", str(seed)]) == 3
+    assert told in capsys.readouterr().err
+
+
+def test_a_seed_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["tenant", "serve", "--seed", str(tmp_path / "nothing.json")]) == 3
+    assert "no such file" in capsys.readouterr().err

@@ -1,0 +1,282 @@
+"""W8: a secret is fetched by the worker, given to the function that needs it, and is nowhere else."""
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
+from matoolkit.clock import VirtualClock
+from matoolkit.domain.messages import ResultStatus
+from matoolkit.ports import Outgoing
+from matoolkit.settings import WorkerSettings
+from matoolkit.system import build_worker
+from matoolkit.telemetry import configure_logging
+from matoolkit.worker import Context, Registry, function
+from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
+from matoolkit.worker.masking import Masking
+from matoolkit.worker.secrets import EnvironmentSecrets, KeyVault, WorkerSecrets, key_vault
+from tests.servers.http import Answer, Request, served
+from tests.workshop import Workshop, job
+
+SECRET = 'Tr0ub4dor&"3 /\\ü'
+
+
+@pytest.fixture
+def workshop(workshop: Workshop) -> Workshop:
+    workshop.environ = {"INITIAL_PASSWORD": SECRET, "MATOOLKIT_DATABASE_URL": "postgres://x", "APP_ID": "app"}
+    return workshop
+
+
+@contextmanager
+def logged(masking: Masking, log_format: str = "json") -> Iterator[io.StringIO]:
+    logger = logging.getLogger("matoolkit")
+    last_resort = logging.lastResort
+    formatter = last_resort.formatter if last_resort else None
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    stream = io.StringIO()
+    configure_logging("DEBUG", log_format, stream)
+    masking.guard(logger)
+    try:
+        yield stream
+    finally:
+        logger.handlers[:], logger.level, logger.propagate = before
+        if last_resort:
+            last_resort.setFormatter(formatter)
+
+
+def database_text(workshop: Workshop) -> str:
+    with workshop.store.engine.connect() as connection:
+        tables = ("bus_messages", "dead_letters", "outbox")
+        return str([connection.exec_driver_sql(f"SELECT * FROM {table}").all() for table in tables])
+
+
+@pytest.mark.parametrize("name", ["INITIAL_PASSWORD", "initial-password", " INITIAL_PASSWORD "])
+def test_w8_a_secret_parameter_that_names_a_secret_gets_it(workshop: Workshop, name: str) -> None:
+    assert workshop.result_of("Return-It", Value=1, Password=f"secret:{name}").status is ResultStatus.SUCCESS
+    assert workshop.calls == [("Return-It", (1, SECRET, ""))]
+
+
+def test_w8_a_password_is_resolved_at_any_depth(workshop: Workshop) -> None:
+    value = {"profile": [{"password": "secret:INITIAL_PASSWORD", "name": "secret"}]}
+    result = workshop.result_of("Return-It", Value=value)
+    assert workshop.calls[0][1][0] == {"profile": [{"password": SECRET, "name": "secret"}]}
+    assert result.result == {"profile": [{"password": "***", "name": "secret"}]}
+
+
+def test_w8_a_reference_in_any_other_parameter_fetches_nothing(workshop: Workshop) -> None:
+    result = workshop.result_of("Show-Secret", Password="p", Name="secret:INITIAL_PASSWORD")
+    assert result.error is not None
+    assert result.error.type == "InvalidParameters"
+    assert "Name is no secret parameter" in result.error.message
+    assert workshop.calls == []
+
+
+@pytest.mark.parametrize("name", ["NOT_THERE", "MATOOLKIT_DATABASE_URL", "matoolkit-database-url", "APP_ID"])
+def test_w8_a_secret_that_cannot_be_had_is_a_clear_failure(workshop: Workshop, name: str) -> None:
+    result = workshop.result_of("Show-Secret", Password=f"secret:{name}")
+    assert result.error is not None
+    assert result.error.type == "SecretUnavailable"
+    assert result.error.message == f"the secret {name} is not in the worker's environment"
+
+
+@pytest.mark.parametrize("given", ["secret:INITIAL_PASSWORD", SECRET])
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_w8_secrets_are_masked_in_results_errors_and_logs(workshop: Workshop, given: str, log_format: str) -> None:
+    with logged(workshop.masking, log_format) as stream:
+        workshop.send("Show-Secret", 1, Password=given, Name=f"x{SECRET}y")
+        workshop.send("Raise-It", 2, Password=given, Kind="failed")
+        workshop.send("Raise-It", 3, Password=given, Kind="wrong:")
+        jobs = database_text(workshop)
+        workshop.runner().turn()
+    assert len(workshop.calls) == 1
+    assert workshop.calls[0][1][0] == SECRET
+    pile = workshop.bus.receive(RESULTS_OF_ORCHESTRATOR, 10)
+    told = "".join(one.body for one in pile) + stream.getvalue() + database_text(workshop)
+    for piece in ("Tr0ub4dor", "dor&", '"3 /'):
+        assert piece not in told
+    assert ("Tr0ub4dor" in jobs) is True
+    assert "it is ***." in told
+    assert "no such user ***" in told
+    assert "wrong: ***" in told
+    assert "ValueError" in stream.getvalue()
+
+
+def test_w8_the_password_of_one_job_does_not_spoil_the_result_of_another(workshop: Workshop) -> None:
+    workshop.send("Show-Secret", 1, Password="contoso", Name="n")
+    workshop.send("Return-It", 2, Value="ada@contoso.example")
+    workshop.runner().turn()
+    results = workshop.results()
+    assert results["step-2-attempt-1"].result == "ada@contoso.example"
+    assert results["step-1-attempt-1"].result == {"Said": "it is ***.", "***": ["***", {"deep": "***"}], "Name": "n"}
+
+
+def test_w8_a_short_secret_is_masked_only_where_it_stands_alone(workshop: Workshop) -> None:
+    result = workshop.result_of("Show-Secret", Password="a", Name="anna and a")
+    assert result.result == {"Said": "it is ***.", "***": ["***", {"deep": "***"}], "Name": "anna and ***"}
+
+
+def test_w8_a_password_that_a_function_makes_up_is_masked_until_the_job_ends(workshop: Workshop) -> None:
+    @function("New-Password")
+    def new_password(context: Context) -> str:
+        """Make up a password, and be careless with it."""
+        context.secrets.conceal("made-up-password")
+        context.secrets.conceal("made-up-password")
+        logging.getLogger("matoolkit.worker").info("it is made-up-password")
+        return "made-up-password"
+
+    workshop.registry.register(new_password)
+    with logged(workshop.masking) as stream:
+        sent = job(1, "New-Password")
+        workshop.bus.send([Outgoing(sent.job_id, sent)])
+        workshop.runner().turn()
+    assert "it is ***" in stream.getvalue()
+    assert [one.result for one in workshop.results().values()] == ["***"]
+    assert workshop.masking.text("made-up-password") == "made-up-password"
+
+
+def test_w8_a_token_is_masked_from_then_on() -> None:
+    masking = Masking()
+    masking.conceal("eyJ0eXAi.token")
+    masking.conceal("")
+    WorkerSecrets(EnvironmentSecrets({}), masking).conceal("outside of any job")
+    assert masking.text("outside of any job") == "***"
+    assert masking.outgoing({"a": ["Bearer eyJ0eXAi.token"]}) == {"a": ["Bearer ***"]}
+    assert masking.text("Bearer eyJ0eXAi.token") == "Bearer ***"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"p": "Tr0ub4dor&\\"3 /\\\\\\u00fc"}',
+        "p=Tr0ub4dor%26%223%20%2F%5C%C3%BC",
+        "p=Tr0ub4dor%26%223+%2F%5C%C3%BC",
+        repr({"p": SECRET}),
+    ],
+)
+def test_w8_a_secret_is_recognised_however_it_is_written(written: str) -> None:
+    masking = Masking()
+    masking.conceal(SECRET)
+    assert "Tr0ub4dor" not in masking.text(written)
+
+
+def test_w8_the_longer_of_two_secrets_is_masked_whole() -> None:
+    masking = Masking()
+    masking.conceal("password1")
+    masking.conceal("password123")
+    assert masking.text("password123 password1") == "*** ***"
+
+
+def test_w8_the_worker_gives_its_own_certificate_to_no_job(workshop: Workshop) -> None:
+    settings = WorkerSettings(cert_name="the-certificate")
+    environ = {"THE_CERTIFICATE": "pfx", "the-certificate": "pfx"}
+    runner = build_worker(workshop.bus, settings, "w", Registry(), Masking(), environ, workshop.clock)
+    with pytest.raises(SecretUnavailable, match="the worker's own"):
+        runner._execution.context.secrets.get("The-Certificate")  # noqa: SLF001
+
+
+@dataclass
+class Vault:
+    """A Key Vault that may have trouble first."""
+
+    secrets: dict[str, Any] = field(default_factory=dict)
+    trouble: list[Answer] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+
+    def answer(self, request: Request) -> Answer:
+        self.requests.append(request)
+        if self.trouble:
+            return self.trouble.pop(0)
+        name = request.path.removeprefix("/secrets/").removesuffix("?api-version=7.4")
+        if request.headers.get("Authorization") != "Bearer vault-token":
+            return Answer({"error": {"code": "Unauthorized"}}, 401)
+        if name not in self.secrets:
+            return Answer({"error": {"code": "SecretNotFound", "message": f"{name} was not found"}}, 404)
+        return Answer({"value": self.secrets[name], "id": f"https://v.vault.azure.net/secrets/{name}/1"})
+
+
+@contextmanager
+def opened(vault: Vault, clock: VirtualClock, token: str = "vault-token") -> Iterator[KeyVault]:
+    with served(vault) as address:
+        client = KeyVault(address, lambda: token, clock)
+        yield client
+        client.close()
+
+
+def test_w8_a_secret_is_read_from_the_key_vault_and_kept_for_a_while(clock: VirtualClock) -> None:
+    vault = Vault({"initial-password": SECRET})
+    with opened(vault, clock) as client:
+        assert [client.read("initial-password") for _ in range(3)] == [SECRET] * 3
+        assert [request.path for request in vault.requests] == ["/secrets/initial-password?api-version=7.4"]
+        vault.secrets["initial-password"] = "renewed"
+        clock.advance(timedelta(seconds=301))
+        assert client.read("initial-password") == "renewed"
+
+
+def test_w8_a_key_vault_that_is_busy_or_breaks_off_is_asked_again(clock: VirtualClock) -> None:
+    vault = Vault({"p": SECRET}, [Answer(status=429), Answer(is_reset=True), Answer(status=503)])
+    with opened(vault, clock) as client:
+        assert client.read("p") == SECRET
+    assert len(vault.requests) == 4
+
+
+def test_w8_a_key_vault_that_gives_no_answer_is_left_alone_for_a_while(clock: VirtualClock) -> None:
+    vault = Vault({"p": SECRET}, [Answer(status=503)] * 4)
+    with opened(vault, clock) as client:
+        for _ in range(3):
+            with pytest.raises(SecretsBusy) as caught:
+                client.read("p")
+            assert caught.value.is_throttled
+        assert len(vault.requests) == 4
+        clock.advance(timedelta(seconds=16))
+        assert client.read("p") == SECRET
+
+
+@pytest.mark.parametrize(
+    ("vault", "name", "token", "why"),
+    [
+        (Vault(), "p", "vault-token", "the Key Vault has no secret p"),
+        (Vault({"p": "x"}), "p", "another", "Key Vault Secrets User"),
+        (Vault({"p": ""}), "p", "vault-token", "has no value"),
+        (Vault({"p": 5}), "p", "vault-token", "has no value"),
+        (Vault({}, [Answer(b"<html>", 200)]), "p", "vault-token", "has no value"),
+        (Vault({}, [Answer(status=400)]), "p", "vault-token", "answers HTTP 400"),
+        (Vault({}, [Answer(status=503)] * 4), "p", "vault-token", "answers HTTP 503"),
+        (Vault({}, [Answer(is_reset=True)] * 4), "p", "vault-token", "does not give its secrets"),
+        (Vault(), "../keys/k", "vault-token", "letters, digits and - only"),
+        (Vault(), "under_score", "vault-token", "letters, digits and - only"),
+    ],
+)
+def test_w8_what_a_key_vault_does_not_give_is_a_clear_failure(
+    clock: VirtualClock, vault: Vault, name: str, token: str, why: str
+) -> None:
+    with opened(vault, clock, token) as client, pytest.raises(SecretUnavailable, match=why) as caught:
+        client.read(name)
+    assert token not in str(caught.value)
+
+
+def test_w8_a_named_vault_is_asked_with_the_identity_of_the_process(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, workshop: Workshop
+) -> None:
+    class Signs:
+        def answer(self, request: Request) -> Answer:
+            assert "resource=https://vault.azure.net" in request.path
+            return Answer({"access_token": "vault-token", "expires_on": "4102444800", "token_type": "Bearer"})
+
+    with served(Signs()) as identity:
+        monkeypatch.setenv("IDENTITY_ENDPOINT", f"{identity}/msi/token")
+        monkeypatch.setenv("IDENTITY_HEADER", "h")
+        client = key_vault("contoso", clock)
+        assert str(client._client.base_url) == "https://contoso.vault.azure.net"  # noqa: SLF001
+        assert client._token() == "vault-token"  # noqa: SLF001
+        client.close()
+
+
+def test_w8_without_a_vault_the_environment_is_read(workshop: Workshop) -> None:
+    runner = build_worker(workshop.bus, WorkerSettings(), "w", Registry(), Masking(), {"PIN": "1234"}, workshop.clock)
+    assert runner._execution.context.secrets.get("PIN") == "1234"  # noqa: SLF001
