@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any
 
-from bench.measuring import CLOCK, Ratio, run, seconds
+from bench.measuring import CLOCK, ROUNDS, Ratio, ratio_of, run, seconds
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import Correlation, WorkerJob
@@ -25,10 +25,10 @@ from matoolkit.worker import Context, Registry, function
 from matoolkit.worker.masking import Masking
 
 WORKER = "bench"
-ROUNDS = 3
 JOBS = 5_000
 WAITS = 2_000
 WAIT_SECONDS = 0.05
+FEW_THREADS = 4
 THREADS = 32
 MOST_OVERHEAD_SECONDS = 0.001
 LEAST_SHARE = 0.85
@@ -76,15 +76,15 @@ def work(store: Store, bus: SqlBus, threads: int) -> float:
 
     watcher = threading.Thread(target=until_done)
     start = CLOCK.monotonic()
-    ended: list[float] = []
     worker = threading.Thread(target=lambda: runner.run(stop))
     worker.start()
     watcher.start()
     watcher.join()
-    ended.append(CLOCK.monotonic() - start)
+    taken = CLOCK.monotonic() - start
     worker.join()
+    runner.close()
     bus.complete_now(bus.receive(RESULTS_OF_ORCHESTRATOR, JOBS))
-    return ended[0]
+    return taken
 
 
 def waiting(store: Store) -> bool:
@@ -115,43 +115,29 @@ def measure(store: Store) -> list[Ratio]:
     bus = SqlBus(store)
     bus.start()
     first = 1
-    best: dict[str, list[float]] = {}
+    taken: dict[str, list[float]] = {}
 
     def measured(what: str, count: int, name: str, threads: int) -> None:
         nonlocal first
         send(bus, first, count, name)
         first += count
-        best.setdefault(what, []).append(work(store, bus, threads))
+        taken.setdefault(what, []).append(work(store, bus, threads))
 
     for _ in range(ROUNDS):
-        measured("nothing", JOBS, "Do-Nothing", 4)
-        measured("nothing32", JOBS, "Do-Nothing", THREADS)
+        measured("few threads", JOBS, "Do-Nothing", FEW_THREADS)
+        measured("many threads", JOBS, "Do-Nothing", THREADS)
         measured("waits", WAITS, "Wait-Awhile", THREADS)
-        best.setdefault("bare", []).append(seconds(lambda: bare_waits(WAITS)))
+        taken.setdefault("bare", []).append(seconds(lambda: bare_waits(WAITS)))
     bus.stop()
-    return [*_overheads(best), _share(best)]
-
-
-def _overheads(best: dict[str, list[float]]) -> list[Ratio]:
-    allowed = JOBS * MOST_OVERHEAD_SECONDS
+    allowed = [JOBS * MOST_OVERHEAD_SECONDS]
+    nothing = f"{JOBS:,} jobs that do nothing, {{}} threads ÷ a millisecond each"
+    waits = f"{WAITS:,} waits of {1000 * WAIT_SECONDS:.0f} ms, {THREADS} threads ÷ the bare loop"
     return [
-        Ratio(
-            f"{JOBS:,} jobs that do nothing, {threads} threads; least is 1 ms each",
-            allowed,
-            took,
-            "≤ 1.00x",
-            took <= allowed,
-        )
-        for threads, took in ((4, min(best["nothing"])), (THREADS, min(best["nothing32"])))
+        ratio_of(nothing.format(FEW_THREADS), allowed, taken["few threads"], 1, "at most 1x"),
+        ratio_of(nothing.format(THREADS), allowed, taken["many threads"], 1, "at most 1x"),
+        ratio_of(waits, taken["bare"], taken["waits"], 1 / LEAST_SHARE, f"at most {1 / LEAST_SHARE:.2f}x"),
     ]
 
 
-def _share(best: dict[str, list[float]]) -> Ratio:
-    bare, ours = min(best["bare"]), min(best["waits"])
-    most = 1 / LEAST_SHARE
-    what = f"{WAITS:,} waits of {WAIT_SECONDS * 1000:.0f} ms, {THREADS} threads"
-    return Ratio(what, bare, ours, f"≤ {most:.2f}x", ours / bare <= most)
-
-
 if __name__ == "__main__":
-    sys.exit(run("bench.worker", measure, __doc__))
+    sys.exit(run("The worker", measure, __doc__))

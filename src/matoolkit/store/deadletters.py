@@ -1,10 +1,13 @@
 """Dead letters of both buses: kept until a person resends or discards them (rule M7)."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from matoolkit.domain.secrecy import job_without_secrets, secret_names
 from matoolkit.domain.states import DeadLetterStatus
+from matoolkit.ids import parse_job_id
+from matoolkit.store.catalogue import known_functions
 from matoolkit.store.schema import dead_letters
 from matoolkit.store.statements import (
     columns_of,
@@ -77,14 +80,26 @@ class Resend:
 
 
 def keep_dead_letters(tx: Transaction, letters: Sequence[NewDeadLetter], at: datetime) -> list[DeadLetterRow]:
-    """Keep messages that were given up; one that is reported again, after a crash, is kept once."""
+    """Keep messages that were given up, jobs without their secrets; one that is reported again is kept once."""
     if not letters:
         return []
+    letters = _without_secrets(tx, letters)
     key = ("topic", "subscription", "message_id", "enqueued_at")
     alike = {"dead_lettered_at": at, "status": DeadLetterStatus.OPEN}
     statement = insert_each(tx, dead_letters, letters, alike, key)
     kept = tx.rows(DeadLetterRow, statement.returning(*columns_of(DeadLetterRow, dead_letters)))
     return sorted(kept, key=lambda letter: letter.id)
+
+
+def _without_secrets(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[NewDeadLetter]:
+    """Mask what is secret in jobs; they are tried again as their steps, never from what is kept here."""
+    # A message under any other id is sent again as it is, so it is kept as it is.
+    jobs = {letter.message_id for letter in letters if parse_job_id(letter.message_id) is not None}
+    names = secret_names(row.parameters_json for row in known_functions(tx)) if jobs else frozenset()
+    return [
+        replace(letter, body=job_without_secrets(letter.body, names)) if letter.message_id in jobs else letter
+        for letter in letters
+    ]
 
 
 def dead_letters_by_id(tx: Transaction, ids: Collection[int]) -> list[DeadLetterRow]:

@@ -5,14 +5,20 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
+from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
+from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import ResultStatus
 from matoolkit.errors import BusUnavailable
 from matoolkit.ports import Outgoing, Received, Subscription
+from matoolkit.settings import Settings
+from matoolkit.system import build_orchestrator
 from tests.waiting import until
 from tests.workshop import Workshop, job_id_of
 
@@ -287,6 +293,24 @@ def test_w1_a_message_that_is_no_job_is_put_aside(workshop: Workshop) -> None:
     assert list(workshop.results()) == [job_id_of(2)]
     (letter,) = workshop.dead_letters()
     assert (letter.message_id, letter.reason) == (job_id_of(1), "Unreadable")
+
+
+@pytest.mark.parametrize("given", ["Correct-Horse-9", "secret:INITIAL_PASSWORD"])
+def test_w8_a_job_that_is_given_up_is_kept_without_its_secrets(
+    workshop: Workshop, clock: VirtualClock, given: str
+) -> None:
+    workshop.runner().announce()
+    orchestrator = build_orchestrator(Settings(), workshop.store, workshop.bus)
+    Consumer(workshop.store, workshop.bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle).turn()
+    workshop.send("Return-It", 1, Value={"profile": {"PassWord": given}}, token=given, Password=given)
+    for _ in range(MAX_DELIVERIES):
+        assert len(workshop.takeable()) == 1
+        clock.advance(timedelta(seconds=61))
+    workshop.bus.sweep()
+    (letter,) = workshop.dead_letters()
+    kept = "***" if given.startswith("Correct") else given
+    parameters = orjson.loads(letter.body)["Parameters"]
+    assert parameters == {"Value": {"profile": {"PassWord": kept}}, "token": kept, "Password": kept}
 
 
 def test_w1_two_workers_share_the_jobs(workshop: Workshop) -> None:
