@@ -100,6 +100,7 @@ class Wave:
         return tally
 
     def switch_off(self) -> None:
+        self._scheduler.lease.let_go()
         set_automation(self._store, self._name, enabled=False, by="bench", now=NOW)
 
 

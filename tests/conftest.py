@@ -7,7 +7,7 @@ database of its own, copied from one to which the migrations were applied.
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,14 @@ from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
 from tests.databases import NOON, Database, PostgresServer
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let what was logged travel between processes, also half a character, which some tests are about."""
+    report = yield
+    report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture(scope="session")

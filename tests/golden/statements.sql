@@ -130,6 +130,12 @@ FROM runbooks
 WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1 AND batches.is_manual = 0 AND batches.reopened_at IS NULL
 GO
 
+-- store.batches.has_batches
+SELECT TOP 1 batches.id 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1
+GO
+
 -- store.batches.hold_batches
 UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_2 ELSE :param_3 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN (N'active', N'detected', N'init_dispatched')
 GO
@@ -301,19 +307,8 @@ FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_n
 GO
 
 -- store.datatables.upsert_rows
-SELECT runbook_wave_v1._member_key_fold, runbook_wave_v1._row_id 
-FROM runbook_wave_v1 
-WHERE runbook_wave_v1._member_key_fold IN (SELECT anon_1.[key] 
-FROM (SELECT [key] COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(400) '$[0]')) AS anon_1)
-GO
-
--- store.datatables.upsert_rows
 INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
 FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [ffff] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
-GO
-
--- store.datatables.upsert_rows
-UPDATE runbook_wave_v1 SET _batch_time=anon_1._batch_time, _last_seen_at=:_last_seen_at, _is_current=:_is_current, _row_hash=anon_1._row_hash, ffff=anon_1.ffff, [Email]=anon_1.[Email], [Aliases]=anon_1.[Aliases] FROM runbook_wave_v1, (SELECT [_row_id], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_row_id] BIGINT '$[0]', [_batch_time] DATETIME2(6) '$[1]', [_row_hash] NVARCHAR(32) '$[2]', [ffff] NVARCHAR(MAX) '$[3]', [Email] NVARCHAR(MAX) '$[4]', [Aliases] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE runbook_wave_v1._row_id = anon_1._row_id
 GO
 
 -- store.deadletters.dead_letters_by_id

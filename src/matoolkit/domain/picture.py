@@ -44,7 +44,8 @@ class BatchInFlight:
 class Picture:
     """The time, the source, and the batches of a runbook that have not ended, with their members.
 
-    `ended_times` are the start times of batches that have ended, `tick` is the time between two looks.
+    `ended_times` are the start times of batches that have ended, `tick` is the time between two looks. Without history
+    the runbook never had a batch.
     """
 
     now: datetime
@@ -54,6 +55,7 @@ class Picture:
     members: Sequence[Membership]
     ended_times: Collection[datetime] = ()
     limit: RemovalLimit | None = None
+    has_history: bool = True
 
     @property
     def by_id(self) -> dict[int, BatchInFlight]:

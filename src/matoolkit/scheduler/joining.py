@@ -54,6 +54,7 @@ class Joining:
     tally: Tally
     remarks: Remarks
     at: datetime
+    has_history: bool = True
 
     def let_in(self, parts: Sequence[Part]) -> None:
         """Let everybody join or return who can, and create the batches that somebody joins."""
@@ -88,7 +89,8 @@ class Joining:
 
     def _places(self, keys: Iterable[str]) -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}
-        for some in in_slices(keys, AT_ONCE):
+        # Where nobody was a member before, there is nothing to look up.
+        for some in in_slices(keys if self.has_history else (), AT_ONCE):
             for place in places_of_keys(self.tx, self.runbook.name, some):
                 found.setdefault(place.member_key_fold, []).append(place)
         return found

@@ -54,7 +54,7 @@ class Enrolling:
         for _ in range(_TRIES):
             changes, picture = self._decided(reading)
             if self._restart(changes, picture):
-                self._apply_all(changes, picture, reading)
+                self._apply_all(changes, picture)
                 return
         log.info("batches are being changed: their members are looked at again in the next tick")
 
@@ -65,13 +65,13 @@ class Enrolling:
             self.confirm(tx)
             return restart_and_release(tx, self.publisher, changes, picture.by_id, self.tally, self.at)
 
-    def _apply_all(self, changes: Changes, picture: Picture, reading: Reading) -> None:
+    def _apply_all(self, changes: Changes, picture: Picture) -> None:
         self.tally.rows_ignored = changes.ignored
         try:
             for parts in packed(changes, picture):
                 with self.store.transaction() as tx:
                     self.confirm(tx)
-                    self._apply(tx, parts, reading.candidates, changes.remarks)
+                    self._apply(tx, parts, picture, changes.remarks)
         except Exception:
             # Whatever is wrong with some changes, a wave that was called off must not go on.
             self._hold(changes, picture)
@@ -94,13 +94,22 @@ class Enrolling:
             before = last_times(tx, self.runbook.name, picture)
         return decide_immediate(picture, before, self.model.data_source.cooldown), picture
 
-    def _apply(
-        self, tx: Transaction, parts: Sequence[Part], candidates: Mapping[str, Candidate], remarks: Remarks
-    ) -> None:
+    def _apply(self, tx: Transaction, parts: Sequence[Part], picture: Picture, remarks: Remarks) -> None:
+        candidates = picture.reading.candidates
         parts = _unchanged(tx, parts, remarks)
         movers = [member.id for part in parts for member in part.changes.movers]
         remove_movers(tx, self.publisher, movers, self.tally, self.at)
-        joining = Joining(tx, self.publisher, self.runbook, self.model, candidates, self.tally, remarks, self.at)
+        joining = Joining(
+            tx,
+            self.publisher,
+            self.runbook,
+            self.model,
+            candidates,
+            self.tally,
+            remarks,
+            self.at,
+            has_history=picture.has_history,
+        )
         joining.let_in(parts)
         removals = [member for part in parts for member in part.changes.removals]
         remove_absent(tx, self.publisher, removals, self.tally, self.at)

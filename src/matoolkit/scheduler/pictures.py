@@ -12,7 +12,7 @@ from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
-from matoolkit.store.batches import BatchRow, batches_at, unfinished_batches
+from matoolkit.store.batches import BatchRow, batches_at, has_batches, unfinished_batches
 from matoolkit.store.membership import Enrolment, latest_enrolments, memberships
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.transaction import Transaction
@@ -41,6 +41,7 @@ def load_picture(
             if batch.status in ENDED_BATCHES and batch.batch_start_time is not None
         },
         limit=runbook.safeguards.max_removals if runbook.safeguards else None,
+        has_history=has_batches(tx, name),
     )
 
 

@@ -73,7 +73,12 @@ class SourceReader:
         for some in in_slices(changed, AT_ONCE):
             with self.store.transaction() as tx:
                 self.confirm(tx)
-                upsert_rows(tx, table, [_data_row(candidate, table) for candidate in some], at)
+                rows = [_data_row(candidate, table) for candidate in some]
+                upsert_rows(tx, table, rows, at, is_empty=table.is_new)
+        if sum(row.fingerprint in known for row in reading.candidates.values()) < len(known):
+            self._mark_gone(table, reading, at)
+
+    def _mark_gone(self, table: DataTable, reading: Reading, at: datetime) -> None:
         last = 0
         while there := self._current_keys(table, last):
             last = there[-1][0]

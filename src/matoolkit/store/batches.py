@@ -120,6 +120,11 @@ def unfinished_batches(tx: Transaction, runbook_name: str) -> list[BatchRow]:
     return rows_by_id(tx, BatchRow, query)
 
 
+def has_batches(tx: Transaction, runbook_name: str) -> bool:
+    """Tell whether a runbook ever had a batch."""
+    return bool(tx.values(select(batches.c.id).where(batches.c.runbook_name == runbook_name).limit(1)))
+
+
 def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) -> list[BatchRow]:
     """Return the automated batches of a runbook with these start times, ended ones included."""
     if not times:

@@ -38,11 +38,12 @@ MOST_COLUMNS = 300
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """A data table that is ready to take rows with these source columns."""
+    """A data table that is ready to take rows with these source columns, and whether it was just created."""
 
     name: str
     columns: Mapping[str, str]
     table: Table
+    is_new: bool = False
 
 
 class DataRow(NamedTuple):
@@ -79,13 +80,14 @@ def open_data_table(tx: Transaction, name: str, sources: Sequence[str]) -> DataT
     if len(columns) > MOST_COLUMNS:
         raise TooManyColumns(name, len(columns), MOST_COLUMNS)
     table = _table(name, columns.values())
-    if not tx.has_table(name):
+    is_new = not tx.has_table(name)
+    if is_new:
         tx.execute(CreateTable(table))
     else:
         for column in missing.values():
             tx.operations().add_column(name, Column(column, UnicodeText))
     _remember_columns(tx, name, missing)
-    return DataTable(name, columns, table)
+    return DataTable(name, columns, table, is_new)
 
 
 def known_fingerprints(tx: Transaction, data: DataTable) -> set[bytes]:
@@ -94,11 +96,16 @@ def known_fingerprints(tx: Transaction, data: DataTable) -> set[bytes]:
     return set(map(bytes.fromhex, tx.values(select(t["_row_hash"]).where(t["_is_current"] == true()))))
 
 
-def upsert_rows(tx: Transaction, data: DataTable, rows: Sequence[DataRow], at: datetime) -> Upserted:
-    """Write rows that are new, changed or back again; there may be many, but not a whole source at once."""
+def upsert_rows(
+    tx: Transaction, data: DataTable, rows: Sequence[DataRow], at: datetime, *, is_empty: bool = False
+) -> Upserted:
+    """Write rows that are new, changed or back again; there may be many, but not a whole source at once.
+
+    In a table that has none of them nothing is looked up.
+    """
     if not rows:
         return Upserted(0, 0)
-    known = _ids_of(tx, data, [folded(row.member_key) for row in rows])
+    known = {} if is_empty else _ids_of(tx, data, [folded(row.member_key) for row in rows])
     new: list[tuple[Any, ...]] = []
     changed: list[tuple[Any, ...]] = []
     for row in rows:
