@@ -31,7 +31,8 @@ class Running:
         self._reader.start()
 
     def says(self, words: str, times: int = 1) -> None:
-        until(lambda: sum(words in line for line in self.lines) >= times or self.process.poll() is not None)
+        # Long enough for what a killed process had locked to be delivered again.
+        until(lambda: sum(words in line for line in self.lines) >= times or self.process.poll() is not None, 120)
         assert sum(words in line for line in self.lines) >= times, self.lines
 
     def stops(self, number: signal.Signals) -> int:
