@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
+from sqlalchemy import update
 
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
@@ -84,6 +85,7 @@ from matoolkit.store.phases import (
 )
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
+from matoolkit.store.schema import batch_members
 from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_phases, steps_page
 from matoolkit.store.withdrawal import withdraw_unsent
 
@@ -141,13 +143,17 @@ class Stage:
         with self.store.transaction() as tx:
             return publish_version(tx, new, self.now)
 
-    def batch(self, runbook: RunbookRow, members: int | Sequence[str] = 1, *, manual: bool = False) -> BatchRow:
-        """Detect a batch: its members, its phases, and its init if it has one."""
+    def batch(self, runbook: RunbookRow, members: int | Sequence[str] = 1) -> BatchRow:
+        """Detect a batch in five days: its members, its phases, and its init if it has one."""
+        return self.batch_at(runbook, members, days=5)
+
+    def batch_at(self, runbook: RunbookRow, members: int | Sequence[str], *, days: int) -> BatchRow:
+        """Detect a batch that starts in so many days."""
         parsed = parse_runbook(runbook.yaml_content)
-        start = None if manual else self.now + timedelta(days=5)
+        start = self.now + timedelta(days=days)
         status = BatchStatus.INIT_DISPATCHED if parsed.init else BatchStatus.ACTIVE
         with self.store.transaction() as tx:
-            new = NewBatch(runbook.id, runbook.name, start, status, manual, init_count=1 if parsed.init else 0)
+            new = NewBatch(runbook.id, runbook.name, start, status, init_count=1 if parsed.init else 0)
             batch = insert_batches(tx, [new], self.now)[0]
             insert_members(tx, self._new_members(batch, members, caught_up=True), self.now)
             insert_phases(tx, self._new_phases(batch, runbook))
@@ -289,6 +295,12 @@ class Stage:
         """Let the source have other data for a member."""
         with self.store.transaction() as tx:
             refresh_members(tx, [Refresh(self.member(batch, key).id, orjson.dumps(data).decode(), "h2")])
+
+    def mend(self, batch: BatchRow, key: str, data: dict[str, Any]) -> None:
+        """Let somebody mend the data of a member that has failed."""
+        with self.store.transaction() as tx:
+            number, mended = self.member(batch, key).id, orjson.dumps(data).decode()
+            tx.execute(update(batch_members).where(batch_members.c.id == number).values(data_json=mended))
 
     def keep(self, batch: BatchRow, key: str, outputs: dict[str, Any]) -> None:
         """Let a member have outputs from before."""

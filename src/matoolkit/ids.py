@@ -115,6 +115,20 @@ _CURSOR = re.compile(r"-c([0-9]+)(?:-s[0-9]+)?$")
 _BATCH_INIT = re.compile(r"batch-init-[0-9]+-v[0-9]+-([0-9]+)(?:-|$)")
 
 
+def asked_for(message_id: str, request: int) -> str:
+    """Id of a message that a person's request causes; the request is known by its entry in the audit log."""
+    return f"{message_id}-p{request}"
+
+
 def resent(message_id: str, times: int) -> str:
     """Id of a dead letter that a person sends again (rule M7)."""
     return f"{message_id}-s{times}"
+
+
+def resent_again(message_id: str) -> str:
+    """Id of a dead letter that a person sends again, whether that happened before or not."""
+    match = _RESENT.search(message_id)
+    return resent(message_id[: match.start()], int(match[1]) + 1) if match else resent(message_id, 1)
+
+
+_RESENT = re.compile(r"-s([0-9]+)$")

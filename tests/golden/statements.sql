@@ -638,6 +638,13 @@ FROM batch_members
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = N'active' AND batch_members.id > :id_1 AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
 GO
 
+-- store.memberstates.keys_under_way
+SELECT batch_members.member_key_fold 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batch_members.status = N'active' AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND batches.id != :id_1
+GO
+
 -- store.memberstates.member_data
 SELECT batch_members.id, batch_members.data_json, batch_members.worker_data_json 
 FROM batch_members 
@@ -663,6 +670,13 @@ GO
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.status = N'active' AND batches.held_at IS NULL AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :id_1 ORDER BY batch_members.id
+GO
+
+-- store.memberstates.members_with_keys
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
 GO
 
 -- store.moves.cancel
@@ -705,7 +719,7 @@ GO
 
 -- store.moves.reopen
 UPDATE step_executions SET function_name=:function_name, params_json=:params_json, status=:status, job_id=:job_id, result_json=:result_json, error_type=:error_type, error_message=:error_message, missing_outputs_json=:missing_outputs_json, completed_at=:completed_at, answered_at=:answered_at, poll_started_at=:poll_started_at, last_polled_at=:last_polled_at, poll_due_at=:poll_due_at, poll_count=:poll_count, retry_count=:retry_count, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.lost_at IS NULL
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = N'pending' AND step_executions.lost_at IS NULL
 GO
 
 -- store.moves.retry_later

@@ -15,6 +15,17 @@
     │   ├── PublishedMeanwhile    PB410   somebody else published the same runbook at the same moment
     │   ├── VersionNotActive      PB411   a version was to be deactivated that is not the active one
     │   ├── NoActiveVersion       PB412   automation was to be enabled without an active version
+    │   ├── UnknownBatch          AD404   no batch has this number
+    │   ├── UnknownDeadLetter     AD405   no dead letter has this number
+    │   ├── UnknownMembers        AD406   a batch has no such members in the state that was asked for
+    │   ├── InvalidMembers        AD400   rows for a manual batch cannot be used
+    │   ├── WrongBatchStatus      AD409   a batch is not in a state in which this can be done
+    │   ├── NotManual             AD410   the scheduler looks after this batch
+    │   ├── CannotAdvance         AD411   a batch cannot go on to another phase now
+    │   ├── NothingToRetry        AD412   nothing has failed that could be tried again
+    │   ├── StillRunning          AD413   what is to be tried again has not come to rest
+    │   ├── HoldChanged           AD414   a batch is not held, or no longer for what was approved
+    │   ├── DeadLetterResolved    AD415   somebody has dealt with a dead letter already
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
@@ -51,6 +62,19 @@ Each class has a stable code, the HTTP status and the exit code with which peopl
 says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
 """
 
+from matoolkit.errors.admin import (
+    CannotAdvance,
+    DeadLetterResolved,
+    HoldChanged,
+    InvalidMembers,
+    NothingToRetry,
+    NotManual,
+    StillRunning,
+    UnknownBatch,
+    UnknownDeadLetter,
+    UnknownMembers,
+    WrongBatchStatus,
+)
 from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
 from matoolkit.errors.publishing import (
     NoActiveVersion,
@@ -109,10 +133,14 @@ __all__ = [
     "AnotherSchedulerWorks",
     "BusNotSupported",
     "BusUnavailable",
+    "CannotAdvance",
+    "DeadLetterResolved",
     "DriverMissing",
     "Finding",
     "FunctionNotAllowed",
+    "HoldChanged",
     "InvalidDatabaseUrl",
+    "InvalidMembers",
     "InvalidRunbook",
     "InvalidSettings",
     "LeaseLost",
@@ -122,7 +150,9 @@ __all__ = [
     "NaiveTime",
     "NoActiveVersion",
     "NotAFunctionName",
+    "NotManual",
     "NotText",
+    "NothingToRetry",
     "OtherName",
     "PrimaryKeyChanged",
     "PublishedMeanwhile",
@@ -135,6 +165,7 @@ __all__ = [
     "Severity",
     "SourceFailed",
     "SourceNotConfigured",
+    "StillRunning",
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
@@ -144,7 +175,10 @@ __all__ = [
     "TemplateError",
     "TimeOutOfRange",
     "TooManyColumns",
+    "UnknownBatch",
+    "UnknownDeadLetter",
     "UnknownFindingCode",
+    "UnknownMembers",
     "UnknownRunbook",
     "UnknownVersion",
     "UnreadableFile",
@@ -152,6 +186,7 @@ __all__ = [
     "UnresolvedVariable",
     "UnusableKey",
     "VersionNotActive",
+    "WrongBatchStatus",
     "WrongSchema",
     "did_you_mean",
 ]

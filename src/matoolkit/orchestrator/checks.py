@@ -4,10 +4,11 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 from matoolkit.domain.messages import PollCheck, RetryCheck
+from matoolkit.domain.states import StepStatus
 from matoolkit.domain.step import Dispatch, Ignore, PollDue, RetryDue, decide
 from matoolkit.ids import Kind, Reason
 from matoolkit.orchestrator.dispatching import send_again
-from matoolkit.orchestrator.moving import State
+from matoolkit.orchestrator.moving import State, touch_freed
 from matoolkit.orchestrator.pile import Pile
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ def apply_checks(
         match decide(state, event):
             case Dispatch(reason):
                 again[state.id] = (state, reason)
+            case Ignore() if state.status is StepStatus.PENDING and state.retry_after is None:
+                # A person let it begin again: it is sent when its turn comes, with parameters resolved anew.
+                touch_freed(pile, state)
             case Ignore(reason=why):
                 _log_ignored(check, why)
             case _:

@@ -42,15 +42,13 @@ def add_members(pile: Pile, messages: Sequence[MemberAdded]) -> None:
         return
     _leave_the_past(pile, [member.id for member in joining if member.epoch > 1])
     new: list[NewStep] = []
-    reopened: set[int] = set()
     for batch_id in sorted({member.batch_id for member in joining}):
         mine = [member for member in joining if member.batch_id == batch_id]
         for phase in _phases_to_catch_up(pile, batch_id):
             new += new_steps(pile, phase, mine)
-            if phase.status is not PhaseStatus.DISPATCHED:
-                reopened.add(phase.id)
-    insert_steps(pile.tx, new, pile.at)
-    for phase_id in reopen_phases(pile.tx, reopened, pile.at):
+    # Who goes on from where it failed has most of its steps already: those phases stay as they are.
+    given = {step.phase_execution_id for step in insert_steps(pile.tx, new, pile.at)}
+    for phase_id in reopen_phases(pile.tx, given, pile.at):
         pile.phases[phase_id] = replace(pile.phases[phase_id], status=PhaseStatus.DISPATCHED)
     note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in joining], pile.at)
     pile.members_to_move.update(member.id for member in joining)

@@ -4,9 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from matoolkit.domain.states import BatchStatus, MemberStatus
+from sqlalchemy import select
+
+from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.schema import batch_members, batches
-from matoolkit.store.statements import is_any, records_among, select_records
+from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
@@ -54,6 +56,32 @@ def member_data(tx: Transaction, ids: Collection[int]) -> list[MemberData]:
 def member_outputs(tx: Transaction, ids: Collection[int]) -> list[MemberOutputs]:
     """Return the outputs of members, by id."""
     return records_among(tx, MemberOutputs, batch_members, batch_members.c.id, ids)
+
+
+def members_with_keys(tx: Transaction, batch_id: int, folds: Collection[str]) -> list[MemberState]:
+    """Return the members of a batch that have one of these folded keys, by id."""
+    if not folds:
+        return []
+    mine = (batch_members.c.batch_id == batch_id, among(tx, batch_members.c.member_key_fold, folds))
+    return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
+
+
+def keys_under_way(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
+    """Return which of these folded keys are active in an unfinished batch of a runbook, one batch left out."""
+    if not folds:
+        return set()
+    query = (
+        select(batch_members.c.member_key_fold)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(
+            batches.c.runbook_name == runbook_name,
+            is_any(batches.c.status, UNFINISHED_BATCHES),
+            is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+            among(tx, batch_members.c.member_key_fold, folds),
+            batches.c.id != besides,
+        )
+    )
+    return set(tx.values(query))
 
 
 def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:

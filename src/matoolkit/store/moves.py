@@ -196,14 +196,16 @@ def note_withdrawn(tx: Transaction, kind: Kind, withdrawals: Sequence[Withdrawal
     return move_each(tx, table, withdrawals, {"lost_at": None}, ended, matching=["job_id"])
 
 
-def reopen(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[int]:
+def reopen(
+    tx: Transaction, kind: Kind, ids: Collection[int], ended: Collection[StepStatus] = UNSUCCESSFUL_STEPS
+) -> list[int]:
     """Let failed or cancelled work begin again for a person; its parameters are resolved anew (rule R8).
 
     A job that is still out keeps it closed: its answer would be taken for that of the new attempt's.
     """
     table = TABLES[kind]
     values = dict.fromkeys(_FORGOTTEN) | {"status": StepStatus.PENDING, "retry_count": 0, "poll_count": 0}
-    guards = (is_any(table.c.status, UNSUCCESSFUL_STEPS), table.c.lost_at.is_(None))
+    guards = (is_any(table.c.status, ended), table.c.lost_at.is_(None))
     return move(tx, table, ids, values, *guards)
 
 

@@ -18,7 +18,7 @@ RUNBOOK = WITH_INIT.split("rollbacks:")[0].replace(", on_failure: close", "") + 
 
 
 def handled(stage: Stage, moment: str, every: int) -> Stage:
-    """Let orchestrators handle all there is, each of which dies at a moment, a little further on than the last."""
+    """Let orchestrators handle all there is, each of which dies at a moment, a little later than the last."""
     for further in count():
         arm(moment, on_hit=every + further)
         try:

@@ -1,0 +1,33 @@
+"""Approving a hold: exactly what was shown, and nothing that it has become since (rule T6)."""
+
+import orjson
+
+from matoolkit.admin.recording import locked_batch, record
+from matoolkit.errors import HoldChanged
+from matoolkit.ports import Publisher
+from matoolkit.store import Store
+from matoolkit.store.batches import BatchRow, activate_batches, approve_hold, batches_by_id
+from matoolkit.store.waking import release_and_wake
+
+INIT = "init"
+
+
+def approve(
+    store: Store, publisher: Publisher, batch_id: int, hold_key: str, *, by: str, reason: str | None = None
+) -> BatchRow:
+    """Approve what a batch is held for.
+
+    A failed init is passed by at once: the batch is active and its members are woken. What else was approved, the
+    scheduler does in its next tick, because it is the one who knows the source.
+    """
+    with store.transaction() as tx:
+        batch = locked_batch(tx, batch_id)
+        if not approve_hold(tx, batch_id, hold_key, by, tx.time()):
+            raise HoldChanged(batch_id, batch.hold_key)
+        if orjson.loads(batch.hold_json or "{}").get("kind") == INIT:
+            activate_batches(tx, [batch_id])
+            release_and_wake(tx, publisher, [batch_id])
+        (after,) = batches_by_id(tx, [batch_id])
+        approved = {"status": after.status, "held": after.is_held, "hold_key": hold_key}
+        record(tx, batch, "batch.approve_hold", by, reason, {"hold_reason": batch.hold_reason}, approved)
+        return after

@@ -1,0 +1,123 @@
+"""Dead letters: sent again or discarded by a person (rule M7)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from matoolkit.admin.reinitializing import retry_init_within
+from matoolkit.admin.retrying import Chosen, retry_members_within
+from matoolkit.domain.messages import Message, RetryCheck
+from matoolkit.domain.states import DeadLetterStatus, StepStatus
+from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
+from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again, retry_check_id
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.store import Store, Transaction
+from matoolkit.store.audit import NewAuditEntry, record_changes
+from matoolkit.store.batches import lock_batches
+from matoolkit.store.deadletters import (
+    DeadLetterRow,
+    Resend,
+    dead_letters_by_id,
+    discard_dead_letters,
+    resend_dead_letters,
+)
+from matoolkit.store.executions import inits_by_id, rollbacks_by_id, steps_by_id
+from matoolkit.store.moves import reopen
+
+# Reads a message from its topic, its type and its body.
+Read = Callable[[str, str, str], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """What became of a dead letter: the id under which it was sent again, or the work that is tried again."""
+
+    letter_id: int
+    message_id: str | None
+    retried: str | None
+
+
+def resend_dead_letter(
+    store: Store, publisher: Publisher, read: Read, letter_id: int, *, by: str, reason: str | None = None
+) -> Resent:
+    """Send a dead letter again under a new id; a job is tried again as its step, with a new attempt."""
+    with store.transaction() as tx:
+        letter = _open_letter(tx, letter_id)
+        ref = parse_job_id(letter.message_id)
+        retried = None if ref is None else _retry(tx, publisher, ref, letter, by, reason)
+        message_id = resent_again(letter.message_id) if ref is None else letter.message_id
+        if ref is None:
+            message = read(letter.topic, letter.message_type, letter.body)
+            publisher.publish(tx, [Outgoing(message_id, message)])
+        resend_dead_letters(tx, [Resend(letter_id, message_id)], by, tx.time())
+        _record(tx, letter, "dead_letter.resend", by, reason, {"message_id": message_id, "retried": retried})
+        return Resent(letter_id, None if ref else message_id, retried)
+
+
+def discard_dead_letter(store: Store, letter_id: int, *, by: str, reason: str | None = None) -> None:
+    """Put a dead letter away for good."""
+    with store.transaction() as tx:
+        letter = _open_letter(tx, letter_id)
+        discard_dead_letters(tx, [letter_id], by, tx.time())
+        _record(tx, letter, "dead_letter.discard", by, reason, None)
+
+
+def _open_letter(tx: Transaction, letter_id: int) -> DeadLetterRow:
+    letters = dead_letters_by_id(tx, [letter_id])
+    if not letters:
+        raise UnknownDeadLetter(letter_id)
+    if letters[0].status is not DeadLetterStatus.OPEN:
+        raise DeadLetterResolved(letter_id, letters[0].status)
+    return letters[0]
+
+
+def _retry(
+    tx: Transaction, publisher: Publisher, ref: JobRef, letter: DeadLetterRow, by: str, reason: str | None
+) -> str:
+    """Try the work of a dead job again as a person's retry does, and say what is tried."""
+    match ref.kind:
+        case Kind.STEP:
+            step = next(iter(steps_by_id(tx, [ref.execution_id])), None)
+            if step is None or step.job_id != letter.message_id or step.status is not StepStatus.FAILED:
+                raise NothingToRetry(letter.message_id, "its step has moved on since")
+            retry_members_within(tx, publisher, step.batch_id, Chosen([step.batch_member_id]), by, reason)
+        case Kind.INIT:
+            init = next(iter(inits_by_id(tx, [ref.execution_id])), None)
+            if init is None or init.job_id != letter.message_id or init.status is not StepStatus.FAILED:
+                raise NothingToRetry(letter.message_id, "its init has moved on since")
+            retry_init_within(tx, publisher, init.batch_id, by, reason)
+        case Kind.ROLLBACK:
+            _retry_rollback(tx, publisher, ref, letter)
+    return f"{ref.kind}-{ref.execution_id}"
+
+
+def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: DeadLetterRow) -> None:
+    rollback = next(iter(rollbacks_by_id(tx, [ref.execution_id])), None)
+    if rollback is None or rollback.job_id != letter.message_id or rollback.status is not StepStatus.FAILED:
+        raise NothingToRetry(letter.message_id, "its rollback has moved on since")
+    lock_batches(tx, [rollback.batch_id])
+    reopen(tx, Kind.ROLLBACK, [rollback.id])
+    check = RetryCheck(rollback.id, Kind.ROLLBACK)
+    message_id = asked_for(retry_check_id(Kind.ROLLBACK, rollback.id, rollback.attempt), letter.id)
+    publisher.publish(tx, [Outgoing(message_id, check)])
+
+
+def _record(
+    tx: Transaction,
+    letter: DeadLetterRow,
+    action: str,
+    by: str,
+    reason: str | None,
+    after: dict[str, str | None] | None,
+) -> None:
+    entry = NewAuditEntry(
+        actor=by,
+        action=action,
+        subject_type="dead_letter",
+        subject_id=str(letter.id),
+        before_json=orjson.dumps({"message_id": letter.message_id, "reason": letter.reason}).decode(),
+        after_json=None if after is None else orjson.dumps(after).decode(),
+        reason=reason,
+    )
+    record_changes(tx, [entry], tx.time())

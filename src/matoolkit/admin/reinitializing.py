@@ -1,0 +1,112 @@
+"""A person's retry of an init that failed (rules O1, V2 and V5)."""
+
+from dataclasses import dataclass
+
+from matoolkit.admin.recording import locked_batch, record
+from matoolkit.domain.batch import PersonRetriedInit, decide
+from matoolkit.domain.messages import BatchInit
+from matoolkit.domain.states import ENDED_STEPS, UNSUCCESSFUL_STEPS, BatchStatus, StepStatus
+from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
+from matoolkit.ids import Kind, batch_init_id
+from matoolkit.ports import Outgoing, Publisher
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.store import Store, Transaction
+from matoolkit.store.batches import (
+    BatchRow,
+    activate_batches,
+    dispatch_init,
+    follow_version,
+    release_batches,
+    reopen_batches,
+)
+from matoolkit.store.executions import InitRow
+from matoolkit.store.inits import inits_of_batches
+from matoolkit.store.moves import reopen
+from matoolkit.store.phases import NewPhase, insert_phases, phases_of_batches, supersede_phases
+from matoolkit.store.rollbacks import rollbacks_of_batches
+from matoolkit.store.runbooks import RunbookRow, active_runbook, runbooks_by_id
+from matoolkit.store.waking import wake_after_init
+
+_FAILED = (StepStatus.FAILED, StepStatus.POLL_TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class InitRetry:
+    """The version whose init runs again."""
+
+    batch_id: int
+    version: int
+
+
+def retry_init(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> InitRetry:
+    """Let the init of a batch run again that failed or is held for it; a failed batch takes the active version."""
+    with store.transaction() as tx:
+        return retry_init_within(tx, publisher, batch_id, by, reason)
+
+
+def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: str, reason: str | None) -> InitRetry:
+    """Let the init of a batch run again, as part of a larger change."""
+    batch = locked_batch(tx, batch_id)
+    if decide(batch.status, PersonRetriedInit()).ignored is not None:
+        raise WrongBatchStatus(batch_id, batch.status, "only an init that failed can be retried")
+    inits = inits_of_batches(tx, [batch_id])
+    _refuse_unsettled(tx, batch, inits)
+    version = _version_to_run(tx, batch)
+    if batch.status is BatchStatus.FAILED:
+        reopen_batches(tx, [batch_id], BatchStatus.INIT_DISPATCHED, tx.time())
+    release_batches(tx, [batch_id])
+    if version.id != batch.runbook_id:
+        _take_version(tx, batch, version)
+    _reopen(tx, batch, [init for init in inits if init.runbook_version == version.version])
+    record(tx, batch, "batch.retry_init", by, reason, {"status": batch.status}, {"version": version.version})
+    dispatch_init(tx, [batch_id], tx.time())
+    if parse_runbook(version.yaml_content).init:
+        message_id = batch_init_id(batch_id, version.version, batch.init_count + 1)
+        publisher.publish(tx, [Outgoing(message_id, BatchInit(batch_id, batch.runbook_name, version.version))])
+    else:
+        wake_after_init(tx, publisher, activate_batches(tx, [batch_id]))
+    return InitRetry(batch_id, version.version)
+
+
+def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
+    latest = max((init.runbook_version for init in inits), default=0)
+    if not any(init.status in _FAILED for init in inits if init.runbook_version == latest):
+        raise NothingToRetry(f"batch {batch.id}", "its init has not failed")
+    if any(init.is_in_flight for init in inits):
+        raise StillRunning(f"the init of batch {batch.id}", "a job of it is still out")
+    undoing = [row for row in rollbacks_of_batches(tx, [batch.id]) if row.batch_member_id is None]
+    if any(row.status not in ENDED_STEPS for row in undoing):
+        raise StillRunning(f"the init of batch {batch.id}", "its rollback has not ended")
+
+
+def _version_to_run(tx: Transaction, batch: BatchRow) -> RunbookRow:
+    own = runbooks_by_id(tx, [batch.runbook_id])[0]
+    if batch.is_manual or batch.status is not BatchStatus.FAILED:
+        return own
+    return active_runbook(tx, batch.runbook_name) or own
+
+
+def _take_version(tx: Transaction, batch: BatchRow, version: RunbookRow) -> None:
+    """Let a batch that never began follow the active version: its phases are those of that version."""
+    follow_version(tx, [batch.id], version.id)
+    supersede_phases(tx, [phase.id for phase in phases_of_batches(tx, [batch.id])], tx.time())
+    start = batch.batch_start_time
+    new = [
+        NewPhase(
+            batch.id,
+            version.version,
+            phase.name,
+            index,
+            phase.offset.minutes,
+            phase.offset.due_at(start) if start else None,
+        )
+        for index, phase in enumerate(parse_runbook(version.yaml_content).phases)
+    ]
+    insert_phases(tx, new)
+
+
+def _reopen(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
+    """Let what failed begin again; if a rollback undid the rest, all of it."""
+    ids = {init.id for init in inits}
+    was_undone = any(row.init_execution_id in ids and row.attempt > 0 for row in rollbacks_of_batches(tx, [batch.id]))
+    reopen(tx, Kind.INIT, ids, ENDED_STEPS if was_undone else UNSUCCESSFUL_STEPS)
