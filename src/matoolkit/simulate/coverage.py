@@ -12,7 +12,7 @@ def legal_moves() -> set[Move]:
     """Return all moves that the tables of the rules allow."""
     tables = {"step": step.MOVES, "phase": phase.MOVES, "batch": batch.MOVES, "member": member.MOVES}
     return {
-        (name, str(status), event.__name__)  # type: ignore[attr-defined]
+        (name, str(status), event.__name__)
         for name, table in tables.items()
         for status, event in table  # type: ignore[attr-defined]
     }
@@ -33,31 +33,28 @@ class Coverage:
                 self.taken.add((machine, entry.old or "", found))
 
 
+_STEPS = {
+    ("pending", "failed"): "Unsendable",
+    ("polling", "dispatched"): "PollDue",
+    ("dispatched", "pending"): "Failed",
+    ("dispatched", "failed"): "Failed",
+}
+_STEPS_TO = {
+    "succeeded": "Succeeded",
+    "polling": "Incomplete",
+    "poll_timeout": "Incomplete",
+    "cancelled": "Cancelled",
+    "pending": "Reopened",
+}
+_ERRORS = {"JobLost": "JobLost", "DeadLetter": "JobDead"}
+
+
 def _step(entry: Entry, _: bool) -> str | None:
-    error, job = entry.about["error"], entry.about["job"] or ""
-    match entry.old, entry.new:
-        case "pending", "dispatched":
-            return "RetryDue" if "-retry-" in job else "TurnCame"
-        case "polling", "dispatched":
-            return "PollDue"
-        case "pending", "failed":
-            return "Unsendable"
-        case _, "succeeded":
-            return "Succeeded"
-        case _, "polling" | "poll_timeout":
-            return "Incomplete"
-        case _, "cancelled":
-            return "Cancelled"
-        case "dispatched", _ if error == "JobLost":
-            return "JobLost"
-        case "dispatched", _ if error == "DeadLetter":
-            return "JobDead"
-        case "dispatched", _:
-            return "Failed"
-        case _, "pending":
-            return "Reopened"
-        case _:
-            return None
+    old, new, job = entry.old or "", entry.new or "", entry.about["job"] or ""
+    if (old, new) == ("pending", "dispatched"):
+        return "RetryDue" if "-retry-" in job else "TurnCame"
+    found = _STEPS.get((old, new)) or _STEPS_TO.get(new)
+    return _ERRORS.get(entry.about["error"], found) if found == "Failed" else found
 
 
 def _phase(entry: Entry, _: bool) -> str | None:
@@ -89,7 +86,7 @@ def _batch(entry: Entry, is_person: bool) -> str | None:
             return "InitFailed"
         case "init_dispatched" | "detected", "active":
             return "InitDone"
-        case ("completed" | "failed"), "active":
+        case (("completed" | "failed"), "active"):
             return "PersonRetriedMembers"
         case _, "cancelled":
             return "PersonCancelled" if is_person else "PhasesEnded"

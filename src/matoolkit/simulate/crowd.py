@@ -17,8 +17,7 @@ class Crowd:
 
     def __init__(self, rng: Random, now: datetime, members: int) -> None:
         self._rng = rng
-        day = now.replace(hour=8, minute=0, second=0, microsecond=0)
-        self.starts = [day + timedelta(days=days) for days in (1, 2, 3)]
+        self.starts = [now + timedelta(hours=hours) for hours in (7, 26, 50)]
         self.rows: dict[str, tuple[datetime, str]] = {}
         self._next = 0
         self.is_down = False

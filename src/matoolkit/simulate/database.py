@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -63,6 +64,8 @@ class MemoryDatabase:
 
     def meddle(self, statement: str) -> int:
         """Change something past everybody, and say how many rows that was."""
+        # Whoever was the last to read has left the connection so that it cannot write.
+        self._connection.execute("PRAGMA query_only = 0")
         return self._connection.execute(statement).rowcount
 
     def _borrowed(self) -> sqlite3.Connection:
@@ -71,11 +74,17 @@ class MemoryDatabase:
             connection = borrowed.driver_connection
         finally:
             borrowed.close()
-        assert isinstance(connection, sqlite3.Connection)
+        if not isinstance(connection, sqlite3.Connection):
+            raise TypeError("the simulation runs on SQLite in memory")
         return connection
 
 
 @cache
-def memory_database(name: str) -> MemoryDatabase:
+def memory_database(name: str) -> MemoryDatabase:  # noqa: ARG001 - the cache goes by it
     """Return the database of this process that has a name."""
     return MemoryDatabase()
+
+
+def stored(instant: datetime) -> str:
+    """Write an instant as the database does."""
+    return instant.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

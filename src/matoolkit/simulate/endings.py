@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
+
 from matoolkit.domain.messages import ResultStatus
 from matoolkit.simulate.invariants import Violation
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 def everything_ended(world: World) -> None:
     """Demand an end for everything, and that it is what the workers did."""
     look = world.plant.state.look
-    if open_steps := look("SELECT id, status FROM step_executions WHERE status IN ('pending', 'dispatched', 'polling')"):
+    if open_steps := look(
+        "SELECT id, status FROM step_executions WHERE status IN ('pending', 'dispatched', 'polling')"
+    ):
         raise Violation(f"steps are open at the end: {open_steps}")
     _successes_were_done(world)
     _members_went_through(world)
@@ -43,7 +47,8 @@ def _members_went_through(world: World) -> None:
     left_out = world.plant.state.look(
         "SELECT m.member_key, p.id, p.phase_name FROM batch_members m JOIN batches b ON b.id = m.batch_id "
         "JOIN phase_executions p ON p.batch_id = b.id WHERE m.status = 'active' AND b.status = 'completed' "
-        "AND p.status = 'completed' AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id "
+        "AND p.status = 'completed' AND p.dispatch_count > 0 "
+        "AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id "
         "AND s.batch_member_id = m.id) AND p.runbook_version = (SELECT version FROM runbooks WHERE id = b.runbook_id)"
     )
     if left_out:
@@ -67,7 +72,14 @@ def _failed_were_undone(world: World) -> None:
 def _everybody_has_a_place(world: World) -> None:
     """Demand that whoever is in the source is or was a member, or is shown with the reason why not."""
     known = {key for (key,) in world.plant.state.look("SELECT member_key FROM batch_members")}
-    shown = "".join(remarks for (remarks,) in world.plant.state.look("SELECT remarks_json FROM runbook_ticks"))
+    remarks = [
+        remark
+        for (found,) in world.plant.state.look("SELECT remarks_json FROM runbook_ticks")
+        for remark in orjson.loads(found)
+    ]
+    if any(remark["count"] > len(remark["samples"]) for remark in remarks):
+        return
+    shown = {key for remark in remarks for key in remark["samples"]}
     for key in world.crowd.rows:
-        if key not in known and key not in world.crowd.hidden and f'"{key}"' not in shown:
+        if key not in known | shown | world.crowd.hidden:
             raise Violation(f"{key} is in the source, and nobody knows of it")

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
+import orjson
+
+from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.simulate.database import MemoryDatabase
 from matoolkit.simulate.recording import Entry
-from matoolkit.domain.states import UNFINISHED_BATCHES
-
-import orjson
 
 
 class Violation(Exception):
@@ -101,12 +101,20 @@ def _rollback_dispatched(entry: Entry) -> None:
 _DISPATCHES = {"step": _step_dispatched, "init": _init_dispatched, "rollback": _rollback_dispatched}
 
 
+# Of a batch that a person reopened for others, whoever is through with it may be elsewhere by now.
+_HAS_WORK = """
+(EXISTS (SELECT 1 FROM step_executions s WHERE s.batch_member_id = m.id
+         AND s.status IN ('pending', 'dispatched', 'polling'))
+ OR EXISTS (SELECT 1 FROM phase_executions p WHERE p.batch_id = b.id AND p.status = 'pending'))
+"""
+
+
 def nobody_twice(database: MemoryDatabase) -> None:
     """Demand that nobody is active in two unfinished batches of a runbook."""
     unfinished = ", ".join(f"'{status}'" for status in sorted(UNFINISHED_BATCHES))
     twice = database.look(
         "SELECT m.member_key_fold, COUNT(*) FROM batch_members m JOIN batches b ON b.id = m.batch_id "
-        f"WHERE m.status = 'active' AND b.status IN ({unfinished}) "
+        f"WHERE m.status = 'active' AND b.status IN ({unfinished}) AND (b.reopened_at IS NULL OR {_HAS_WORK}) "
         "GROUP BY b.runbook_name, m.member_key_fold HAVING COUNT(*) > 1"
     )
     if twice:

@@ -1,6 +1,7 @@
 """The people who run migrations: they publish, cancel, advance, retry, approve, and do so at the wrong moment."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -40,7 +41,7 @@ class Persons:
         """Do something that people do."""
         wishes: list[tuple[int, Callable[[], str]]] = [
             (3, self.publish),
-            (2, self.cancel),
+            (1, self.cancel),
             (6, self.retry_members),
             (4, self.retry_init),
             (4, self.approve),
@@ -55,8 +56,8 @@ class Persons:
 
     def clear_the_way(self) -> str:
         """Do whatever waits for a person."""
-        done = [self._try(lambda key=key, batch=batch: self._approve(batch, key)) for batch, key in self._holds()]
-        done += [self._try(lambda batch=batch: self._advance(batch)) for batch in self._manual_batches()]
+        done = [self._try(partial(self._approve, batch, key)) for batch, key in self._holds()]
+        done += [self._try(partial(self._advance_or_cancel, batch)) for batch in self._manual_batches()]
         return "; ".join(done)
 
     def publish(self) -> str:
@@ -148,6 +149,16 @@ class Persons:
     def _advance(self, batch: int) -> str:
         done = advance_batch(self.store, self._publisher, batch, by=_BY)
         return f"advances batch {batch} to {done.phase_name or 'init'}"
+
+    def _advance_or_cancel(self, batch: int) -> str:
+        """Let a manual batch go on; one that everybody has left or failed in goes nowhere."""
+        if self._look(f"SELECT 1 FROM batch_members WHERE batch_id = {batch} AND status = 'active'"):
+            return self._advance(batch)
+        running = f"SELECT 1 FROM rollback_executions WHERE batch_id = {batch} AND status = 'dispatched'"
+        if self._look(running):
+            return f"waits for batch {batch}"
+        cancel_batch(self.store, self._publisher, batch, by=_BY)
+        return f"cancels batch {batch}"
 
     def _holds(self) -> list[tuple[int, str]]:
         held = "SELECT id, hold_key FROM batches WHERE held_at IS NOT NULL AND approved_hold_key IS NOT hold_key"

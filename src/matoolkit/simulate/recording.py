@@ -30,4 +30,4 @@ class Entry:
 def entries_after(database: MemoryDatabase, seq: int) -> list[Entry]:
     """Return what was committed since."""
     found = database.look(f"SELECT seq, what, id, old, new, about FROM sim_log WHERE seq > {seq} ORDER BY seq")
-    return [Entry(*row[:5], orjson.loads(row[5])) for row in found]
+    return [Entry(number, what, row, old, new, orjson.loads(about)) for number, what, row, old, new, about in found]

@@ -3,6 +3,7 @@
 import logging
 import traceback
 from types import TracebackType
+from typing import Self
 
 from matoolkit.simulate.invariants import Violation
 
@@ -27,7 +28,7 @@ class TroubleLog(logging.Handler):
         if self._found:
             raise Violation(f"an error was logged: {self._found[0]}")
 
-    def __enter__(self) -> "TroubleLog":
+    def __enter__(self) -> Self:
         self._before = (_ROOT.level, _ROOT.propagate)
         _ROOT.addHandler(self)
         _ROOT.setLevel(logging.ERROR)
@@ -36,5 +37,5 @@ class TroubleLog(logging.Handler):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         _ROOT.removeHandler(self)
-        _ROOT.level, _ROOT.propagate = self._before
-        logging.getLogger("matoolkit").manager._clear_cache() if hasattr(logging.Manager, "_clear_cache") else None
+        _ROOT.setLevel(self._before[0])
+        _ROOT.propagate = self._before[1]

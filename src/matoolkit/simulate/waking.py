@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.simulate.database import MemoryDatabase
@@ -42,7 +43,7 @@ class _Work:
     lost_at: str | None
     retry_after: str | None
     poll_due_at: str | None
-    rest: tuple[object, ...]
+    rest: tuple[Any, ...]
 
     @property
     def is_startable(self) -> bool:
@@ -57,7 +58,10 @@ class _Work:
 
 
 def _works(database: MemoryDatabase, kind: str, query: str) -> list[_Work]:
-    return [_Work(kind, *row[:8], rest=row[8:]) for row in database.look(query)]
+    return [
+        _Work(kind, row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8:])
+        for row in database.look(query)
+    ]
 
 
 def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str]) -> None:
@@ -144,9 +148,7 @@ def _sequence_goes_on(undoing: Sequence[_Work], queued: _Queued) -> None:
         raise Violation(f"silently forgotten: {nearest} could start, and nothing will start it")
 
 
-def _inits_go_on(
-    database: MemoryDatabase, inits: Sequence[_Work], rollbacks: Sequence[_Work], queued: _Queued
-) -> None:
+def _inits_go_on(database: MemoryDatabase, inits: Sequence[_Work], rollbacks: Sequence[_Work], queued: _Queued) -> None:
     for (batch,) in database.look(_WAITING_INITS):
         if batch in queued.inits:
             continue
