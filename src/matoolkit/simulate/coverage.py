@@ -3,34 +3,56 @@
 from collections.abc import Iterable
 
 from matoolkit.domain import batch, member, phase, step
+from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.recording import Entry
 
 Move = tuple[str, str, str]
 
 
-def legal_moves() -> set[Move]:
-    """Return all moves that the tables of the rules allow."""
+def _targets() -> dict[Move, frozenset[str]]:
     tables = {"step": step.MOVES, "phase": phase.MOVES, "batch": batch.MOVES, "member": member.MOVES}
     return {
-        (name, str(status), event.__name__)
+        (name, str(status), event.__name__): frozenset(map(str, targets))
         for name, table in tables.items()
-        for status, event in table  # type: ignore[attr-defined]
+        for (status, event), targets in table.items()  # type: ignore[attr-defined]
     }
 
 
+_TARGETS = _targets()
+
+
+def legal_moves() -> set[Move]:
+    """Return all moves that the tables of the rules allow."""
+    return set(_TARGETS)
+
+
 class Coverage:
-    """Recognises moves by what was committed."""
+    """Recognises moves by what was committed, and those that no table allows."""
 
     def __init__(self) -> None:
         self.taken: set[Move] = set()
 
-    def see(self, entries: Iterable[Entry], *, is_person: bool) -> None:
-        """Note the moves of one event."""
+    def see(self, entries: Iterable[Entry], *, by_person: bool, by_both: bool = False) -> None:
+        """Note the moves of one event, made by a person, by the system, or by both in turn."""
+        whose = (True, False) if by_both else (by_person,)
         for entry in entries:
-            if entry.what in _MACHINES and (found := _MACHINES[entry.what](entry, is_person)) is not None:
-                machine = "step" if entry.what in ("init", "rollback") else entry.what
-                machine = "phase" if entry.what == "new_step" else machine
-                self.taken.add((machine, entry.old or "", found))
+            if entry.what not in _MACHINES or (entry.old == entry.new and entry.what not in ("batch", "new_step")):
+                continue
+            found = {_MACHINES[entry.what](entry, is_person) for is_person in whose}
+            moves = [(_NAMES.get(entry.what, entry.what), entry.old or "", event) for event in found if event]
+            legal = [move for move in moves if entry.what == "new_step" or entry.new in _TARGETS.get(move, ())]
+            if not legal and entry.old != entry.new and entry.what != "new_step" and not _is_undone_init(entry):
+                raise Violation(f"no rule allows this move: {entry}")
+            if len(legal) == 1:
+                self.taken.update(legal)
+
+
+_NAMES = {"init": "step", "rollback": "step", "new_step": "phase"}
+
+
+def _is_undone_init(entry: Entry) -> bool:
+    """Tell whether a person lets an init begin again whose steps were undone, the successful ones too."""
+    return entry.what == "init" and (entry.old, entry.new) == ("succeeded", "pending")
 
 
 _STEPS = {
@@ -84,6 +106,8 @@ def _batch(entry: Entry, is_person: bool) -> str | None:
             return "InitFailed" if about["held"] and '"init"' in (about["hold"] or "") else None
         case "init_dispatched", "failed":
             return "InitFailed"
+        case "failed", "init_dispatched":
+            return "PersonRetriedInit"
         case "init_dispatched" | "detected", "active":
             return "InitDone"
         case (("completed" | "failed"), "active"):

@@ -64,6 +64,7 @@ def _step_dispatched(entry: Entry) -> None:
         (about["before"] == 0, "before the steps that come first have succeeded"),
         (about["earlier"] == 0, "before an earlier phase was done"),
         (about["busy"] == 0, "while another job of its member is out"),
+        (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
         (about["undoing"] == 0, "while its member is being compensated"),
         (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
         (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),

@@ -20,6 +20,7 @@ from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.runbooks import NAME, RunbookWriter
 
 _BY = "ann"
+_FAILED_INITS = "SELECT DISTINCT batch_id FROM init_executions WHERE status IN ('failed', 'poll_timeout')"
 
 
 class Persons:
@@ -39,16 +40,20 @@ class Persons:
 
     def act(self) -> str:
         """Do something that people do."""
+        # What somebody could have a reason for comes more often than what nobody would think of.
+        has_failed = bool(self._look("SELECT 1 FROM batch_members WHERE status = 'failed' LIMIT 1"))
+        has_failed_init = bool(self._look(f"{_FAILED_INITS} LIMIT 1"))
+        has_letters = bool(self._look("SELECT 1 FROM dead_letters WHERE status = 'open' LIMIT 1"))
         wishes: list[tuple[int, Callable[[], str]]] = [
-            (3, self.publish),
-            (1, self.cancel),
-            (6, self.retry_members),
-            (4, self.retry_init),
-            (4, self.approve),
+            (5, self.publish),
+            (2, self.cancel),
+            (12 if has_failed else 1, self.retry_members),
+            (10 if has_failed_init else 1, self.retry_init),
+            (6 if self._holds() else 0, self.approve),
             (2, self.create_manual),
-            (8, self.advance),
+            (6, self.advance),
             (2, self.change_manual),
-            (2, self.resend),
+            (8 if has_letters else 0, self.resend),
             (1, self.switch_off),
         ]
         wish = self._rng.choices([wish for _, wish in wishes], [weight for weight, _ in wishes])[0]
@@ -84,7 +89,7 @@ class Persons:
 
     def retry_init(self) -> str:
         """Let an init run again that failed."""
-        batch = self._some("SELECT DISTINCT batch_id FROM init_executions WHERE status IN ('failed', 'poll_timeout')")
+        batch = self._some(_FAILED_INITS)
         retry_init(self.store, self._publisher, batch, by=_BY)
         return f"retries the init of batch {batch}"
 

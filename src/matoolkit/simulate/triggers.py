@@ -19,7 +19,11 @@ _MEMBER = """
     'busy', (SELECT COUNT(*) FROM step_executions WHERE batch_member_id = NEW.batch_member_id
              AND lost_at IS NOT NULL AND NOT (id = NEW.id AND {steps}))
           + (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
-             AND lost_at IS NOT NULL AND NOT (id = NEW.id AND NOT {steps}))
+             AND lost_at IS NOT NULL AND NOT (id = NEW.id AND NOT {steps})),
+    'elsewhere', (SELECT COUNT(*) FROM batch_members mine JOIN batch_members other
+                  ON other.member_key_fold = mine.member_key_fold AND other.id <> mine.id
+                  JOIN step_executions s ON s.batch_member_id = other.id AND s.lost_at IS NOT NULL
+                  WHERE mine.id = NEW.batch_member_id)
 """
 _STEP = """
     'phase', NEW.phase_execution_id,

@@ -51,6 +51,7 @@ class World:
         self.trouble = TroubleLog()
         self.history: list[str] = []
         self._seen = 0
+        self._interfered = False
 
     def run(self) -> Outcome:
         """Play it to the end, and say what came of it."""
@@ -74,7 +75,8 @@ class World:
         self._seen = entries[-1].seq if entries else self._seen
         line = f"{len(self.history) + 1:>4} {self.clock.now():%d %H:%M:%S} {name}: {said or ''}"
         self.history.append("\n        ".join([line, *map(str, entries)]))
-        self.coverage.see(entries, is_person=name == "person")
+        self.coverage.see(entries, by_person=name == "person", by_both=self._interfered)
+        self._interfered = False
         self.watch.see(entries)
         self.watch.see_taken(self.workers.taken)
         self.workers.taken.clear()
@@ -100,7 +102,7 @@ class World:
             (15 if due.jobs else 0, "take", self.workers.take),
             (25 if self.workers.held else 0, "answer", self.workers.answer),
             (3, "bus", self.sweep_bus),
-            (4, "person", self._person),
+            (6, "person", self._person),
             (14, "time", self._time),
             (3, "source", self._source),
             (4 if self.workers.echoes else 0, "echo", self._echo),
@@ -162,6 +164,7 @@ class World:
 
     def _others_move(self, is_lease_lost: bool) -> None:
         """Let others move while somebody is in the middle of something."""
+        self._interfered = True
         if is_lease_lost:
             self.tick()
         self.handle_events()
