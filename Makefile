@@ -33,7 +33,7 @@ contracts: setup ## which room may import which
 	$(BIN)/lint-imports
 
 unit: setup ## the tests alone
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 format: setup ## rewrite the code in house style
 	$(BIN)/ruff check --fix .

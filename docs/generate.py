@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import orjson
@@ -15,6 +16,7 @@ from pydantic import BaseModel, SecretStr
 from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, UniqueConstraint
 
 from matoolkit import errors
+from matoolkit.domain import batch, member, phase, step
 from matoolkit.duration import format_duration
 from matoolkit.runbook import values
 from matoolkit.runbook.catalogue import BUILT_IN
@@ -217,6 +219,32 @@ def _json(document: Any) -> str:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
+def _states(life: ModuleType, first: str) -> Callable[[], str]:
+    def block() -> str:
+        arrows: dict[tuple[str, str], list[str]] = {}
+        for (status, event), after in life.MOVES.items():
+            for to in sorted(after):
+                arrows.setdefault((str(status), str(to)), []).append(_in_words(event.__name__))
+        drawn = [f"    [*] --> {first}"]
+        drawn += [f"    {start} --> {to}: {', '.join(why)}" for (start, to), why in arrows.items()]
+        rows = (
+            (f"`{status}`", _in_words(event.__name__), (event.__doc__ or "").splitlines()[0], _listed(after))
+            for (status, event), after in life.MOVES.items()
+        )
+        diagram = "\n".join(["```mermaid", "stateDiagram-v2", *drawn, "```", "", ""])
+        return diagram + _table(("state", "event", "meaning", "then"), rows)
+
+    return block
+
+
+def _in_words(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+
+
+def _listed(statuses: Iterable[str]) -> str:
+    return " or ".join(f"`{status}`" for status in sorted(statuses))
+
+
 _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": _findings,
     "tables": _tables,
@@ -225,6 +253,10 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "settings": _settings(Settings),
     "client-settings": _settings(ClientSettings),
     "worker-settings": _settings(WorkerSettings),
+    "states-step": _states(step, "pending"),
+    "states-member": _states(member, "active"),
+    "states-phase": _states(phase, "pending"),
+    "states-batch": _states(batch, "detected"),
 }
 
 if __name__ == "__main__":

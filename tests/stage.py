@@ -86,7 +86,7 @@ from matoolkit.store.phases import (
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
 from matoolkit.store.schema import batch_members
-from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_phases, steps_page
+from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_members, cancel_steps_of_phases, steps_page
 from matoolkit.store.withdrawal import withdraw_unsent
 
 WORKER = "worker-01"
@@ -122,6 +122,8 @@ class Stage:
     answers: dict[str, Any] = field(default_factory=dict)
     jobs: list[WorkerJob] = field(default_factory=list)
     asked: int = 0
+
+    events_of_orchestrator = EVENTS_OF_ORCHESTRATOR
 
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
@@ -173,6 +175,13 @@ class Stage:
                 tx, [_due(batch, phase, phase.dispatch_count + 1) for phase in pending if phase.id in moved]
             )
 
+    def due_of(self, batch: BatchRow, version: int, *names: str) -> None:
+        """Let phases of one version be due."""
+        others = [phase for phase in self.phase_rows(batch) if phase.runbook_version != version]
+        names_of_others = {phase.phase_name for phase in others if phase.status is PhaseStatus.PENDING}
+        assert not names_of_others.intersection(names)
+        self.due(batch, *names)
+
     def join(self, batch: BatchRow, *keys: str) -> None:
         """Let people join a batch that is under way."""
         with self.store.transaction() as tx:
@@ -191,7 +200,8 @@ class Stage:
         members = [member for member in self.members(batch) if member.member_key in keys]
         with self.store.transaction() as tx:
             lock_batches(tx, [batch.id])
-            remove_members(tx, [member.id for member in members], "scheduler", reason, self.now)
+            gone = remove_members(tx, [member.id for member in members], "scheduler", reason, self.now)
+            withdraw_unsent(tx, self.bus, cancel_steps_of_members(tx, gone, self.now))
             self.bus.publish(
                 tx,
                 [
@@ -357,23 +367,31 @@ class Stage:
 
     def answer(self, job: WorkerJob | str, outcome: Any = None, *, again: int = 0) -> None:
         """Send the result of a job."""
-        name = job if isinstance(job, str) else job.job_id
-        if isinstance(outcome, Silent):
-            return
-        if isinstance(outcome, Failing):
-            error = WorkerError(outcome.message, outcome.type, outcome.is_throttled)
-            result = WorkerResult(name, ResultStatus.FAILURE, self.now, error=error)
-        else:
-            result = WorkerResult(name, ResultStatus.SUCCESS, self.now, result=outcome)
-        self.bus.send([Outgoing(result_id(name) + ("" if not again else f"-again{again}"), result)])
+        self.bus.send(self._results([(job, outcome)], again))
 
     def work(self, worker: str = WORKER) -> int:
         """Take all jobs and answer each as the script says: by function, a value or a function of the job."""
         jobs = self.take_jobs(worker)
+        outcomes = []
         for job in jobs:
             scripted = self.answers.get(job.function_name)
-            self.answer(job, scripted(job) if callable(scripted) else scripted)
+            outcomes.append((job, scripted(job) if callable(scripted) else scripted))
+        self.bus.send(self._results(outcomes))
         return len(jobs)
+
+    def _results(self, outcomes: Sequence[tuple[WorkerJob | str, Any]], again: int = 0) -> list[Outgoing]:
+        sent = []
+        for job, outcome in outcomes:
+            name = job if isinstance(job, str) else job.job_id
+            if isinstance(outcome, Silent):
+                continue
+            if isinstance(outcome, Failing):
+                error = WorkerError(outcome.message, outcome.type, outcome.is_throttled)
+                result = WorkerResult(name, ResultStatus.FAILURE, self.now, error=error)
+            else:
+                result = WorkerResult(name, ResultStatus.SUCCESS, self.now, result=outcome)
+            sent.append(Outgoing(result_id(name) + ("" if not again else f"-again{again}"), result))
+        return sent
 
     # What the orchestrator does
 

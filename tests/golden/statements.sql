@@ -1131,6 +1131,17 @@ WHERE step_executions.batch_member_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.steps.insert_phase_steps
+INSERT INTO step_executions (batch_member_id, batch_id, epoch, step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, status, attempt, poll_count, retry_count, created_at, phase_execution_id) SELECT TOP 2147483647 anon_1.id AS batch_member_id, anon_1.batch_id AS batch_id, anon_1.epoch AS epoch, :param_2 AS step_name, :param_3 AS step_index, :param_4 AS worker_id, :param_5 AS timeout_sec, :param_6 AS is_poll_step, :param_7 AS poll_interval_sec, :param_8 AS poll_timeout_sec, :param_9 AS on_failure, :param_10 AS max_retries, :param_11 AS retry_interval_sec, :param_12 AS status, :param_13 AS attempt, :param_14 AS poll_count, :param_15 AS retry_count, :param_16 AS created_at, :param_17 AS phase_execution_id 
+FROM (SELECT batch_members.id AS id, batch_members.batch_id AS batch_id, batch_members.epoch AS epoch 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_2)) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there.phase_execution_id = :param_17 AND there.step_index = :param_3)) ORDER BY anon_1.id
+GO
+
 -- store.steps.insert_steps
 INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
 FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]')) AS anon_1 
@@ -1187,6 +1198,15 @@ WHERE init_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.working.next_steps_of_members
+SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN (N'dispatched', N'pending', N'polling') AND NOT (EXISTS (SELECT * 
+FROM step_executions AS step_executions_1 
+WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index < step_executions.step_index AND step_executions_1.status IN (N'dispatched', N'pending', N'polling'))))
+GO
+
 -- store.working.rollback_states
 SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
@@ -1220,13 +1240,6 @@ SELECT rollback_executions.status, rollback_executions.attempt, rollback_executi
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)
-GO
-
--- store.working.unfinished_steps_of_members
-SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
-FROM step_executions 
-WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.status IN (N'dispatched', N'pending', N'polling') OR step_executions.lost_at IS NOT NULL)
 GO
 
 -- store.upgrade.upgrade

@@ -39,6 +39,8 @@ from matoolkit.store.members import (
 from matoolkit.store.memberstates import keys_under_way, members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import active_runbook, latest_version, runbook_names, runbooks_by_id
+from matoolkit.store.steps import cancel_steps_of_members
+from matoolkit.store.withdrawal import withdraw_unsent
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def create_manual_batch(
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
         (batch,) = insert_batches(tx, [new], at)
         joining = {fold: row for fold, row in keyed.items() if fold not in taken}
+        if not joining:
+            raise InvalidMembers(["all of them are in batches under way"])
         insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
@@ -131,6 +135,7 @@ def remove_from_manual_batch(
         if missing or not active:
             raise UnknownMembers(batch_id, sorted(wanted[fold] for fold in missing), "active")
         ids = remove_members(tx, [member.id for member in active], by, reason or "removed by a person", at)
+        withdraw_unsent(tx, publisher, cancel_steps_of_members(tx, ids, at))
         note_remove_dispatched(tx, ids, at)
         publisher.publish(
             tx,

@@ -11,7 +11,14 @@ from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.batch import PersonRetriedMembers, decide
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import MemberAdded
-from matoolkit.domain.states import ENDED_BATCHES, UNSUCCESSFUL_STEPS, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import (
+    ENDED_BATCHES,
+    UNSUCCESSFUL_STEPS,
+    BatchStatus,
+    MemberStatus,
+    PhaseStatus,
+    StepStatus,
+)
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.errors.admin import shown
 from matoolkit.ids import Kind, asked_for, member_added_id
@@ -25,7 +32,7 @@ from matoolkit.store.moves import reopen
 from matoolkit.store.phases import phases_of_batches, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.steps import current_steps_of_members
-from matoolkit.store.working import unfinished_rollbacks_of_members, unfinished_steps_of_members
+from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ def _planned(tx: Transaction, batch: BatchRow, chosen: Chosen) -> _Plan:
     outdated = {
         step.batch_member_id
         for step in steps
-        if step.phase_execution_id in superseded and step.error_message is not None
+        if step.phase_execution_id in superseded and step.status is not StepStatus.CANCELLED
     } - undone
     open_again = [
         step
@@ -162,7 +169,7 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[Member
     if undoing:
         names = [key for number, key in keys.items() if number in undoing]
         raise StillRunning(f"batch {batch.id}", f"the rollback of {shown(names)} has not ended")
-    out = {step.batch_member_id for step in unfinished_steps_of_members(tx, keys) if step.is_in_flight}
+    out = {step.batch_member_id for step in next_steps_of_members(tx, keys) if step.is_in_flight}
     if out:
         names = [key for number, key in keys.items() if number in out]
         raise StillRunning(f"batch {batch.id}", f"a job of {shown(names)} is still out")

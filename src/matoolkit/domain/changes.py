@@ -1,5 +1,6 @@
 """What a tick changes in the membership of a runbook's batches (rules T5 to T7)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -35,11 +36,12 @@ class Refresh:
 
 @dataclass(slots=True)
 class BatchChanges:
-    """What changes in one batch."""
+    """What changes in one batch; `movers` leave it before the batch of their new time can take them."""
 
     joins: list[Join] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
+    movers: list[Membership] = field(default_factory=list)
     left_source: list[int] = field(default_factory=list)
     back_in_source: list[int] = field(default_factory=list)
     refreshes: list[Refresh] = field(default_factory=list)
@@ -49,10 +51,15 @@ class BatchChanges:
         """Everybody who becomes a member."""
         return [*self.joins, *self.returns]
 
+    def drop(self, keys: Collection[str]) -> None:
+        """Leave out people who were to become members."""
+        self.joins = [join for join in self.joins if join.key not in keys]
+        self.returns = [back for back in self.returns if back.key not in keys]
+
     def __len__(self) -> int:
         joining = len(self.joins) + len(self.returns)
         noted = len(self.left_source) + len(self.back_in_source) + len(self.refreshes)
-        return joining + len(self.removals) + noted
+        return joining + len(self.removals) + len(self.movers) + noted
 
 
 @dataclass(slots=True)
@@ -71,6 +78,16 @@ class Changes:
     new: dict[datetime, list[Join]] = field(default_factory=dict)
     ignored: int = 0
     remarks: Remarks = field(default_factory=Remarks)
+
+    @property
+    def moving(self) -> set[int]:
+        """Every membership that ends because somebody has another time now."""
+        parts = self.batches.values()
+        coming = [
+            *(join for joins in self.new.values() for join in joins),
+            *(one for part in parts for one in part.coming),
+        ]
+        return {one.leaves.id for one in coming if one.leaves} | {one.id for part in parts for one in part.movers}
 
     def of(self, batch_id: int) -> BatchChanges:
         """Return the changes of a batch, to add to."""

@@ -3,6 +3,8 @@
 Pure: the same picture gives the same changes. Every case is a line of the table in docs/explanation/membership.md.
 """
 
+from collections.abc import Collection
+
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.holds import Hold, HoldKind, removal_key, removal_limit
 from matoolkit.domain.picture import BatchInFlight, Membership, Picture, View
@@ -17,11 +19,12 @@ def decide(picture: Picture) -> Changes:
     reschedule_batches(view, changes)
     _judge_holds(view, changes)
     open_batches = [batch for batch in view.automated() if not view.is_closed(batch.id)]
-    for batch in open_batches:
-        _compare(batch, view, changes)
+    held = [batch for batch in open_batches if not _compare(batch, view, changes)]
     # Moves come after every batch was looked at: one that was just held takes nobody.
     for batch in open_batches:
         _move(batch, view, changes)
+    moving = changes.moving
+    changes.holds += [_removal_hold(batch, view, moving) for batch in held]
     _take_in(view, changes)
     return changes
 
@@ -31,34 +34,35 @@ def _judge_holds(view: View, changes: Changes) -> None:
     for batch in view.automated():
         if batch.hold is None or view.is_closed(batch.id) or batch.id in changes.reschedules:
             continue
-        gone = _gone(batch, view)
-        elsewhere = [member for member in view.active[batch.id] if _is_elsewhere(member, batch, view)]
-        hold = _removal_hold(batch, gone, elsewhere, view)
-        if not (gone or elsewhere):
+        hold = _removal_hold(batch, view)
+        if all(view.is_in_place(member) for member in view.active[batch.id]):
             changes.releases[batch.id] = "the source returns everybody again"
         elif batch.hold.is_approved and batch.hold.key == hold.key:
             changes.releases[batch.id] = "the removals were approved"
-            changes.approved_removals[batch.id] = [member.id for member in gone]
+            changes.approved_removals[batch.id] = list(hold.member_ids)
         else:
             changes.holds.append(hold)
             view.close(batch.id)
 
 
-def _compare(batch: BatchInFlight, view: View, changes: Changes) -> None:
-    """Compare a batch's members with their rows: who is gone, who is back, whose data has changed."""
+def _compare(batch: BatchInFlight, view: View, changes: Changes) -> bool:
+    """Compare a batch's members with their rows; says whether the batch goes on, or has to be held."""
     # What a person approved is not weighed again.
-    gone = [] if batch.id in changes.releases else _gone(batch, view)
+    gone = [] if batch.id in changes.releases else [one for one in view.active[batch.id] if view.is_gone(one)]
+    unnoted = [member for member in gone if member.left_source_at is None]
     if view.has_started(batch.id):
-        changes.of(batch.id).left_source += [member.id for member in gone if member.left_source_at is None]
-    elif gone and not _removes(batch, gone, view, changes):
-        return
+        changes.of(batch.id).left_source += [member.id for member in unnoted]
+    # Who left after T is not removed because a clock was put back.
+    elif unnoted and not _removes(batch, unnoted, view, changes):
+        return False
     for member in view.active[batch.id]:
         _look_at(member, view, changes)
+    return True
 
 
 def _removes(batch: BatchInFlight, gone: list[Membership], view: View, changes: Changes) -> bool:
     """Let members go whom the source no longer returns, unless there are too many; says whether the batch goes on."""
-    staying = sum(1 for member in view.active[batch.id] if not _is_elsewhere(member, batch, view))
+    staying = sum(1 for member in view.active[batch.id] if not view.is_elsewhere(member))
     is_returned = len(gone) < staying or view.start_of(batch.id) in view.returned_times
     if not is_returned and view.start_of(batch.id) - view.now <= view.picture.tick:
         for member in gone:
@@ -66,7 +70,6 @@ def _removes(batch: BatchInFlight, gone: list[Membership], view: View, changes: 
     elif is_returned and len(gone) <= removal_limit(view.picture.limit, staying):
         changes.of(batch.id).removals += [member.id for member in gone]
     else:
-        changes.holds.append(_removal_hold(batch, gone, [], view))
         view.close(batch.id)
         return False
     return True
@@ -86,7 +89,7 @@ def _look_at(member: Membership, view: View, changes: Changes) -> None:
 def _move(batch: BatchInFlight, view: View, changes: Changes) -> None:
     """Let members move who have another time now."""
     for member in view.active[batch.id]:
-        if not _is_elsewhere(member, batch, view):
+        if not view.is_elsewhere(member):
             continue
         if view.has_started(batch.id):
             changes.remarks.add(Seen.MOVED_AFTER_START, member.member_key_fold, batch.id)
@@ -106,7 +109,7 @@ def _take_in(view: View, changes: Changes) -> None:
 
 
 def _place(key: str, leaves: Membership | None, view: View, changes: Changes) -> None:
-    """Give somebody a place in the batch of its time, if that takes anybody."""
+    """Give somebody a place in the batch of its time, if that takes anybody; who has to wait for it leaves the old."""
     start = view.candidates[key].batch_time
     if start is None:
         return
@@ -116,12 +119,22 @@ def _place(key: str, leaves: Membership | None, view: View, changes: Changes) ->
         changes.remarks.add(Seen.TIME_HAS_ENDED, key, leaves.batch_id if leaves else None)
     elif start in view.claimed_times:
         changes.remarks.add(Seen.TIME_IS_CLAIMED, key)
+        _leave(leaves, changes)
     elif batch is None:
         changes.new.setdefault(start, []).append(Join(key, leaves))
+    elif batch.is_reopened:
+        changes.remarks.add(Seen.BATCH_WAS_REOPENED, key, batch.id)
     elif view.is_closed(batch.id):
-        changes.remarks.add(Seen.BATCH_WAS_REOPENED if batch.is_reopened else Seen.BATCH_IS_HELD, key, batch.id)
+        changes.remarks.add(Seen.BATCH_IS_HELD, key, batch.id)
+        _leave(leaves, changes)
     else:
         _enter(key, batch, leaves, view, changes)
+
+
+def _leave(leaves: Membership | None, changes: Changes) -> None:
+    """Let somebody wait outside: the old wave must not take along who was given another time."""
+    if leaves is not None:
+        changes.of(leaves.batch_id).movers.append(leaves)
 
 
 def _enter(key: str, batch: BatchInFlight, leaves: Membership | None, view: View, changes: Changes) -> None:
@@ -134,23 +147,21 @@ def _enter(key: str, batch: BatchInFlight, leaves: Membership | None, view: View
         changes.remarks.add(Seen.FAILED_THERE, key, batch.id)
 
 
-def _gone(batch: BatchInFlight, view: View) -> list[Membership]:
-    return [member for member in view.active[batch.id] if view.is_gone(member)]
-
-
-def _is_elsewhere(member: Membership, batch: BatchInFlight, view: View) -> bool:
-    time = view.time_of(member)
-    return time is not None and time != view.start_of(batch.id)
-
-
-def _removal_hold(batch: BatchInFlight, gone: list[Membership], elsewhere: list[Membership], view: View) -> Hold:
-    everybody = len(view.active[batch.id])
-    ids, moving = (tuple(sorted(member.id for member in members)) for members in (gone, elsewhere))
-    is_called_off = len(gone) == everybody and view.start_of(batch.id) not in view.returned_times
-    if is_called_off:
-        reason = f"the source no longer returns the batch, which has {everybody} members"
-    else:
-        reason = f"the source no longer returns {len(gone)} of its {everybody} members"
-        reason += f" and gives another time to {len(moving)}" if moving else ""
+def _removal_hold(batch: BatchInFlight, view: View, moving: Collection[int] = ()) -> Hold:
+    """Return what a batch is held for, once those who move have moved."""
+    members = [member for member in view.active[batch.id] if member.id not in moving]
+    gone = sorted(member.id for member in members if view.is_gone(member))
+    elsewhere = [member.id for member in members if view.is_elsewhere(member)]
+    is_called_off = len(gone) == len(members) and view.start_of(batch.id) not in view.returned_times
     kind = HoldKind.CALLED_OFF if is_called_off else HoldKind.REMOVALS
-    return Hold(batch.id, kind, removal_key(ids, moving), reason, member_ids=ids)
+    reason = _why_held(len(gone), len(elsewhere), len(members), is_called_off=is_called_off)
+    return Hold(batch.id, kind, removal_key(gone, elsewhere), reason, member_ids=tuple(gone))
+
+
+def _why_held(gone: int, elsewhere: int, members: int, *, is_called_off: bool) -> str:
+    if is_called_off:
+        return f"the source no longer returns the batch, which has {members} members"
+    if not gone:
+        return f"the source gives another time to {elsewhere} of its {members} members"
+    reason = f"the source no longer returns {gone} of its {members} members"
+    return f"{reason} and gives another time to {elsewhere}" if elsewhere else reason

@@ -55,6 +55,11 @@ class Picture:
     ended_times: Collection[datetime] = ()
     limit: RemovalLimit | None = None
 
+    @property
+    def by_id(self) -> dict[int, BatchInFlight]:
+        """The batches by their numbers."""
+        return {batch.id: batch for batch in self.batches}
+
 
 class View:
     """A picture arranged for looking things up, and what was decided on the way."""
@@ -119,6 +124,15 @@ class View:
     def is_gone(self, member: Membership) -> bool:
         """Tell whether the source no longer returns a member, neither in a good row nor in a bad one."""
         return not self.picture.reading.is_present(member.member_key_fold)
+
+    def is_elsewhere(self, member: Membership) -> bool:
+        """Tell whether the source gives a member another time than its batch has."""
+        time = self.time_of(member)
+        return time is not None and time != self.start_of(member.batch_id)
+
+    def is_in_place(self, member: Membership) -> bool:
+        """Tell whether the source returns a member where it is."""
+        return not self.is_gone(member) and not self.is_elsewhere(member)
 
     def _arrange(self, member: Membership) -> None:
         if self._starts[member.batch_id] is None:

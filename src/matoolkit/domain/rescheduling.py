@@ -103,8 +103,9 @@ def _verdict(batch_id: int, wishes: _Wishes, verdicts: _Verdicts, view: View) ->
 def _objection(batch: BatchInFlight, start: datetime, view: View) -> str | None:
     if batch.has_cut_over:
         return "a phase at or after T was dispatched already"
-    late_by = view.start_of(batch.id) - start
-    overdue = [due for due in batch.pending_due if due > view.now >= due - late_by]
+    earlier_by = view.start_of(batch.id) - start
+    # Spans are compared, not times: a source may write 9999-12-31 for "not yet", and nothing lies beyond that.
+    overdue = [due for due in batch.pending_due if view.now < due and due - view.now <= earlier_by]
     if overdue:
         return f"it would make {len(overdue)} of its pending phases overdue"
     return "it was held, and a person has not approved this start" if batch.hold else None

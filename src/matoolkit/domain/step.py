@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias, assert_never
 
-from matoolkit.domain.states import OPEN_STEPS, UNSUCCESSFUL_STEPS, StepStatus
+from matoolkit.domain.states import ENDED_STEPS, OPEN_STEPS, UNSUCCESSFUL_STEPS, StepStatus
 from matoolkit.ids import Reason
 
 DEFAULT_RETRY_INTERVAL = timedelta(minutes=5)
@@ -130,6 +130,13 @@ class Reopened:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What the step's sequence did was undone, and a person wants all of it to run again."""
+
+    at: datetime
+
+
 Event: TypeAlias = (
     TurnCame
     | RetryDue
@@ -142,6 +149,7 @@ Event: TypeAlias = (
     | JobDead
     | Cancelled
     | Reopened
+    | Undone
 )
 
 
@@ -247,6 +255,7 @@ MOVES: Mapping[tuple[StepStatus, type[Event]], frozenset[StepStatus]] = MappingP
         (_PENDING, Incomplete): frozenset({_POLLING, _TIMED_OUT}),
         **{(status, Cancelled): frozenset({StepStatus.CANCELLED}) for status in sorted(OPEN_STEPS)},
         **{(status, Reopened): frozenset({_PENDING}) for status in sorted(UNSUCCESSFUL_STEPS)},
+        **{(status, Undone): frozenset({_PENDING}) for status in sorted(ENDED_STEPS)},
     }
 )
 
@@ -268,7 +277,7 @@ def decide(step: Step, event: Event) -> Move:
             return Fail(problem)
         case Cancelled():
             return Cancel()
-        case Reopened():
+        case Reopened() | Undone():
             return Reopen()
         case _:
             assert_never(event)
@@ -358,6 +367,7 @@ _NAMES: Mapping[type[Event], str] = MappingProxyType(
         JobDead: "a dead job",
         Cancelled: "a cancellation",
         Reopened: "a person's retry",
+        Undone: "a person's retry of all",
     }
 )
 

@@ -17,16 +17,26 @@ from matoolkit.orchestrator.debts import blamed_on_debtors
 from matoolkit.orchestrator.definitions import definition_of, version_of
 from matoolkit.orchestrator.moving import State, touch_failure
 from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.versions import Version
 from matoolkit.ports import Outgoing
-from matoolkit.runbook.calls import Call, needed_variables, resolve_call
+from matoolkit.runbook.calls import Call, resolve_call
 from matoolkit.runbook.model import Step
-from matoolkit.runbook.templates import SPECIAL_VARIABLES, Json, Scope, special_variables
+from matoolkit.runbook.templates import Scope, special_variables
 from matoolkit.store.memberstates import MemberData, MemberState, member_data
 from matoolkit.store.moves import Dispatch, Impossible, dispatch, fail_undispatched
 from matoolkit.store.working import InitState, stored_calls
 
 # What a job has besides its function and parameters: ids, numbers and names of limited length.
 _REST_OF_A_JOB = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """Work together with what its version of the runbook says about it."""
+
+    state: State
+    step: Step
+    version: Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +51,16 @@ class Ready:
 
 def send_first(pile: Pile, kind: Kind, states: Sequence[State], members: Mapping[int, MemberState]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
-    data = _data_needed(pile, states)
+    defined = [Defined(state, definition_of(pile, state), version_of(pile, state)) for state in states]
+    data = _data_needed(pile, defined)
     ready: list[Ready] = []
     impossible: dict[int, TemplateError | MessageTooLarge] = {}
-    for state in states:
+    for entry in defined:
         try:
-            call = resolve_call(definition_of(pile, state), *_scope(pile, state, members, data))
-            ready.append(_sized(kind, state, Reason.ATTEMPT, call))
+            call = resolve_call(entry.step, *_scope(pile, entry, members, data))
+            ready.append(_sized(kind, entry.state, Reason.ATTEMPT, call))
         except (TemplateError, MessageTooLarge) as error:
-            impossible[state.id] = error
+            impossible[entry.state.id] = error
     _send(pile, kind, ready)
     _fail(pile, kind, [state for state in states if state.id in impossible], impossible)
 
@@ -110,33 +121,33 @@ def _sized(kind: Kind, state: State, reason: Reason, call: Call) -> Ready:
     return Ready(state, reason, call, params.decode())
 
 
-def _data_needed(pile: Pile, states: Sequence[State]) -> dict[int, MemberData]:
+def _data_needed(pile: Pile, defined: Sequence[Defined]) -> dict[int, MemberData]:
     """Load the data of those members whose steps ask for it."""
-    asking: set[int] = set()
-    for state in states:
-        member = None if isinstance(state, InitState) else state.batch_member_id
-        if member is not None and _asks_for_data(definition_of(pile, state)):
-            asking.add(member)
+    asking = {
+        member
+        for entry in defined
+        if (member := _member_of(entry.state)) is not None and entry.version.asks_for_data(entry.step)
+    }
     return {member.id: member for member in member_data(pile.tx, asking)}
 
 
-def _asks_for_data(step: Step) -> bool:
-    return any(name not in SPECIAL_VARIABLES for name in needed_variables(step))
-
-
 def _scope(
-    pile: Pile, state: State, members: Mapping[int, MemberState], data: Mapping[int, MemberData]
+    pile: Pile, entry: Defined, members: Mapping[int, MemberState], data: Mapping[int, MemberData]
 ) -> tuple[Scope, str | None]:
-    batch = pile.batches[state.batch_id]
-    number = None if isinstance(state, InitState) else state.batch_member_id
+    batch, number = pile.batches[entry.state.batch_id], _member_of(entry.state)
     key = members[number].member_key if number is not None else None
     specials = special_variables(
         batch_id=batch.id,
         batch_start_time=batch.batch_start_time,
         runbook_name=batch.runbook_name,
-        runbook_version=version_of(pile, state).number,
+        runbook_version=entry.version.number,
         member_key=key,
     )
     held = data.get(number) if number is not None else None
-    outputs: dict[str, Json] = orjson.loads(held.worker_data_json) if held else {}
-    return Scope(specials, outputs, orjson.loads(held.data_json) if held else {}), key
+    if held is None:
+        return Scope(specials, {}, {}), key
+    return Scope(specials, orjson.loads(held.worker_data_json), orjson.loads(held.data_json)), key
+
+
+def _member_of(state: State) -> int | None:
+    return None if isinstance(state, InitState) else state.batch_member_id

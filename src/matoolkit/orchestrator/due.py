@@ -15,9 +15,10 @@ from matoolkit.ids import continued, cursor_of
 from matoolkit.orchestrator.definitions import work_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
-from matoolkit.store.memberstates import MemberState, caught_up_members
+from matoolkit.store.executions import Work
+from matoolkit.store.memberstates import caught_up_members
 from matoolkit.store.phases import PhaseRow, note_expanded
-from matoolkit.store.steps import NewStep, insert_steps
+from matoolkit.store.steps import insert_phase_steps
 
 log = logging.getLogger(__name__)
 
@@ -34,38 +35,26 @@ def expand_phases(pile: Pile, dues: Sequence[Due]) -> None:
     """Give the next slice of members of each phase their steps, and let them begin."""
     wanted = [due for due in dues if _is_wanted(pile, due)]
     size = max(1, pile.limits.slice_size // max(1, len(wanted)))
-    new: list[NewStep] = []
     expanded: list[int] = []
     for due in wanted:
         phase = pile.phases[due.message.phase_execution_id]
         members = caught_up_members(pile.tx, phase.batch_id, after=cursor_of(due.message_id), limit=size)
         pile.members_to_move.update(member.id for member in members)
         if phase.expanded_at is None:
-            new += new_steps(pile, phase, members)
+            insert_phase_steps(pile.tx, phase.id, works_of_phase(pile, phase), [one.id for one in members], pile.at)
         if len(members) == size:
             pile.messages.append(Outgoing(continued(due.message_id, members[-1].id), due.message))
         else:
             expanded.append(phase.id)
-    insert_steps(pile.tx, new, pile.at)
     note_expanded(pile.tx, expanded, pile.at)
     pile.phases_to_end.update(expanded)
 
 
-def new_steps(pile: Pile, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
-    """Make the rows of a phase for members in their present epochs."""
+def works_of_phase(pile: Pile, phase: PhaseRow) -> list[Work]:
+    """Return what the rows of a phase are made from."""
     runbook = pile.version(phase.batch_id, phase.runbook_version).runbook
-    works = [work_of(pile, runbook, step, index) for index, step in enumerate(runbook.phases[phase.phase_index].steps)]
-    return [
-        NewStep(
-            batch_id=phase.batch_id,
-            phase_execution_id=phase.id,
-            batch_member_id=member.id,
-            epoch=member.epoch,
-            **work,
-        )
-        for member in members
-        for work in works
-    ]
+    steps = runbook.phases[phase.phase_index].steps
+    return [Work(**work_of(pile, runbook, step, index)) for index, step in enumerate(steps)]
 
 
 def _is_wanted(pile: Pile, due: Due) -> bool:

@@ -1,6 +1,7 @@
 """Init: steps that run once for a batch, one after the other, before its phases (rules O1 and V5)."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,18 +63,21 @@ def move_inits(pile: Pile) -> None:
     touched, pile.inits_to_move = pile.inits_to_move, set()
     if not touched:
         return
-    inits, undoing = init_states_of_batches(pile.tx, touched), unfinished_rollbacks_of_inits(pile.tx, touched)
+    inits: dict[int, list[InitState]] = defaultdict(list)
+    for state in init_states_of_batches(pile.tx, touched):
+        inits[state.batch_id].append(state)
+    undoing: dict[int, dict[int, RollbackState]] = defaultdict(dict)
+    for rollback in unfinished_rollbacks_of_inits(pile.tx, touched):
+        undoing[rollback.batch_id][rollback.id] = rollback
     to_do: list[InitState] = []
     to_undo: list[RollbackState] = []
     for batch_id in sorted(touched):
-        mine = [state for state in inits if state.batch_id == batch_id]
-        mine_undoing = {state.id: state for state in undoing if state.batch_id == batch_id}
-        if any(state.is_in_flight for state in (*mine, *mine_undoing.values())):
+        if any(state.is_in_flight for state in inits[batch_id]):
             continue
-        if mine_undoing:
-            to_undo += _next_undoing(mine_undoing)
+        if undoing[batch_id]:
+            to_undo += _next_undoing(undoing[batch_id])
         elif pile.batches[batch_id].status is BatchStatus.INIT_DISPATCHED:
-            to_do += _next_or_end(pile, pile.batches[batch_id], mine)
+            to_do += _next_or_end(pile, pile.batches[batch_id], inits[batch_id])
     if to_undo:
         send_first(pile, Kind.ROLLBACK, to_undo, {})
     if to_do:

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.compensating import undo_membership
-from matoolkit.orchestrator.due import new_steps
+from matoolkit.orchestrator.due import works_of_phase
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.members import MemberAt, note_caught_up
 from matoolkit.store.memberstates import MemberState, member_states
@@ -45,7 +45,7 @@ def add_members(pile: Pile, messages: Sequence[MemberAdded]) -> None:
     for batch_id in sorted({member.batch_id for member in joining}):
         mine = [member for member in joining if member.batch_id == batch_id]
         for phase in _phases_to_catch_up(pile, batch_id):
-            new += new_steps(pile, phase, mine)
+            new += _new_steps(pile, phase, mine)
     # Who goes on from where it failed has most of its steps already: those phases stay as they are.
     given = {step.phase_execution_id for step in insert_steps(pile.tx, new, pile.at)}
     for phase_id in reopen_phases(pile.tx, given, pile.at):
@@ -70,7 +70,11 @@ def remove_members(pile: Pile, messages: Sequence[MemberRemoved]) -> None:
     unfinished = [member for member in undone if pile.batches[member.batch_id].status in UNFINISHED_BATCHES]
     undo_membership(pile, unfinished)
     pile.members_to_move.update(ids)
-    pile.batches_to_end.update(member.batch_id for member in gone)
+    # Whoever took them out has cancelled their steps already, so any phase under way may be over.
+    for batch_id in {member.batch_id for member in gone}:
+        running = [phase for phase in pile.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]
+        pile.phases_to_end.update(phase.id for phase in running)
+        pile.batches_to_end.add(batch_id)
 
 
 def _why_not_added(pile: Pile, member: MemberState) -> str | None:
@@ -91,6 +95,21 @@ def _phases_to_catch_up(pile: Pile, batch_id: int) -> list[PhaseRow]:
     number = pile.version_of(batch_id).number
     current = [phase for phase in pile.phases_of(batch_id) if phase.runbook_version == number]
     return [phase for phase in current if is_caught_up_with(phase.status)]
+
+
+def _new_steps(pile: Pile, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
+    works = [asdict(work) for work in works_of_phase(pile, phase)]
+    return [
+        NewStep(
+            batch_id=phase.batch_id,
+            phase_execution_id=phase.id,
+            batch_member_id=member.id,
+            epoch=member.epoch,
+            **work,
+        )
+        for member in members
+        for work in works
+    ]
 
 
 def _leave_the_past(pile: Pile, member_ids: Sequence[int]) -> None:

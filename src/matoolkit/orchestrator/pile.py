@@ -37,6 +37,7 @@ class Pile:
     limits: Limits
     batches: dict[int, BatchRow]
     phases: dict[int, PhaseRow]
+    numbers_of_phases: dict[int, list[int]]
     failed_steps: list[StepState] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)
     members_to_move: set[int] = field(default_factory=set)
@@ -55,7 +56,7 @@ class Pile:
 
     def phases_of(self, batch_id: int) -> Sequence[PhaseRow]:
         """Return all phases of a batch."""
-        return [phase for phase in self.phases.values() if phase.batch_id == batch_id]
+        return [self.phases[number] for number in self.numbers_of_phases.get(batch_id, ())]
 
     def note_status(self, batch_ids: Collection[int], status: BatchStatus) -> None:
         """Remember that batches have moved."""
@@ -73,4 +74,7 @@ def open_pile(
     """Lock the batches that messages concern, in the order of their ids, and only then read (rule M5)."""
     batches = {batch.id: batch for batch in lock_batches(tx, batch_ids)}
     phases = {phase.id: phase for phase in phases_of_batches(tx, batches)}
-    return Pile(tx, tx.time(), publisher, versions, limits, batches, phases)
+    numbers: dict[int, list[int]] = {}
+    for phase in phases.values():
+        numbers.setdefault(phase.batch_id, []).append(phase.id)
+    return Pile(tx, tx.time(), publisher, versions, limits, batches, phases, numbers)

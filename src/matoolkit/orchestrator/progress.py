@@ -11,8 +11,8 @@ from matoolkit.store.memberstates import MemberState, member_states
 from matoolkit.store.working import (
     RollbackState,
     StepState,
+    next_steps_of_members,
     unfinished_rollbacks_of_members,
-    unfinished_steps_of_members,
 )
 
 WorkT = TypeVar("WorkT", StepState, RollbackState)
@@ -22,7 +22,7 @@ def move_members(pile: Pile) -> None:
     """Send whatever the touched members do next, if they can do it now."""
     touched, pile.members_to_move = pile.members_to_move, set()
     members = {member.id: member for member in member_states(pile.tx, touched) if member.batch_id in pile.batches}
-    steps = _by_member(unfinished_steps_of_members(pile.tx, members))
+    steps = _by_member(next_steps_of_members(pile.tx, members))
     rollbacks = _by_member(unfinished_rollbacks_of_members(pile.tx, members))
     to_do: list[StepState] = []
     to_undo: list[RollbackState] = []

@@ -1,10 +1,12 @@
 """Runbook versions, parsed once: a version never changes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from matoolkit.errors import MatoolkitError
-from matoolkit.runbook.model import Runbook
+from matoolkit.runbook.calls import needed_variables
+from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
+from matoolkit.runbook.templates import SPECIAL_VARIABLES
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.transaction import Transaction
 
@@ -17,6 +19,16 @@ class Version:
 
     number: int
     runbook: Runbook
+    # By the identity of its steps, which live as long as the version does.
+    asking: dict[int, bool] = field(default_factory=dict)
+
+    def asks_for_data(self, step: Step) -> bool:
+        """Tell whether a step of this version needs more than the special variables."""
+        known = self.asking.get(id(step))
+        if known is None:
+            known = any(name not in SPECIAL_VARIABLES for name in needed_variables(step))
+            self.asking[id(step)] = known
+        return known
 
 
 class Versions:

@@ -60,14 +60,13 @@ class Joining:
         coming = [someone for part in parts for someone in part.changes.coming]
         ready = self._ready(coming)
         for part in parts:
-            part.changes.joins = [join for join in part.changes.joins if join.key in ready]
-            part.changes.returns = [back for back in part.changes.returns if back.key in ready]
+            part.changes.drop({someone.key for someone in part.changes.coming if someone.key not in ready})
         new = self._create([part for part in parts if part.batch_id is None and part.changes.joins])
         self._join(parts, new, ready)
         self._return([back for part in parts for back in part.changes.returns], ready)
 
-    def _ready(self, coming: Sequence[Join | Return]) -> dict[str, str]:
-        """Let movers leave, and return who can come now, with the outputs that they bring.
+    def _ready(self, coming: Sequence[Join | Return]) -> dict[str, str | None]:
+        """Let movers leave, and return who can come now, with the outputs that they bring from another batch.
 
         Whose old job or rollback still runs comes later: the two must not meet (rule T5).
         """
@@ -75,7 +74,7 @@ class Joining:
         leaving = {someone.leaves.id for someone in known if someone.leaves}
         left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
         places = self._places(someone.key for someone in known)
-        ready: dict[str, str] = {}
+        ready: dict[str, str | None] = {}
         for someone in coming:
             there = places.get(someone.key, [])
             own = someone.member_id if isinstance(someone, Return) else None
@@ -84,7 +83,7 @@ class Joining:
             elif any(place.is_busy for place in there if place.id != own):
                 self.remarks.add(Seen.WAITS_FOR_ITS_JOBS, someone.key)
             else:
-                ready[someone.key] = _outputs(there)
+                ready[someone.key] = _outputs(there, own)
         return ready
 
     def _places(self, keys: Iterable[str]) -> dict[str, list[Place]]:
@@ -133,10 +132,14 @@ class Joining:
         message = BatchInit(batch.id, self.runbook.name, self.runbook.version)
         return Outgoing(batch_init_id(batch.id, self.runbook.version, batch.init_count), message)
 
-    def _join(self, parts: Sequence[Part], new: Collection[int], ready: dict[str, str]) -> None:
+    def _join(self, parts: Sequence[Part], new: Collection[int], ready: dict[str, str | None]) -> None:
         joining = ((part.batch_id, join.key) for part in parts for join in part.changes.joins)
         for some in in_slices(joining, AT_ONCE):
-            rows = [self._new_member(batch_id, key, ready[key], new) for batch_id, key in some if batch_id is not None]
+            rows = [
+                self._new_member(batch_id, key, ready[key] or "{}", new)
+                for batch_id, key in some
+                if batch_id is not None
+            ]
             made = insert_members(self.tx, rows, self.at)
             spelled = {row.member_key_fold: self.candidates[row.member_key_fold].key for row in made}
             late = [
@@ -157,15 +160,15 @@ class Joining:
             caught_up_at=self.at if batch_id in new else None,
         )
 
-    def _return(self, returns: Sequence[Return], ready: dict[str, str]) -> None:
+    def _return(self, returns: Sequence[Return], ready: dict[str, str | None]) -> None:
         for some in in_slices(returns, AT_ONCE):
             rows = [stored.Return(back.member_id, *_row(self.candidates[back.key])) for back in some]
             returned = set(return_members(self.tx, rows, self.at))
             labels = member_labels(self.tx, returned)
             # Who was in another batch meanwhile brings what it got there.
-            brought = {back.member_id: ready[back.key] for back in some if back.leaves}
-            bringing = [member for member in labels if member.id in brought]
-            keep_outputs(self.tx, [Outputs(member.id, member.epoch, brought[member.id]) for member in bringing])
+            brought = {back.member_id: ready[back.key] for back in some}
+            pairs = ((member, brought[member.id]) for member in labels)
+            keep_outputs(self.tx, [Outputs(one.id, one.epoch, data) for one, data in pairs if data is not None])
             self._announce(labels)
             self.tally.members_returned += len(returned)
 
@@ -190,8 +193,9 @@ def _row(candidate: Candidate) -> tuple[str, str]:
     return (candidate.data or b"{}").decode(), candidate.fingerprint.hex()
 
 
-def _outputs(places: Sequence[Place]) -> str:
+def _outputs(places: Sequence[Place], own: int | None) -> str | None:
     """Return what somebody brings along from where it was last, if it moved away from there."""
     last = max(places, key=lambda place: (place.changed_at, place.id), default=None)
-    moved = last is not None and last.status is MemberStatus.REMOVED and last.remove_reason == MOVED
-    return last.worker_data_json if last is not None and moved else "{}"
+    if last is None or last.id == own or last.status is not MemberStatus.REMOVED or last.remove_reason != MOVED:
+        return None
+    return last.worker_data_json

@@ -20,27 +20,26 @@ ABSENT = "the source no longer returns it"
 def remove_absent(
     tx: Transaction, publisher: Publisher, member_ids: Collection[int], tally: Tally, at: datetime
 ) -> None:
-    """Take members out whom the source no longer returns, and tell the orchestrator."""
-    removed = remove_members(tx, member_ids, SCHEDULER, ABSENT, at)
-    _announce(tx, publisher, removed, at)
-    tally.members_removed += len(removed)
+    """Take members out whom the source no longer returns."""
+    tally.members_removed += len(_remove(tx, publisher, member_ids, ABSENT, at))
 
 
 def remove_movers(
     tx: Transaction, publisher: Publisher, member_ids: Collection[int], tally: Tally, at: datetime
 ) -> set[int]:
-    """Take members out who belong to another batch now, with their open steps; nothing is undone. Return who left."""
-    moved = remove_members(tx, member_ids, SCHEDULER, MOVED, at)
-    withdraw_unsent(tx, publisher, cancel_steps_of_members(tx, moved, at))
-    _announce(tx, publisher, moved, at)
+    """Take members out who belong to another batch now, and return who left; nothing of theirs is undone."""
+    moved = _remove(tx, publisher, member_ids, MOVED, at)
     tally.members_moved += len(moved)
     return set(moved)
 
 
-def _announce(tx: Transaction, publisher: Publisher, member_ids: Collection[int], at: datetime) -> None:
-    if not member_ids:
-        return
-    note_remove_dispatched(tx, member_ids, at)
+def _remove(tx: Transaction, publisher: Publisher, member_ids: Collection[int], reason: str, at: datetime) -> list[int]:
+    """Take members out with their open steps (rule O5), and tell the orchestrator."""
+    removed = remove_members(tx, member_ids, SCHEDULER, reason, at)
+    if not removed:
+        return []
+    withdraw_unsent(tx, publisher, cancel_steps_of_members(tx, removed, at))
+    note_remove_dispatched(tx, removed, at)
     publisher.publish(
         tx,
         [
@@ -48,6 +47,7 @@ def _announce(tx: Transaction, publisher: Publisher, member_ids: Collection[int]
                 member_removed_id(member.id, member.epoch),
                 MemberRemoved(member.batch_id, member.member_key, member.id),
             )
-            for member in member_labels(tx, member_ids)
+            for member in member_labels(tx, removed)
         ],
     )
+    return removed

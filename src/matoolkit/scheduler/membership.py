@@ -1,15 +1,14 @@
 """A source that was read, compared with the batches, and what follows from it applied (rules T5 to T7).
 
-What changes in a batch is one transaction with its messages. Small batches share one, so that the number of statements
-grows with the members and not with the batches.
+What changes in a batch is one transaction with its messages.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from matoolkit.domain.changes import BatchChanges, Changes
+from matoolkit.domain.changes import Changes, Join, Return
 from matoolkit.domain.immediate import decide_immediate
 from matoolkit.domain.membership import decide
 from matoolkit.domain.picture import Picture
@@ -20,9 +19,9 @@ from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.joining import Joining, Part
 from matoolkit.scheduler.leasing import Confirm
-from matoolkit.scheduler.leaving import remove_absent
+from matoolkit.scheduler.leaving import remove_absent, remove_movers
+from matoolkit.scheduler.packing import packed
 from matoolkit.scheduler.pictures import last_times, load_picture
-from matoolkit.scheduler.reading import AT_ONCE
 from matoolkit.scheduler.starts import hold, restart_and_release
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store
@@ -30,6 +29,9 @@ from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.members import Refresh, note_in_source, note_left_source, refresh_members
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.transaction import Transaction
+
+# People rarely approve in the very moment in which a tick decides, and not three times in a row.
+_TRIES = 3
 
 log = logging.getLogger(__name__)
 
@@ -48,26 +50,41 @@ class Enrolling:
     at: datetime
 
     def follow(self, reading: Reading) -> None:
-        """Compare the source with the batches, and apply what follows."""
-        changes, picture = self._decided(reading)
-        self.tally.rows_ignored += changes.ignored
-        if changes.reschedules or changes.releases:
-            with self.store.transaction() as tx:
-                self.confirm(tx)
-                pictured = {batch.id: batch for batch in picture.batches}
-                if not restart_and_release(tx, self.publisher, changes, pictured, self.tally, self.at):
-                    log.info("a batch was changed just now: its members are looked at again in the next tick")
-                    return
-        for parts in _packed(changes, picture):
-            with self.store.transaction() as tx:
-                self.confirm(tx)
-                self._apply(tx, parts, reading.candidates, changes.remarks)
+        """Compare the source with the batches, and apply what follows; again if somebody came between the two."""
+        for _ in range(_TRIES):
+            changes, picture = self._decided(reading)
+            if self._restart(changes, picture):
+                self._apply_all(changes, picture, reading)
+                return
+        log.info("batches are being changed: their members are looked at again in the next tick")
+
+    def _restart(self, changes: Changes, picture: Picture) -> bool:
+        if not (changes.reschedules or changes.releases):
+            return True
+        with self.store.transaction() as tx:
+            self.confirm(tx)
+            return restart_and_release(tx, self.publisher, changes, picture.by_id, self.tally, self.at)
+
+    def _apply_all(self, changes: Changes, picture: Picture, reading: Reading) -> None:
+        self.tally.rows_ignored = changes.ignored
+        try:
+            for parts in packed(changes, picture):
+                with self.store.transaction() as tx:
+                    self.confirm(tx)
+                    self._apply(tx, parts, reading.candidates, changes.remarks)
+        except Exception:
+            # Whatever is wrong with some changes, a wave that was called off must not go on.
+            self._hold(changes, picture)
+            raise
         # Last, so that whoever was to move before its batch was held has moved.
+        self._hold(changes, picture)
+        self.tally.remarks = changes.remarks.all()
+
+    def _hold(self, changes: Changes, picture: Picture) -> None:
         if changes.holds:
             with self.store.transaction() as tx:
                 self.confirm(tx)
-                hold(tx, changes.holds, self.tally, self.at)
-        self.tally.remarks = changes.remarks.all()
+                hold(tx, changes.holds, picture.by_id, self.tally, self.at)
 
     def _decided(self, reading: Reading) -> tuple[Changes, Picture]:
         with self.store.reading() as tx:
@@ -81,6 +98,8 @@ class Enrolling:
         self, tx: Transaction, parts: Sequence[Part], candidates: Mapping[str, Candidate], remarks: Remarks
     ) -> None:
         parts = _unchanged(tx, parts, remarks)
+        movers = [member.id for part in parts for member in part.changes.movers]
+        remove_movers(tx, self.publisher, movers, self.tally, self.at)
         joining = Joining(tx, self.publisher, self.runbook, self.model, candidates, self.tally, remarks, self.at)
         joining.let_in(parts)
         removals = [member for part in parts for member in part.changes.removals]
@@ -105,6 +124,7 @@ class Enrolling:
         said = {
             "%d joined: the source returns them with this start": len(changes.joins),
             "%d returned: the source returns them again": len(changes.returns),
+            "%d left: they have another time, whose batch takes nobody while it is held": len(changes.movers),
             "%d removed: the source no longer returns them, and T has not passed": len(changes.removals),
             "%d no longer in the source: T has passed, so they stay": len(changes.left_source),
             "%d refreshed: their rows have changed": len(changes.refreshes),
@@ -114,47 +134,31 @@ class Enrolling:
                 log.info(what, count, extra=about)
 
 
-def _packed(changes: Changes, picture: Picture) -> Iterator[list[Part]]:
-    """Put the changes of batches together until there are enough for one transaction."""
-    starts = {batch.id: batch.start for batch in picture.batches} | changes.reschedules
-    parts = [Part(start, batch_id, changes.batches[batch_id]) for batch_id, start in _known(starts, changes)]
-    parts += [Part(start, None, BatchChanges(joins=joins)) for start, joins in sorted(changes.new.items())]
-    pack: list[Part] = []
-    size = 0
-    for part in parts:
-        pack.append(part)
-        size += len(part.changes)
-        if size >= AT_ONCE:
-            yield pack
-            pack, size = [], 0
-    if pack:
-        yield pack
-
-
-def _known(starts: Mapping[int, datetime | None], changes: Changes) -> list[tuple[int, datetime]]:
-    known = ((batch_id, starts[batch_id]) for batch_id, some in sorted(changes.batches.items()) if len(some))
-    return [(batch_id, start) for batch_id, start in known if start is not None]
-
-
 def _unchanged(tx: Transaction, parts: Sequence[Part], remarks: Remarks) -> list[Part]:
-    """Lock the batches concerned, and leave out those that somebody has changed since they were looked at."""
+    """Lock the batches concerned, and leave out what somebody has changed since they were looked at."""
     leaving = {someone.leaves.batch_id for part in parts for someone in part.changes.coming if someone.leaves}
     ids = leaving | {part.batch_id for part in parts if part.batch_id is not None}
     locked = {batch.id: batch for batch in lock_batches(tx, ids)}
+    shut = ids - {batch.id for batch in locked.values() if _takes_changes(batch)}
+    shut |= {
+        part.batch_id
+        for part in parts
+        if part.batch_id in locked and locked[part.batch_id].batch_start_time != part.start
+    }
     kept: list[Part] = []
     for part in parts:
-        if part.batch_id is None or _takes_changes(locked.get(part.batch_id), part.start):
+        held_up = [one for one in part.changes.coming if part.batch_id in shut or _left(one) in shut]
+        for someone in held_up:
+            remarks.add(Seen.BATCH_CHANGED, someone.key, part.batch_id)
+        if part.batch_id not in shut:
+            part.changes.drop({someone.key for someone in held_up})
             kept.append(part)
-        else:
-            for someone in part.changes.coming:
-                remarks.add(Seen.BATCH_CHANGED, someone.key, part.batch_id)
     return kept
 
 
-def _takes_changes(batch: BatchRow | None, start: datetime) -> bool:
-    return (
-        batch is not None
-        and batch.status not in ENDED_BATCHES
-        and not batch.is_held
-        and batch.batch_start_time == start
-    )
+def _left(someone: Join | Return) -> int | None:
+    return someone.leaves.batch_id if someone.leaves else None
+
+
+def _takes_changes(batch: BatchRow) -> bool:
+    return batch.status not in ENDED_BATCHES and not batch.is_held

@@ -1,6 +1,6 @@
 """What the rules of membership look at, loaded in a fixed number of queries (rules T5 to T7)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import orjson
@@ -23,7 +23,9 @@ def load_picture(
 ) -> Picture:
     """Load everything that decides about the membership of a runbook."""
     unfinished = unfinished_batches(tx, name)
-    phases = phases_of_batches(tx, [batch.id for batch in unfinished])
+    phases: dict[int, list[PhaseRow]] = {batch.id: [] for batch in unfinished}
+    for phase in phases_of_batches(tx, phases):
+        phases[phase.batch_id].append(phase)
     times = {candidate.batch_time for candidate in reading.candidates.values()}
     times.add(start_of_interval(now, tick))
     at_these_times = batches_at(tx, name, [time for time in times if time is not None])
@@ -31,7 +33,7 @@ def load_picture(
         now=now,
         tick=tick,
         reading=reading,
-        batches=[_in_flight(batch, [phase for phase in phases if phase.batch_id == batch.id]) for batch in unfinished],
+        batches=[_in_flight(batch, phases[batch.id]) for batch in unfinished],
         members=memberships(tx, [batch.id for batch in unfinished]),
         ended_times={
             batch.batch_start_time
@@ -56,16 +58,15 @@ def _last_time(place: Enrolment) -> LastTime:
     return LastTime(place.data_hash, place.batch_completed_at if succeeded else None)
 
 
-def _in_flight(batch: BatchRow, phases: Iterable[PhaseRow]) -> BatchInFlight:
-    own = list(phases)
-    pending = (phase.due_at for phase in own if phase.status is PhaseStatus.PENDING)
+def _in_flight(batch: BatchRow, phases: Sequence[PhaseRow]) -> BatchInFlight:
+    pending = (phase.due_at for phase in phases if phase.status is PhaseStatus.PENDING)
     return BatchInFlight(
         id=batch.id,
         start=None if batch.is_manual else batch.batch_start_time,
         is_reopened=batch.reopened_at is not None,
         hold=standing_hold(batch),
         pending_due=tuple(due for due in pending if due is not None),
-        has_cut_over=any(phase.offset_minutes <= 0 and phase.dispatched_at is not None for phase in own),
+        has_cut_over=any(phase.offset_minutes <= 0 and phase.dispatched_at is not None for phase in phases),
     )
 
 

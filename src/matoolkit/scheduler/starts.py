@@ -11,6 +11,7 @@ from matoolkit.domain.holds import Hold
 from matoolkit.domain.picture import BatchInFlight
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
 from matoolkit.ports import Publisher
+from matoolkit.runbook.offsets import Offset
 from matoolkit.scheduler.leaving import remove_absent
 from matoolkit.scheduler.pictures import standing_hold
 from matoolkit.scheduler.tallies import Tally
@@ -39,19 +40,27 @@ def restart_and_release(
     found = {batch.id: batch for batch in lock_batches(tx, touched)}
     if any(not _is_as_pictured(found.get(batch_id), pictured[batch_id]) for batch_id in touched):
         return False
-    _reschedule(tx, changes.reschedules, found, tally)
+    _reschedule(tx, changes.reschedules, tally)
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
-    release_and_wake(tx, publisher, changes.releases)
+    tally.batches_released += len(release_and_wake(tx, publisher, changes.releases))
     for batch_id, why in changes.releases.items():
         log.info("hold ended: %s", why, extra={"runbook": tally.runbook_name, "batch": batch_id})
     return True
 
 
-def hold(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime) -> None:
-    """Hold batches until a person approves exactly what they are held for; one that is held for it stays so."""
-    lock_batches(tx, [entry.batch_id for entry in holds])
-    wanted = [stored.Hold(entry.batch_id, entry.reason, entry.key, _shown(entry)) for entry in holds]
+def hold(
+    tx: Transaction, holds: Sequence[Hold], pictured: Mapping[int, BatchInFlight], tally: Tally, at: datetime
+) -> None:
+    """Hold batches until a person approves exactly what they are held for; one that is held for it stays so.
+
+    A batch that somebody has changed since it was looked at is left for the next tick: it may be held for its init now.
+    """
+    found = lock_batches(tx, [entry.batch_id for entry in holds])
+    same = {batch.id for batch in found if _is_as_pictured(batch, pictured[batch.id])}
+    wanted = [
+        stored.Hold(entry.batch_id, entry.reason, entry.key, _shown(entry)) for entry in holds if entry.batch_id in same
+    ]
     held = set(hold_batches(tx, wanted, at))
     tally.batches_held += len(held)
     for entry in holds:
@@ -60,17 +69,13 @@ def hold(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime) -> 
             log.warning("held until a person approves: %s", entry.reason, extra=about)
 
 
-def _reschedule(tx: Transaction, starts: Mapping[int, datetime], found: Mapping[int, BatchRow], tally: Tally) -> None:
+def _reschedule(tx: Transaction, starts: Mapping[int, datetime], tally: Tally) -> None:
     if not starts:
         return
     stored.reschedule_batches(tx, [Reschedule(batch_id, start) for batch_id, start in starts.items()])
     pending = [phase for phase in phases_of_batches(tx, starts) if phase.status is PhaseStatus.PENDING]
-    times: list[NewDueTime] = []
-    for phase in pending:
-        old = found[phase.batch_id].batch_start_time
-        if old is not None and phase.due_at is not None:
-            times.append(NewDueTime(phase.id, phase.due_at + (starts[phase.batch_id] - old)))
-    reschedule_phases(tx, times)
+    due = {phase.id: Offset(phase.offset_minutes).due_at(starts[phase.batch_id]) for phase in pending}
+    reschedule_phases(tx, [NewDueTime(phase_id, due_at) for phase_id, due_at in due.items()])
     tally.batches_rescheduled += len(starts)
     for batch_id, start in starts.items():
         about = {"runbook": tally.runbook_name, "batch": batch_id}

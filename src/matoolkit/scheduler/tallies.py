@@ -1,13 +1,13 @@
 """What a tick did for a runbook, counted while it happens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 
-import orjson
-
+from matoolkit.domain.cells import json_text
 from matoolkit.domain.remarks import Remark
 from matoolkit.domain.rows import Reading
+from matoolkit.runbook.templates import Json
 from matoolkit.store.automation import TickRow
 
 
@@ -25,6 +25,7 @@ class Tally:
     batches_created: int = 0
     batches_rescheduled: int = 0
     batches_held: int = 0
+    batches_released: int = 0
     members_added: int = 0
     members_removed: int = 0
     members_moved: int = 0
@@ -32,7 +33,7 @@ class Tally:
     members_refreshed: int = 0
     phases_dispatched: int = 0
     error: str | None = None
-    set_aside: Mapping[str, object] = field(default_factory=dict)
+    set_aside: dict[str, Json] = field(default_factory=dict)
     remarks: Sequence[Remark] = ()
     seconds: float = 0.0
 
@@ -41,7 +42,7 @@ class Tally:
         self.queried = True
         self.rows_read = reading.read
         self.rows_set_aside = sum(reading.counts.values())
-        counts = {reason.value: count for reason, count in reading.counts.items()}
+        counts: dict[str, Json] = {str(reason): count for reason, count in reading.counts.items()}
         self.set_aside = {"counts": counts, "samples": [asdict(sample) for sample in reading.samples]}
 
     def row(self, finished_at: datetime) -> TickRow:
@@ -50,6 +51,6 @@ class Tally:
         return TickRow(
             **{name: getattr(self, name) for name in shared},
             finished_at=finished_at,
-            set_aside_json=orjson.dumps(self.set_aside).decode(),
-            remarks_json=orjson.dumps([asdict(remark) for remark in self.remarks]).decode(),
+            set_aside_json=json_text(self.set_aside).decode(),
+            remarks_json=json_text([asdict(remark) for remark in self.remarks]).decode(),
         )

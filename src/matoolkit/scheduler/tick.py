@@ -54,7 +54,7 @@ class Scheduler:
             runbooks, automated = active_runbooks(tx), set(automated_runbooks(tx))
         tallies = [self._look_at(runbook, is_automated=folded(runbook.name) in automated) for runbook in runbooks]
         # Batches of runbooks that have no active version any more go on, too (rule V7).
-        dispatch_due_phases(self.store, self.publisher, self.lease.confirm, self.clock.now())
+        self._isolated("", lambda: self._dispatch(None))
         return tallies
 
     def sweep(self) -> int:
@@ -65,30 +65,48 @@ class Scheduler:
 
     def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
         started, tally = self.clock.monotonic(), Tally(runbook.name, runbook.version, self.clock.now())
+        tally.error = self._isolated(runbook.name, lambda: self._follow(runbook, tally, is_automated=is_automated))
+        # What is due does not wait for a source that is away (rule T2).
+        not_dispatched = self._isolated(runbook.name, lambda: self._dispatch(tally))
+        tally.error = tally.error or not_dispatched
+        tally.seconds = self.clock.monotonic() - started
+        self._isolated(runbook.name, lambda: self._record(runbook, tally))
+        return tally
+
+    def _isolated(self, runbook_name: str, work: Callable[[], None]) -> str | None:
+        """Do something for one runbook and return what went wrong; only what concerns all runbooks gets through."""
         try:
-            self._follow(runbook, tally, is_automated=is_automated)
+            work()
         except (LeaseLost, Stopping):
             raise
         except MatoolkitError as error:
             # A database that is away is everybody's trouble, not this runbook's.
             if isinstance(error, StoreError) and error.transient:
                 raise
-            tally.error = f"{error.code}: {error.message}"
-            log.warning("the source was not compared: %s", error.message, extra={"runbook": runbook.name})
+            log.warning("not all was done: %s", error.message, extra={"runbook": runbook_name})
+            return f"{error.code}: {error.message}"
         except Exception as bug:
-            tally.error = f"{type(bug).__name__}: this is a bug in matoolkit, see the log of the scheduler"
-            log.exception("a tick failed", extra={"runbook": runbook.name})
-        at = self.clock.now()
-        tally.phases_dispatched = dispatch_due_phases(self.store, self.publisher, self.lease.confirm, at, runbook.name)
-        tally.seconds = self.clock.monotonic() - started
-        self._record(runbook, tally)
-        return tally
+            log.exception("a tick failed", extra={"runbook": runbook_name})
+            return f"{type(bug).__name__}: this is a bug in matoolkit, see the log of the scheduler"
+        return None
+
+    def _dispatch(self, tally: Tally | None) -> None:
+        name, at = tally.runbook_name if tally else None, self.clock.now()
+        dispatched = dispatch_due_phases(self.store, self.publisher, self.lease.confirm, at, name)
+        if tally:
+            tally.phases_dispatched = dispatched
 
     def _follow(self, runbook: RunbookRow, tally: Tally, *, is_automated: bool) -> None:
         model = _parsed(runbook.yaml_content)
-        transition_batches(self.store, self.publisher, runbook, model, self.clock.now(), self.lease.confirm)
+        self._transition(runbook, model)
         if is_automated:
             self._enrol(runbook, model, tally)
+        # Nothing of an old version is dispatched in a batch that could not take the new one before (rule T6).
+        if tally.batches_released:
+            self._transition(runbook, model)
+
+    def _transition(self, runbook: RunbookRow, model: Runbook) -> None:
+        transition_batches(self.store, self.publisher, runbook, model, self.clock.now(), self.lease.confirm)
 
     def _enrol(self, runbook: RunbookRow, model: Runbook, tally: Tally) -> None:
         source = self.open_source(model.data_source)

@@ -1,10 +1,10 @@
 """Steps of members: creating and finding them, for any number of members in one query."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, and_, literal, select, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
@@ -21,6 +21,7 @@ from matoolkit.store.statements import (
 )
 from matoolkit.store.transaction import Transaction
 
+_KEY = ("batch_member_id", "epoch", "phase_execution_id", "step_index")
 _OPEN = is_any(step_executions.c.status, OPEN_STEPS)
 
 
@@ -60,9 +61,23 @@ def insert_steps(tx: Transaction, new: Sequence[NewStep], at: datetime) -> list[
     """Create steps that members do not have yet, and return those that were created (rule O2)."""
     if not new:
         return []
-    key = ("batch_member_id", "epoch", "phase_execution_id", "step_index")
-    statement = insert_each(tx, step_executions, new, unstarted(at), key)
+    statement = insert_each(tx, step_executions, new, unstarted(at), _KEY)
     return tx.rows(InsertedStep, statement.returning(*columns_of(InsertedStep, step_executions)))
+
+
+def insert_phase_steps(
+    tx: Transaction, phase_id: int, works: Sequence[Work], member_ids: Collection[int], at: datetime
+) -> None:
+    """Create the steps of a phase for members in their present epochs, a statement for each step of the runbook."""
+    if not member_ids:
+        return
+    chosen = select(batch_members.c.id, batch_members.c.batch_id, batch_members.c.epoch)
+    members = chosen.where(among(tx, batch_members.c.id, member_ids)).subquery()
+    whose = {"batch_member_id": members.c.id, "batch_id": members.c.batch_id, "epoch": members.c.epoch}
+    for work in works:
+        alike = asdict(work) | unstarted(at) | {"phase_execution_id": phase_id}
+        same = {name: literal(value, step_executions.c[name].type) for name, value in alike.items()}
+        tx.execute(tx.insert_missing(step_executions, {**whose, **same}, members, _KEY, order_by=members.c.id))
 
 
 def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, or_, select
+from sqlalchemy import ColumnElement, Table, and_, exists, or_, select
 
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
@@ -107,12 +107,16 @@ def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState
     return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
 
 
-def unfinished_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
-    """Return the steps of members, in all epochs, that are open or whose job is out, by id."""
+def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
+    """Return, for members in all epochs, the first open step of each phase, and every step whose job is out, by id."""
     if not member_ids:
         return []
-    mine = among(tx, step_executions.c.batch_member_id, member_ids)
-    query = select_records(StepState, step_executions).where(mine, _is_unfinished(step_executions))
+    mine, earlier = step_executions.c, step_executions.alias()
+    same = [earlier.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
+    has_earlier = exists().where(*same, earlier.c.step_index < mine.step_index, is_any(earlier.c.status, OPEN_STEPS))
+    first_open = and_(is_any(mine.status, OPEN_STEPS), ~has_earlier)
+    chosen = among(tx, mine.batch_member_id, member_ids)
+    query = select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
     return rows_by_id(tx, StepState, query)
 
 

@@ -10,18 +10,33 @@ from sqlalchemy import text
 
 from matoolkit.admin.publishing import publish, set_automation
 from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.messages import Correlation, WorkerJob
 from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.errors import SourceFailed
-from matoolkit.ports import Piece, Source
+from matoolkit.ids import Kind
+from matoolkit.ports import Outgoing, Piece, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.store import Store
-from matoolkit.store.batches import BatchRow, batches_by_id
-from matoolkit.store.members import MemberRow, members_by_id
+from matoolkit.store.automation import TickRow, last_tick
+from matoolkit.store.batches import (
+    BatchRow,
+    approve_hold,
+    batches_by_id,
+    cancel_batches,
+    complete_batches,
+    fail_batches,
+)
+from matoolkit.store.executions import StepRow, steps_by_id
+from matoolkit.store.members import MemberAt, MemberRow, Outputs, fail_members, keep_outputs, members_by_id
+from matoolkit.store.moves import Dispatch, LateResult, dispatch, note_late_results
 from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.runbooks import active_runbook
+from matoolkit.store.steps import NewStep, insert_steps
 
 TICK = timedelta(minutes=5)
 COLUMNS = ("id", "start", "city")
@@ -46,14 +61,19 @@ def runbook(name: str = "wave", **changes: Any) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
+def with_init(**changes: Any) -> str:
+    """A runbook whose phases wait for init."""
+    return runbook(init=[step("announce", "{{_batch_id}}")], **changes)
+
+
 def immediate(**changes: Any) -> str:
     """A runbook whose members start at once."""
     source = {"batch_time_column": None, "batch_time": "immediate"} | changes
     return runbook(data_source=source, phases=[_phase("now", "T-0")])
 
 
-def step(name: str) -> dict[str, Any]:
-    parameters = {"UserId": "{{_member_key}}", "Enabled": True}
+def step(name: str, user: str = "{{_member_key}}") -> dict[str, Any]:
+    parameters = {"UserId": user, "Enabled": True}
     return {"name": name, "worker_id": "worker-01", "function": "Set-EntraUserEnabled", "params": parameters}
 
 
@@ -87,6 +107,7 @@ class Calendar:
     clock: VirtualClock
     people: People = field(default_factory=People)
     name: str = "one"
+    others: dict[str, People] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
@@ -94,8 +115,8 @@ class Calendar:
         self.scheduler = Scheduler(self.store, self.bus, self._source, self.clock, lease, TICK)
         self.start = self.clock.now() + timedelta(days=10)
 
-    def _source(self, description: DataSource) -> Source:  # noqa: ARG002 - there is one
-        return self.people
+    def _source(self, description: DataSource) -> Source:
+        return self.others.get(description.connection, self.people)
 
     def publish(self, content: str | None = None, *, enable: bool = True, **changes: Any) -> None:
         publish(
@@ -173,10 +194,70 @@ class Calendar:
 
     def end(self, status: BatchStatus, at: datetime | None = None) -> None:
         """End a batch as the orchestrator would."""
-        completed = self.clock.now().isoformat()
-        self.change(
-            f"UPDATE batches SET status = '{status}', completed_at = '{completed}' WHERE id = {self.batch(at).id}"
+        ends = {
+            BatchStatus.COMPLETED: complete_batches,
+            BatchStatus.FAILED: fail_batches,
+            BatchStatus.CANCELLED: cancel_batches,
+        }
+        with self.store.transaction() as tx:
+            assert ends[status](tx, [self.batch(at).id], self.clock.now())
+
+    def fail(self, key: str, at: datetime | None = None) -> None:
+        with self.store.transaction() as tx:
+            member = self.member(key, at)
+            assert fail_members(tx, [MemberAt(member.id, member.epoch)], self.clock.now())
+
+    def approve(self, at: datetime | None = None) -> None:
+        """Approve what a batch is held for now."""
+        batch = self.batch(at)
+        with self.store.transaction() as tx:
+            assert approve_hold(tx, batch.id, batch.hold_key or "", "ann", self.clock.now())
+
+    def work(self, key: str, at: datetime | None = None, *, received: bool = False) -> StepRow:
+        """Let a member do the first phase, with outputs; its job waits for the worker, or is with it."""
+        member, phase = self.member(key, at), self.phase_rows(at)[0]
+        step = NewStep(
+            batch_id=member.batch_id,
+            phase_execution_id=phase.id,
+            batch_member_id=member.id,
+            epoch=member.epoch,
+            step_name="prepare-it",
+            step_index=0,
+            worker_id="worker-01",
+            timeout_sec=3600,
         )
+        now = self.clock.now()
+        with self.store.transaction() as tx:
+            (made,) = insert_steps(tx, [step], now)
+            job = f"step-{made.id}-attempt-1"
+            dispatch(tx, Kind.STEP, [Dispatch(made.id, 1, job, "F", "{}", now + timedelta(days=1))], now)
+            message = WorkerJob(job, member.batch_id, "worker-01", "F", {}, Correlation(made.id, Kind.STEP, "wave", 1))
+            self.bus.publish(tx, [Outgoing(job, message)])
+            keep_outputs(tx, [Outputs(member.id, member.epoch, f'{{"from":"{key}"}}')])
+        if received:
+            assert self.bus.receive(jobs_of_worker("worker-01"), 100)
+        return self.step_row(made.id)
+
+    def step_row(self, step_id: int) -> StepRow:
+        with self.store.reading() as tx:
+            return steps_by_id(tx, [step_id])[0]
+
+    def answer(self, step: StepRow, outputs: str) -> None:
+        """Let the answer to a cancelled step's job come, with outputs."""
+        with self.store.transaction() as tx:
+            assert note_late_results(tx, Kind.STEP, [LateResult(step.id, step.job_id or "", "{}")], self.clock.now())
+            keep_outputs(tx, [Outputs(step.batch_member_id, step.epoch, outputs)])
+
+    def error(self, name: str = "wave") -> str | None:
+        with self.store.reading() as tx:
+            row = active_runbook(tx, name)
+        return row.last_error if row else None
+
+    def last(self, name: str = "wave") -> TickRow:
+        with self.store.reading() as tx:
+            row = last_tick(tx, name)
+        assert row
+        return row
 
     def break_source(self, message: str = "the source is away") -> None:
         self.people.fault = SourceFailed(message)

@@ -45,7 +45,7 @@ from matoolkit.store.steps import (
     steps_in_flight,
     steps_page,
 )
-from matoolkit.store.working import unfinished_rollbacks_of_members, unfinished_steps_of_members
+from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
 from tests.conformance.store.world import World
 from tests.databases import NOON
 
@@ -79,7 +79,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"uq_step_executions_member_step"},
     ),
     "what members have open": (
-        lambda tx: unfinished_steps_of_members(tx, [7, 8]),
+        lambda tx: next_steps_of_members(tx, [7, 8]),
         {"uq_step_executions_member_step"},
     ),
     "what undoes members' work": (

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from matoolkit.clock import as_utc
@@ -84,5 +85,6 @@ class Fields:
             raise UnreadableMessage("'Kind' is none of step, init and rollback") from None
 
 
+@lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
     return name.replace("_", "").casefold()

@@ -2,8 +2,7 @@
 
 import typer
 
-from matoolkit.settings import Settings, load_settings
-from matoolkit.telemetry import configure_logging
+from matoolkit.cli.services import settings_of_service
 
 app = typer.Typer(help="Coordinate the work of batches.", no_args_is_help=True)
 
@@ -18,6 +17,4 @@ def run() -> None:
     """Handle events and results until stopped. SIGTERM and Ctrl-C finish the pile at hand."""
     from matoolkit.hosting.orchestrator import run_orchestrator
 
-    settings = load_settings(Settings)
-    configure_logging(settings.log_level, settings.log_format)
-    run_orchestrator(settings)
+    run_orchestrator(settings_of_service())

@@ -1,0 +1,132 @@
+"""Pictures of a source and batches, written in a line, and what was decided about them, told in sentences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from matoolkit.domain.changes import BatchChanges, Changes, Join, Return
+from matoolkit.domain.holds import HoldKind, StandingHold, removal_key, reschedule_key
+from matoolkit.domain.picture import BatchInFlight, Membership, Picture
+from matoolkit.domain.rows import Candidate, Reading
+from matoolkit.domain.states import MemberStatus
+from matoolkit.runbook.values import RemovalLimit
+
+NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
+TICK = timedelta(minutes=5)
+SOON = NOW + TICK
+PAST = NOW - timedelta(hours=1)
+T1, T2, T3, T4 = (NOW + timedelta(days=days) for days in (10, 17, 24, 31))
+
+NEVER = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)  # as some sources write "not yet"
+
+_NAMES = {NEVER: "NEVER", PAST: "PAST", NOW: "NOW", SOON: "SOON", T1: "T1", T2: "T2", T3: "T3", T4: "T4"}
+_ROW, _OLD_ROW = b"now", b"before"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Why a batch is held: the keys that would leave and those that would move, or a new start."""
+
+    gone: str = ""
+    moving: str = ""
+    start: datetime | None = None
+    kind: HoldKind = HoldKind.REMOVALS
+    approved: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch and its members: `ann` is active, `ann-` was removed, `ann!` failed, `ann?` is known to have left the
+    source, and the row of `ann~` has changed since."""
+
+    id: int
+    start: datetime | None
+    members: str = ""
+    held: Held | None = None
+    reopened: bool = False
+    pending: tuple[datetime, ...] = ()
+    cut_over: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a tick sees: who has which time, whose row is set aside, and the batches."""
+
+    source: Mapping[datetime | None, str] = field(default_factory=dict)
+    batches: tuple[Batch, ...] = ()
+    set_aside: str = ""
+    ended: tuple[datetime, ...] = ()
+    limit: RemovalLimit | None = None
+    now: datetime = NOW
+
+    def picture(self) -> Picture:
+        members = self.members()
+        ids = {(member.batch_id, member.member_key_fold): member.id for member in members}
+        candidates = {
+            key: Candidate(key, time, _ROW, b"{}") for time, keys in self.source.items() for key in keys.split()
+        }
+        aside = frozenset(self.set_aside.split())
+        return Picture(
+            now=self.now,
+            tick=TICK,
+            reading=Reading(len(candidates), candidates, aside, {}, ()),
+            batches=[_in_flight(batch, ids) for batch in self.batches],
+            members=members,
+            ended_times=self.ended,
+            limit=self.limit,
+        )
+
+    def members(self) -> list[Membership]:
+        written = [(batch.id, word) for batch in self.batches for word in batch.members.split()]
+        return [_member(number, batch_id, word) for number, (batch_id, word) in enumerate(written, 1)]
+
+
+def _member(number: int, batch_id: int, word: str) -> Membership:
+    status = {"-": MemberStatus.REMOVED, "!": MemberStatus.FAILED}.get(word[-1], MemberStatus.ACTIVE)
+    row = _OLD_ROW if word[-1] == "~" else _ROW
+    return Membership(number, batch_id, word.rstrip("-!?~"), status, row.hex(), PAST if word[-1] == "?" else None)
+
+
+def _in_flight(batch: Batch, ids: Mapping[tuple[int, str], int]) -> BatchInFlight:
+    hold = _standing(batch.held, batch.id, ids) if batch.held else None
+    return BatchInFlight(batch.id, batch.start, batch.reopened, hold, batch.pending, batch.cut_over)
+
+
+def _standing(held: Held, batch_id: int, ids: Mapping[tuple[int, str], int]) -> StandingHold:
+    if held.start is not None:
+        return StandingHold(HoldKind.RESCHEDULE, reschedule_key(held.start), held.approved)
+    gone, moving = ([ids[batch_id, key] for key in keys.split()] for keys in (held.gone, held.moving))
+    return StandingHold(held.kind, removal_key(gone, moving), held.approved)
+
+
+def story(changes: Changes, given: Given) -> set[str]:
+    """Tell what changes, a sentence each."""
+    names = {member.id: member.member_key_fold for member in given.members()}
+    told = {f"batch {batch} moves to {_NAMES[start]}" for batch, start in changes.reschedules.items()}
+    told |= {f"batch {hold.batch_id} is held: {hold.kind}" for hold in changes.holds}
+    told |= {f"batch {batch} is released" for batch in changes.releases}
+    for batch, members in changes.approved_removals.items():
+        told |= {f"{names[member]} leaves {batch}, as approved" for member in members}
+    for batch, some in changes.batches.items():
+        told |= _of_batch(batch, some, names)
+    for start, joins in changes.new.items():
+        told |= {_coming(join, f"joins a new batch at {_NAMES[start]}") for join in joins}
+    for remark in changes.remarks.all():
+        told |= {f"{key}: {remark.seen.name.lower()}" for key in remark.samples}
+    if changes.ignored:
+        told.add(f"ignored: {changes.ignored}")
+    return told
+
+
+def _of_batch(batch: int, some: BatchChanges, names: Mapping[int, str]) -> set[str]:
+    told = {_coming(join, f"joins {batch}") for join in some.joins}
+    told |= {_coming(back, f"returns to {batch}") for back in some.returns}
+    told |= {f"{names[member]} leaves {batch}" for member in some.removals}
+    told |= {f"{member.member_key_fold} leaves {batch} and waits" for member in some.movers}
+    told |= {f"{names[member]} left the source" for member in some.left_source}
+    told |= {f"{names[member]} is back in the source" for member in some.back_in_source}
+    return told | {f"{refresh.key} is refreshed" for refresh in some.refreshes}
+
+
+def _coming(someone: Join | Return, what: str) -> str:
+    return f"{someone.key} {what}" + (f" from {someone.leaves.batch_id}" if someone.leaves else "")
