@@ -41,3 +41,31 @@ def test_o4_a_job_id_says_whose_it_is(kind: Kind, reason: Reason) -> None:
 )  # fmt: skip
 def test_o4_what_is_no_job_id_of_ours_is_told_apart(text: str) -> None:
     assert parse_job_id(text) is None
+
+
+def test_m4_what_is_left_of_a_message_says_how_far_it_came() -> None:
+    first = ids.phase_due_id(7, 1)
+    assert ids.cursor_of(first) == 0
+    rest = ids.continued(first, 5000)
+    assert (rest, ids.cursor_of(rest)) == ("phase-due-7-1-c5000", 5000)
+    assert ids.continued(rest, 9000) == "phase-due-7-1-c9000"
+    again = ids.resent_again(rest)
+    assert (again, ids.cursor_of(again)) == ("phase-due-7-1-c5000-s1", 5000)
+    assert ids.continued(again, 9000) == "phase-due-7-1-c9000"
+    woken = ids.reissued(first, 2)
+    assert (ids.cursor_of(woken), ids.continued(woken, 3)) == (0, "phase-due-7-1-r2-c3")
+
+
+def test_m2_what_wakes_somebody_never_has_the_id_of_something_else() -> None:
+    first = ids.phase_due_id(7, 1)
+    made = [first]
+    made += [suffix(first, 1) for suffix in (ids.reissued, ids.reissued_after_init, ids.continued, ids.asked_for)]
+    made += [ids.resent_again(first), ids.resent_again(ids.resent_again(first))]
+    assert made[-2:] == ["phase-due-7-1-s1", "phase-due-7-1-s2"]
+    assert len(set(made)) == len(made)
+
+
+def test_v5_a_request_for_init_knows_which_one_it_is() -> None:
+    assert ids.occurrence_of_init(ids.batch_init_id(42, 3, 2)) == 2
+    assert ids.occurrence_of_init(ids.resent_again(ids.batch_init_id(42, 3, 12))) == 12
+    assert ids.occurrence_of_init("something else") is None

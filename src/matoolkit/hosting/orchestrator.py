@@ -1,9 +1,11 @@
 """An orchestrator as a process of its own; any number of them may run beside each other."""
 
+from functools import partial
+
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sweeper import sweep_regularly
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
-from matoolkit.hosting.process import run_parts, stopped_by_signals
+from matoolkit.hosting.process import Part, run_parts, stopped_by_signals
 from matoolkit.settings import Settings
 from matoolkit.system import build_orchestrator, open_bus, open_state
 
@@ -15,15 +17,15 @@ def run_orchestrator(settings: Settings) -> None:
     orchestrator = build_orchestrator(settings, store, bus)
     events = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, orchestrator.handle)
     results = Consumer(store, bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle)
+    parts: dict[str, Part] = {
+        "events": events.run,
+        "results": results.run,
+        "sweeps": partial(sweep_regularly, [bus.sweep, orchestrator.sweep], settings.sweep_seconds),
+    }
     bus.start()
-    with stopped_by_signals() as stop:
-        run_parts(
-            {
-                "events": events.run,
-                "results": results.run,
-                "sweeps": lambda until: sweep_regularly([bus.sweep, orchestrator.sweep], settings.sweep_seconds, until),
-            },
-            stop,
-        )
-    bus.stop()
-    store.close()
+    try:
+        with stopped_by_signals() as stop:
+            run_parts(parts, stop)
+    finally:
+        bus.stop()
+        store.close()

@@ -67,6 +67,8 @@ class OneOf(TypeDecorator[StrEnum]):
     def __init__(self, choices: type[StrEnum]) -> None:
         super().__init__(20)
         self.choices = choices
+        # Looked up for every row that is read, which an enum does slowly.
+        self._members = {str(choice): choice for choice in choices}
 
     def process_bind_param(self, value: StrEnum | str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Store the word; one that is not in the enum is refused before the database sees it."""
@@ -74,7 +76,7 @@ class OneOf(TypeDecorator[StrEnum]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
         """Return the member of the enum."""
-        return None if value is None else self.choices(value)
+        return None if value is None else self._members[value]
 
 
 def id_column(doc: str) -> Column[int]:
