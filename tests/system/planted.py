@@ -12,6 +12,8 @@ from matoolkit.bus.relay import Relay
 from matoolkit.bus.sql import SqlBus
 from matoolkit.domain import progress as progress_rules
 from matoolkit.domain import step as step_rules
+from matoolkit.domain.answers import event_of
+from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator import (
@@ -23,6 +25,7 @@ from matoolkit.orchestrator import (
     init,
     members,
     moving,
+    orchestrator,
     outputs,
     progress,
     results,
@@ -30,7 +33,6 @@ from matoolkit.orchestrator import (
 )
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.runbook.templates import Scope
-from matoolkit.scheduler import due as scheduler_due
 from matoolkit.scheduler import joining, leaving
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
@@ -38,10 +40,17 @@ from matoolkit.simulate import persons
 from matoolkit.store import Store, Transaction
 from matoolkit.store import steps as stored_steps
 from matoolkit.store.batches import cancel_batches, lock_batches
-from matoolkit.store.phases import phases_by_id
+from matoolkit.store.membership import places_of_keys
+from matoolkit.store.memberstates import member_states
+from matoolkit.store.phases import note_expanded, phases_by_id
 from matoolkit.store.working import unfinished_rollbacks_of_members
 
 Patch = pytest.MonkeyPatch
+
+
+def nothing(*_: object, **__: object) -> list[Any]:
+    """Does nothing, and finds nothing."""
+    return []
 
 
 def members_are_not_looked_at_before_dispatch(patch: Patch) -> None:
@@ -62,7 +71,7 @@ def _patch_next(patch: Patch, **changes: Any) -> None:
 
 def a_job_that_is_out_is_not_waited_for(patch: Patch) -> None:
     def next_of(situation: Any) -> Any:
-        steps = [replace(step, is_in_flight=False) for step in situation.steps if step.status in ("pending",)]
+        steps = [replace(step, is_in_flight=False) for step in situation.steps if step.status == "pending"]
         return progress_rules.next_of(replace(situation, steps=steps))
 
     patch.setattr(progress, "next_of", next_of)
@@ -73,7 +82,7 @@ def phases_are_not_gone_through_in_order(patch: Patch) -> None:
 
 
 def checks_do_not_look_at_the_member(patch: Patch) -> None:
-    patch.setattr(checks, "_of_members_gone", lambda pile, states: set())
+    patch.setattr(checks, "_of_members_gone", nothing)
 
 
 def messages_leave_before_the_commit(patch: Patch) -> None:
@@ -100,7 +109,7 @@ def messages_are_done_with_before_they_are_handled(patch: Patch) -> None:
 
 
 def the_lease_is_not_confirmed(patch: Patch) -> None:
-    patch.setattr(SchedulerLease, "confirm", lambda self, tx: None)
+    patch.setattr(SchedulerLease, "confirm", nothing)
 
 
 def expansion_is_not_idempotent(patch: Patch) -> None:
@@ -122,16 +131,14 @@ def only_the_first_slice_is_expanded(patch: Patch) -> None:
         original(pile, dues)
         left = [message for message in pile.messages if message not in before]
         pile.messages = before
-        due.note_expanded(pile.tx, [message.message.phase_execution_id for message in left], pile.at)
-
-    from matoolkit.orchestrator import orchestrator
+        note_expanded(pile.tx, [message.message.phase_execution_id for message in left], pile.at)
 
     patch.setattr(orchestrator, "expand_phases", expand)
 
 
 def results_are_matched_without_their_attempt(patch: Patch) -> None:
     def decided(pile: Any, state: Any, answer: Any) -> Any:
-        event = results.event_of(answer.result, state.attempt, pile.at, pile.limits.throttle_limit)
+        event = event_of(answer.result, state.attempt, pile.at, pile.limits.throttle_limit)
         return step_rules.decide(state, event)
 
     original = results.apply_answers
@@ -143,8 +150,6 @@ def results_are_matched_without_their_attempt(patch: Patch) -> None:
             if answer.ref.execution_id in states
         ]
         return original(pile, kind, states, matched)
-
-    from matoolkit.orchestrator import orchestrator
 
     patch.setattr(results, "_decided", decided)
     patch.setattr(orchestrator, "apply_answers", apply)
@@ -183,7 +188,7 @@ def cancelling_changes_only_the_status(patch: Patch) -> None:
 def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     """Defect R8."""
     seen: dict[tuple[int, int, int], Any] = {}
-    original = dispatching._scope
+    original = dispatching._scope  # noqa: SLF001
 
     def scope(pile: Any, state: Any, known: Any, data: Any) -> tuple[Scope, str | None]:
         found, key = original(pile, state, known, data)
@@ -197,35 +202,35 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
 
 def who_lacks_a_variable_is_skipped(patch: Patch) -> None:
     """Defect R9."""
-    patch.setattr(dispatching, "_fail", lambda pile, kind, states, errors: None)
+    patch.setattr(dispatching, "_fail", nothing)
 
 
 def movers_join_while_their_job_runs(patch: Patch) -> None:
-    original = joining.places_of_keys
+    original = places_of_keys
     patch.setattr(joining, "places_of_keys", lambda *args: [replace(place, is_busy=False) for place in original(*args)])
 
 
 def nobody_asks_for_retries_that_are_due(patch: Patch) -> None:
-    original = moving._touch
+    original = moving._touch  # noqa: SLF001
 
     def touch(pile: Any, kind: Kind, movement: Any) -> None:
         if not isinstance(movement.move, step_rules.RetryLater):
             original(pile, kind, movement)
 
     patch.setattr(moving, "_touch", touch)
-    patch.setattr(scheduler_sweeps, "retries_due", lambda *args, **named: [])
+    patch.setattr(scheduler_sweeps, "retries_due", nothing)
 
 
 def nobody_asks_for_polls_that_are_due(patch: Patch) -> None:
-    patch.setattr(scheduler_sweeps, "polls_due", lambda *args, **named: [])
+    patch.setattr(scheduler_sweeps, "polls_due", nothing)
 
 
 def lost_jobs_are_not_looked_for(patch: Patch) -> None:
-    patch.setattr(sweeps, "lost_jobs", lambda *args, **named: [])
+    patch.setattr(sweeps, "lost_jobs", nothing)
 
 
 def a_late_removal_is_not_ignored(patch: Patch) -> None:
-    original = members.member_states
+    original = member_states
 
     def states(tx: Transaction, ids: Any) -> Any:
         return [replace(state, status=MemberStatus.REMOVED) for state in original(tx, ids)]
@@ -237,34 +242,31 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
             inner.setattr(members, "member_states", states)
             removed(pile, messages)
 
-    from matoolkit.orchestrator import orchestrator
-
     patch.setattr(orchestrator, "remove_members", remove)
 
 
 def failed_members_keep_their_open_steps(patch: Patch) -> None:
-    patch.setattr(failures, "cancel_steps_of_members", lambda *args: [])
+    patch.setattr(failures, "cancel_steps_of_members", nothing)
 
 
 def outputs_are_not_kept(patch: Patch) -> None:
-    patch.setattr(outputs, "keep_outputs", lambda *args: None)
+    patch.setattr(outputs, "keep_outputs", nothing)
 
 
 def members_who_wait_for_init_are_not_woken(patch: Patch) -> None:
-    patch.setattr(init, "wake_after_init", lambda *args: None)
-    patch.setattr(sweeps, "members_to_catch_up", lambda *args, **named: [])
+    patch.setattr(init, "wake_after_init", nothing)
+    patch.setattr(sweeps, "members_to_catch_up", nothing)
 
 
 def nobody_is_told_who_left(patch: Patch) -> None:
-    patch.setattr(leaving, "_announce", lambda *args: None)
+    patch.setattr(leaving, "_announce", nothing)
 
 
 def a_phase_is_due_and_nobody_is_told(patch: Patch) -> None:
-    patch.setattr(scheduler_due, "_news", lambda phase, batch: Outgoing("x", None))
     original = SqlBus.publish
 
     def publish(self: Any, tx: Transaction, messages: Sequence[Outgoing]) -> None:
-        original(self, tx, [message for message in messages if message.message is not None])
+        original(self, tx, [message for message in messages if not isinstance(message.message, PhaseDue)])
 
     patch.setattr(SqlBus, "publish", publish)
 
@@ -274,7 +276,7 @@ def init_steps_are_sent_all_at_once(patch: Patch) -> None:
         waiting = [state for state in inits if state.status == "pending" and state.retry_after is None]
         return waiting or original(pile, batch, inits)
 
-    original = init._next_or_end
+    original = init._next_or_end  # noqa: SLF001
     patch.setattr(init, "_next_or_end", next_or_end)
 
 

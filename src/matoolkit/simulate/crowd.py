@@ -38,7 +38,9 @@ class Crowd:
 
     def change(self, now: datetime) -> str:
         """Let something change in the source, and say what."""
-        change = self._rng.choice([self.join, self.join, self.leave, self.move, self.move_wave, self.touch, self.touch])
+        change = self._rng.choice(
+            [self.join, self.leave, self.leave, self.leave, self.move, self.move, self.move_wave, self.touch]
+        )
         # People enter only waves that are still to come.
         ahead = [start for start in self.starts if start > now]
         if not ahead:

@@ -57,10 +57,12 @@ _ROLLBACK = """
 _MOVED = "OLD.status IS NOT NEW.status"
 # A batch may be asked for its init again, or be held, without changing its status.
 _BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at IS NOT NEW.held_at"
+_BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
 _MEMBERS = "'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason"
 _BATCHES = """
     'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
-    'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'reopened', NEW.reopened_at IS NOT OLD.reopened_at
+    'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'start', NEW.batch_start_time,
+    'old_start', OLD.batch_start_time
 """
 _PHASES = "'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name"
 
@@ -89,6 +91,11 @@ SELECT 'new_step', NEW.id, p.status, NEW.status, json_object('expanded', p.expan
 NEW.batch_id, 'phase', p.id) FROM phase_executions p WHERE p.id = NEW.phase_execution_id; END
 """
 
+_JOINING = """
+CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
+VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key)); END
+"""
+
 TRIGGERS = (
     _TABLE,
     _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER.format(steps=1)}, {_STEP}"),
@@ -100,4 +107,5 @@ TRIGGERS = (
     _on_message("bus_messages"),
     _on_message("outbox"),
     _STEPS_IN_PHASE,
+    _JOINING,
 )

@@ -51,7 +51,7 @@ class World:
         self.trouble = TroubleLog()
         self.history: list[str] = []
         self._seen = 0
-        self._interfered = False
+        self._interfered = self._has_news = False
 
     def run(self) -> Outcome:
         """Play it to the end, and say what came of it."""
@@ -93,18 +93,20 @@ class World:
 
     def _move(self) -> None:
         due = Due(self.plant)
+        # A change in the source is seen soon, while jobs and messages of the members concerned are still out.
+        has_news, self._has_news = self._has_news, False
         moves: list[tuple[int, str, Act]] = [
-            (7, "tick", self.tick),
+            (60 if has_news else 4, "tick", self.tick),
             (5, "sweep", self.sweep),
-            (20 if due.events else 0, "events", self.handle_events),
-            (20 if due.results else 0, "results", self.handle_results),
+            (12 if due.events else 0, "events", self.handle_events),
+            (12 if due.results else 0, "results", self.handle_results),
             (4, "look after", self.look_after),
             (15 if due.jobs else 0, "take", self.workers.take),
-            (25 if self.workers.held else 0, "answer", self.workers.answer),
+            (20 if self.workers.held else 0, "answer", self.workers.answer),
             (3, "bus", self.sweep_bus),
             (6, "person", self._person),
-            (14, "time", self._time),
-            (3, "source", self._source),
+            (12, "time", self._time),
+            (8, "source", self._source),
             (4 if self.workers.echoes else 0, "echo", self._echo),
             (4 if due else 0, "delay", self._delay),
             (2, "jump", self._jump),
@@ -192,7 +194,7 @@ class World:
     # Surroundings
 
     def _source(self) -> str:
-        crowd = self.crowd
+        crowd, self._has_news = self.crowd, True
         crowd.is_down = self.faults.strikes(Fault.SOURCE_DOWN)
         crowd.doubled = set()
         if self.faults.strikes(Fault.DUPLICATE_ROWS):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,7 @@ def simulate(
         int | None, typer.Option(min=1, help="People in the source; as the seed says if left out.")
     ] = None,
     without: Annotated[list[str] | None, typer.Option(help="A kind of fault that does not happen; repeatable.")] = None,
+    story: Annotated[Path | None, typer.Option(help="Instead of seeds: tell the calendar of this runbook.")] = None,
     history: Annotated[bool, typer.Option("--history", help="Print the history of every seed.")] = False,
 ) -> None:
     """Play seeds: scheduler, orchestrators, workers, people and a source, in one thread, while things go wrong.
@@ -33,6 +35,9 @@ def simulate(
     from matoolkit.simulate.plans import Plan
     from matoolkit.simulate.running import played, summed_up
 
+    if story is not None:
+        _tell(story)
+        return
     kinds = tuple(_kind(name) for name in without or ())
     plans = [Plan(seed, events, members, kinds) for seed in _range(seeds)]
     summary = summed_up(_histories(plans) if history else played(plans, jobs))
@@ -41,6 +46,12 @@ def simulate(
         typer.echo("\n".join(_shown(failing)))
     if summary.failures:
         raise typer.Exit(1)
+
+
+def _tell(path: Path) -> None:
+    from matoolkit.simulate.story import Story
+
+    typer.echo("\n".join(Story(path.read_text(encoding="utf-8")).run()))
 
 
 def _histories(plans: Sequence["Plan"]) -> Iterable["Outcome"]:
