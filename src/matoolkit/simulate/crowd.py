@@ -17,7 +17,7 @@ class Crowd:
 
     def __init__(self, rng: Random, now: datetime, members: int) -> None:
         self._rng = rng
-        self.starts = [now + timedelta(hours=hours) for hours in (7, 26, 50)]
+        self.starts = [now + timedelta(hours=hours) for hours in (3, 6, 27)]
         self.rows: dict[str, tuple[datetime, str]] = {}
         self._next = 0
         self.is_down = False

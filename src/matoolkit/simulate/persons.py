@@ -45,8 +45,8 @@ class Persons:
         has_failed_init = bool(self._look(f"{_FAILED_INITS} LIMIT 1"))
         has_letters = bool(self._look("SELECT 1 FROM dead_letters WHERE status = 'open' LIMIT 1"))
         wishes: list[tuple[int, Callable[[], str]]] = [
-            (5, self.publish),
-            (2, self.cancel),
+            (3, self.publish),
+            (1, self.cancel),
             (12 if has_failed else 1, self.retry_members),
             (10 if has_failed_init else 1, self.retry_init),
             (6 if self._holds() else 0, self.approve),

@@ -26,9 +26,9 @@ class RunbookWriter:
         document: dict[str, Any] = {"name": NAME, "data_source": self._source()}
         if rng.random() < 0.5:
             document["retry"] = self._retry()
-        if rng.random() < 0.5:
+        if rng.random() < 0.25:
             document["safeguards"] = {"max_removals": rng.choice([1, 2, "30%"])}
-        init = [self._plain(f"init-{number}", may_undo=True) for number in range(rng.choice([0, 0, 1, 2]))]
+        init = [self._plain(f"init-{number}", may_undo=True) for number in range(rng.choice([0, 0, 0, 1, 2]))]
         if init:
             document["init"] = init
         document["phases"] = self._phases()

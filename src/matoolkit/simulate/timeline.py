@@ -89,7 +89,9 @@ class Timeline:
             case _:
                 return None
 
-    def _key(self, member: int) -> str:
+    def _key(self, member: int | None) -> str:
+        if member is None:
+            return "init"
         found = self._database.look(f"SELECT member_key FROM batch_members WHERE id = {member}")
         return str(found[0][0])
 

@@ -48,9 +48,11 @@ class ScriptedWorkers:
         return f"{len(self.held)} at hand"
 
     def answer(self) -> str:
-        """Do one of the jobs at hand and say so, or fail to."""
-        if not self.held:
-            return self.take(1)
+        """Do some of the jobs at hand and say so, or fail to."""
+        some = self._rng.randint(1, 3)
+        return "; ".join(self._answer_one() for _ in range(some) if self.held)
+
+    def _answer_one(self) -> str:
         received, job = self.held.pop(self._rng.randrange(len(self.held)))
         if self._faults.strikes(Fault.DEAD_JOB):
             self._bus.dead_letter(received, "Poison", "nobody can do it")

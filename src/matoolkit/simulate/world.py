@@ -38,7 +38,7 @@ class World:
         self.rng = rng = Random(plan.seed)
         self.faults = Faults(rng, plan.disabled)
         self.plant = Plant(self.clock, rng, self.faults, is_apart=rng.random() < 0.3)
-        self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(2, 7))
+        self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
         self.persons = Persons(self.plant, rng, RunbookWriter(rng, is_immediate=self.is_immediate))
         self.accidents = Accidents(self.plant, rng, self._others_move)
@@ -104,7 +104,7 @@ class World:
             (15 if due.jobs else 0, "take", self.workers.take),
             (20 if self.workers.held else 0, "answer", self.workers.answer),
             (3, "bus", self.sweep_bus),
-            (6, "person", self._person),
+            (5, "person", self._person),
             (12, "time", self._time),
             (8, "source", self._source),
             (4 if self.workers.echoes else 0, "echo", self._echo),
