@@ -6,10 +6,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types contracts unit format docs lock clean
+.PHONY: help up setup test lint types contracts unit format docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: setup ## run the whole system on the demo; Ctrl-C stops it
+	@exec $(BIN)/matoolkit up
 
 setup: $(VENV)/.ready ## create the virtual environment from the lock file
 

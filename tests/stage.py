@@ -336,13 +336,14 @@ class Stage:
     def change_version(
         self, batch: BatchRow, to: RunbookRow, *, rerun_init: bool = False, keep_phases: bool = False
     ) -> None:
-        """Let a batch follow a new version: old phases are superseded, or go on beside the new ones."""
+        """Let a batch follow a new version: old phases are superseded, or those that have begun go on."""
         with self.store.transaction() as tx:
             lock_batches(tx, [batch.id])
             follow_version(tx, [batch.id], to.id)
-            if not keep_phases:
-                old = supersede_phases(tx, [phase.id for phase in phases_of_batches(tx, [batch.id])], self.now)
-                withdraw_unsent(tx, self.bus, cancel_steps_of_phases(tx, old, self.now))
+            phases = phases_of_batches(tx, [batch.id])
+            unwanted = [phase.id for phase in phases if not keep_phases or phase.status is PhaseStatus.PENDING]
+            old = supersede_phases(tx, unwanted, self.now)
+            withdraw_unsent(tx, self.bus, cancel_steps_of_phases(tx, old, self.now))
             insert_phases(tx, self._new_phases(batch, to))
             if rerun_init:
                 inits = inits_of_batches(tx, [batch.id])

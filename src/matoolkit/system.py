@@ -7,17 +7,22 @@ from datetime import timedelta
 from functools import partial
 
 from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import jobs_of_worker
+from matoolkit.bus.wire import decode
 from matoolkit.clock import Clock, SystemClock
+from matoolkit.domain.messages import Message
 from matoolkit.errors import BusNotSupported
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.pile import Limits
-from matoolkit.ports import Publisher
+from matoolkit.ports import Bus, Publisher, Received
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.settings import Settings
 from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import require_current_schema
+from matoolkit.worker.functions import Registry
+from matoolkit.worker.runner import Worker
 
 # A scheduler that died is replaced after this many sweeps without a sign of life.
 _SWEEPS_MISSED = 3
@@ -60,3 +65,12 @@ def build_scheduler(
 def build_orchestrator(settings: Settings, store: Store, publisher: Publisher) -> Orchestrator:
     """Put an orchestrator together."""
     return Orchestrator(store, publisher, Limits(settings.step_timeout, settings.throttle_limit))
+
+
+def build_worker(bus: Bus, worker_id: str, functions: Registry, clock: Clock | None = None) -> Worker:
+    """Put a worker together."""
+    return Worker(bus, jobs_of_worker(worker_id), _read, functions, clock or SystemClock())
+
+
+def _read(received: Received) -> Message:
+    return decode(received.subscription.topic, received.message_type, received.body)

@@ -62,7 +62,10 @@ class Answer:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self._rows)
 
-    def scalars(self) -> list[Any]:
+    def scalars(self) -> "Answer":
+        return self
+
+    def all(self) -> list[Any]:
         return [row[0] for row in self._rows]
 
 

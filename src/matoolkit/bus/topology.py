@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import lru_cache
 
 from matoolkit.ports import Subscription
 
@@ -21,6 +22,7 @@ EVENTS_OF_ORCHESTRATOR = Subscription(ORCHESTRATOR_EVENTS, "orchestrator")
 RESULTS_OF_ORCHESTRATOR = Subscription(WORKER_RESULTS, "orchestrator")
 
 
+@lru_cache(maxsize=1024)
 def jobs_of_worker(worker_id: str) -> Subscription:
     """Return the subscription from which a worker takes its jobs."""
     return Subscription(WORKER_JOBS, f"worker-{worker_id}", WORKER_ID, worker_id)

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from matoolkit import __version__
-from matoolkit.cli.commands import db, orchestrator, runbook, scheduler, simulate
+from matoolkit.cli.commands import db, orchestrator, runbook, scheduler, simulate, up
 from matoolkit.cli.output import print_error
 from matoolkit.errors import MatoolkitError
 
@@ -25,6 +25,7 @@ app.add_typer(db.app, name="db")
 app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(orchestrator.app, name="orchestrator")
 app.command("simulate")(simulate.simulate)
+app.command()(up.up)
 
 
 @app.callback(invoke_without_command=True)

@@ -45,7 +45,7 @@ class OpenCompensation:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A member, its batch, and all that it has open."""
+    """A member, its batch, and what it has open: of each phase at least its first open step."""
 
     member: MemberStatus
     batch: BatchStatus
@@ -84,16 +84,17 @@ def next_of(situation: Situation) -> Next:
         return Wait("a job is out")
     if situation.compensations:
         first = min(situation.compensations, key=lambda step: (step.sequence, step.step_index))
-        return Compensate(first.id) if _is_startable(first) else Wait("what is undone waits for another try")
+        is_busy = any(_is_under_way(step) for step in situation.compensations)
+        return Wait("a compensation is under way") if is_busy else Compensate(first.id)
     if situation.member is not MemberStatus.ACTIVE:
         return Wait(f"the member is {situation.member}")
     if situation.batch not in UNFINISHED_BATCHES:
         return Wait(f"the batch is {situation.batch}")
     if not situation.steps:
         return Wait("nothing is left to do")
+    if any(_is_under_way(step) for step in situation.steps):
+        return Wait("a step is under way")
     step = min(situation.steps, key=lambda step: (step.order, step.step_index))
-    if not _is_startable(step):
-        return Wait("the step waits for another try")
     if step.step_index == 0 and situation.is_held:
         return Wait("the batch is held")
     if step.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
@@ -101,5 +102,5 @@ def next_of(situation: Situation) -> Next:
     return Do(step.id)
 
 
-def _is_startable(step: OpenStep | OpenCompensation) -> bool:
-    return step.status is StepStatus.PENDING and not step.waits_for_retry
+def _is_under_way(step: OpenStep | OpenCompensation) -> bool:
+    return step.status is not StepStatus.PENDING or step.waits_for_retry

@@ -1,5 +1,6 @@
 """A process made of parts that run side by side until a signal stops it."""
 
+import gc
 import logging
 import signal
 import threading
@@ -14,6 +15,13 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 log = logging.getLogger(__name__)
 
 
+def spare_the_collector() -> None:
+    """Let Python look for cycles less often: piles make many objects, almost all of which go by themselves."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
     """Run every part in a thread of its own until `stop` is set; if one fails, all stop, and the failure is raised."""
     failures: list[BaseException] = []
@@ -26,6 +34,7 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
             failures.append(failure)
             stop.set()
 
+    spare_the_collector()
     threads = [threading.Thread(target=run, args=(name, part), name=name) for name, part in parts.items()]
     for thread in threads:
         thread.start()

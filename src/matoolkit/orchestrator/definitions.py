@@ -23,16 +23,15 @@ def version_of(pile: Pile, work: StepState | InitState | RollbackState) -> Versi
 
 def definition_of(pile: Pile, work: StepState | InitState | RollbackState) -> Step:
     """Return what the runbook says about work."""
-    runbook = version_of(pile, work).runbook
     match work:
         case StepState():
             return steps_of_phase(pile, work.phase_execution_id)[work.step_index]
         case InitState():
-            return runbook.init[work.step_index]
+            return version_of(pile, work).runbook.init[work.step_index]
         case RollbackState(cause=RollbackCause.MEMBER_REMOVED):
-            return runbook.on_member_removed[work.step_index]
+            return version_of(pile, work).runbook.on_member_removed[work.step_index]
         case RollbackState():
-            return (runbook.rollback(work.sequence_name) or ())[work.step_index]
+            return (version_of(pile, work).runbook.rollback(work.sequence_name) or ())[work.step_index]
 
 
 def steps_of_phase(pile: Pile, phase_id: int) -> Sequence[Step]:

@@ -13,7 +13,8 @@ from matoolkit.store.dialect.questions import Columns, Rows, is_text
 def storable_rows(columns: Columns, rows: Rows) -> Rows:
     """Return rows that can be stored; nearly always those that were given, so that nothing is copied."""
     texts = [place for place, kind in enumerate(columns.values()) if is_text(kind)]
-    places = [place for place in texts if not all(map(is_storable, filter(None, map(itemgetter(place), rows))))]
+    # A column is looked at as one text, which is quicker than one by one.
+    places = [place for place in texts if not is_storable("".join(filter(None, map(itemgetter(place), rows))))]
     if not places:
         return rows
     written = [list(row) for row in rows]

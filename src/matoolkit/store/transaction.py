@@ -72,7 +72,7 @@ class Transaction:
     def values(self, statement: Executable) -> list[Any]:
         """Run a statement and return the first column of what it returns."""
         with told_apart(self.dialect, self._connection.engine.url):
-            return list(self._connection.execute(statement).scalars())
+            return list(self._connection.execute(statement).scalars().all())
 
     def changed(self, statement: Executable) -> int:
         """Run a statement and say how many rows it changed."""

@@ -85,6 +85,7 @@ def test_v5_a_rerun_of_init_gates_phases_and_wakes_those_that_waited(stage: Stag
     batch = stage.batch(runbook)
     stage.run()
     stage.answers["Domain"] = Silent()
+    stage.due(batch, "prepare")
     stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=True, keep_phases=True)
     stage.due(batch, "prepare")
     stage.run()

@@ -55,6 +55,13 @@ def test_o3_steps_of_a_phase_go_one_after_the_other() -> None:
     assert isinstance(next_of(situation(retrying, step(2, at=1))), Wait)
 
 
+def test_o3_a_step_that_waits_for_another_try_is_finished_before_an_earlier_phase_that_came_due_late() -> None:
+    waiting = step(1, offset=0, waits_for_retry=True)
+    assert isinstance(next_of(situation(waiting, step(2, offset=7200))), Wait)
+    polling = step(1, offset=0, status=StepStatus.POLLING)
+    assert isinstance(next_of(situation(polling, step(2, offset=7200))), Wait)
+
+
 def test_o5_a_job_that_is_out_is_waited_for_even_if_its_step_was_cancelled() -> None:
     out = step(9, status=StepStatus.CANCELLED, is_in_flight=True)
     assert isinstance(next_of(situation(out, step(1))), Wait)

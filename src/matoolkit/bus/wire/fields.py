@@ -16,11 +16,14 @@ class Fields:
     """The fields of an object, found whatever their spelling."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self._values = {_plain(name): value for name, value in document.items()}
+        self._values = document
 
     def value(self, name: str) -> Any:
-        """Return what a field holds, or nothing."""
-        return self._values.get(_plain(name))
+        """Return what a field holds, or nothing; one that is spelled as the contract has it comes first."""
+        if name in self._values:
+            return self._values[name]
+        wanted = _plain(name)
+        return next((value for known, value in self._values.items() if _plain(known) == wanted), None)
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a field that is text."""

@@ -54,6 +54,8 @@ _ERRORS: dict[int, type[StoreError]] = {
 
 _OLDEST = (3, 38)  # the first that always knows JSON; UPDATE … FROM and RETURNING are older
 _TRIES = 10
+# What the piles of a large batch touch again and again; the default holds less than one of them.
+_CACHE_KIBIBYTES = 32 * 1024
 
 
 class SQLite(Dialect):
@@ -80,6 +82,8 @@ class SQLite(Dialect):
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+        connection.execute("PRAGMA temp_store = MEMORY")
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""

@@ -1,0 +1,270 @@
+"""W(N,S): N members, each S steps one after the other, through the whole system, beside a bare loop over like tables.
+
+    python -m bench.work                      SQLite and PostgreSQL (see --postgres), 1,000 to 100,000 members
+    python -m bench.work --record             the same, and add the results to bench/RESULTS.md
+    python -m bench.work --only SQLite --members 1000 …     one database, other numbers of members
+    python -m bench.work --profile 5000       where the time goes, for one number of members
+
+Everything is durable and embedded: a phase is due, rows are made, jobs go through the bus to a worker that answers at
+once, results come back, the next step is sent, until the batch is completed. Scheduler and people are not measured.
+Each number of members is measured in a process of its own, for the sake of its memory, in turns with the others.
+"""
+
+import argparse
+import cProfile
+import json
+import os
+import platform
+import pstats
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from bench.bare import BareLoop
+from bench.measuring import CLOCK, NOW, RESULTS, databases, processor, seconds
+from matoolkit.admin.publishing import publish
+from matoolkit.bus.consumer import Consumer
+from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
+from matoolkit.domain.messages import PhaseDue
+from matoolkit.domain.states import BatchStatus
+from matoolkit.hosting.process import spare_the_collector
+from matoolkit.ids import phase_due_id
+from matoolkit.orchestrator import Orchestrator
+from matoolkit.ports import Outgoing
+from matoolkit.store import Store, open_store
+from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches
+from matoolkit.store.members import NewMember, insert_members
+from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
+from matoolkit.store.upgrade import upgrade
+from matoolkit.system import build_worker
+from matoolkit.worker.rehearsal import rehearsal
+
+STEPS = 5
+SIZES = {"SQLite": (1_000, 10_000, 100_000), "PostgreSQL": (1_000, 10_000)}
+# Cost per step, in CPU time: what neighbours on the machine do to the other kind says nothing about us.
+FLAT = 1.25
+ROUNDS = 3
+# The bare loop is as flat as its indexes: so many members tell how fast it is.
+BARE_MEMBERS = 4_000
+WORKER = "worker-01"
+RUNBOOK = """
+name: NAME
+data_source:
+  type: sql
+  connection: SOURCE
+  query: SELECT email, cutover, name, note FROM people
+  primary_key: email
+  batch_time_column: cutover
+phases:
+  - name: cutover
+    offset: T-0
+    steps:
+"""
+STEP = """
+      - name: step-NUMBER
+        worker_id: worker-01
+        function: Set-EntraUserAttributes
+        params: {UserId: "{{email}}", Attributes: {displayName: "{{name}}", note: "{{note}}"}}
+"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one run of W(N,S) cost, and what the bare loop did right after it."""
+
+    members: int
+    steps: int
+    seconds: float
+    cpu_seconds: float
+    mebibytes: float
+    grown_by: float
+    bare_rate: float
+    bare_cpu_per_thousand: float
+
+    @property
+    def rate(self) -> float:
+        return self.members * self.steps / self.seconds
+
+    @property
+    def cpu_per_thousand(self) -> float:
+        return 1000 * self.cpu_seconds / (self.members * self.steps)
+
+
+class Wave:
+    """A batch of many members whose only phase is due."""
+
+    def __init__(self, store: Store, members: int, steps: int) -> None:
+        spare_the_collector()
+        self._store = store
+        self._bus = SqlBus(store)
+        handle = Orchestrator(store, self._bus).handle
+        self._events = Consumer(store, self._bus, EVENTS_OF_ORCHESTRATOR, handle)
+        self._results = Consumer(store, self._bus, RESULTS_OF_ORCHESTRATOR, handle)
+        self._worker = build_worker(self._bus, WORKER, rehearsal())
+        self._batch_id = self._make(members, steps)
+
+    def run(self) -> None:
+        """Let orchestrator and worker take turns until nothing is left to do."""
+        while self._events.turn() + self._worker.turn() + self._results.turn():
+            pass
+
+    def check(self) -> None:
+        """Make sure that the batch went through."""
+        with self._store.reading() as tx:
+            assert batches_by_id(tx, [self._batch_id])[0].status is BatchStatus.COMPLETED
+
+    def _make(self, members: int, steps: int) -> int:
+        name = f"wave-{members}-{CLOCK.monotonic()}".replace(".", "-")
+        text = RUNBOOK.replace("NAME", name) + "".join(STEP.replace("NUMBER", str(n)) for n in range(steps))
+        row = publish(self._store, text, by="bench", now=NOW).row
+        assert row is not None
+        with self._store.transaction() as tx:
+            batch = insert_batches(tx, [NewBatch(row.id, row.name, NOW, BatchStatus.ACTIVE)], NOW)[0]
+        for first in range(0, members, 5_000):
+            people = [_member(batch.id, n) for n in range(first, min(first + 5_000, members))]
+            with self._store.transaction() as tx:
+                insert_members(tx, people, NOW)
+        with self._store.transaction() as tx:
+            phase = insert_phases(tx, [NewPhase(batch.id, row.version, "cutover", 0, 0, NOW)])[0]
+            dispatch_phases(tx, [phase.id], NOW)
+            due = PhaseDue(batch.id, row.name, row.version, "cutover", phase.id)
+            self._bus.publish(tx, [Outgoing(phase_due_id(phase.id, 1), due)])
+        return batch.id
+
+
+def _member(batch_id: int, number: int) -> NewMember:
+    data = {"email": f"user{number}@contoso.com", "name": f"User Number {number}", "note": "n" * 200}
+    return NewMember(batch_id, data["email"], json.dumps(data), "hash", caught_up_at=NOW - timedelta(days=5))
+
+
+def measure(url: str, members: int, steps: int) -> Measured:
+    """Run the whole system, then the bare loop."""
+    store = open_store(url)
+    upgrade(store)
+    wave = Wave(store, members, steps)
+    before, cpu = _peak(), time.process_time()
+    taken = seconds(wave.run)
+    cpu = time.process_time() - cpu
+    peak = _peak()
+    wave.check()
+    loop = BareLoop(store, BARE_MEMBERS, steps)
+    loop.prepare()
+    bare_cpu = time.process_time()
+    bare = seconds(loop.run)
+    bare_cpu = time.process_time() - bare_cpu
+    loop.close()
+    store.close()
+    bare_steps = BARE_MEMBERS * steps
+    return Measured(members, steps, taken, cpu, peak, peak - before, bare_steps / bare, 1000 * bare_cpu / bare_steps)
+
+
+def profile(members: int, steps: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+        store = open_store(f"sqlite:///{folder}/state.db")
+        upgrade(store)
+        wave = Wave(store, members, steps)
+        profiler = cProfile.Profile()
+        profiler.runcall(wave.run)
+        wave.check()
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(40)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_its_own_process(url: str, members: int) -> Measured:
+    command = [sys.executable, "-m", "bench.work", "--one", url, "--members", str(members)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def medians(rounds: Sequence[Measured]) -> Measured:
+    """Return the median of each figure."""
+    figures = zip(*(asdict(one).values() for one in rounds), strict=True)
+    return Measured(*(statistics.median(values) for values in figures))
+
+
+def measured(urls: Mapping[str, str], sizes: Mapping[str, Sequence[int]], rounds: int) -> dict[str, list[Measured]]:
+    found: dict[str, list[Measured]] = {}
+    for name, url in urls.items():
+        each: dict[int, list[Measured]] = {}
+        for number in range(rounds):
+            for size in sizes[name]:
+                if name == "SQLite":
+                    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+                        one = in_its_own_process(f"sqlite:///{folder}/state.db", size)
+                else:
+                    one = in_its_own_process(url, size)
+                print(f"{name} round {number + 1}: {_line(one, one)}", file=sys.stderr, flush=True)
+                each.setdefault(size, []).append(one)
+        found[name] = [medians(runs) for runs in each.values()]
+    return found
+
+
+def flatness(one: Measured, smallest: Measured) -> float:
+    """Say how much more CPU time a step costs than one of the smallest wave."""
+    return one.cpu_per_thousand / smallest.cpu_per_thousand
+
+
+def _line(one: Measured, smallest: Measured) -> str:
+    return (
+        f"| {one.members:,.0f} | {one.rate:,.0f} | {one.cpu_per_thousand:.3f} s "
+        f"| {smallest.rate / one.rate:.2f}x | {flatness(one, smallest):.2f}x "
+        f"| {one.bare_rate:,.0f} | 1/{one.bare_rate / one.rate:.1f} "
+        f"| 1/{one.cpu_per_thousand / one.bare_cpu_per_thousand:.1f} "
+        f"| {one.mebibytes:,.0f} MiB | {one.grown_by:,.0f} MiB |"
+    )
+
+
+def table_of(results: dict[str, list[Measured]]) -> str:
+    heads = ["database", "members", "steps/s", "CPU per 1,000 steps", "time per step ÷ first", "CPU per step ÷ first"]
+    heads += ["bare loop, steps/s", "ours ÷ bare", "in CPU time", "peak memory", "of it for the run"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines += [f"| {name} {_line(one, runs[0])}" for name, runs in results.items() for one in runs]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--postgres", help="URL of an empty PostgreSQL database to use instead of starting one")
+    parser.add_argument("--only", choices=list(SIZES), help="one database")
+    parser.add_argument("--members", type=int, nargs="+", help="numbers of members to measure")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--one", metavar="URL", help="measure once, in this process, and print JSON")
+    parser.add_argument("--profile", type=int, metavar="N", help="profile W(N,S) on SQLite")
+    parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
+    options = parser.parse_args()
+    if options.profile:
+        profile(options.profile, options.steps)
+        return 0
+    if options.one:
+        print(json.dumps(asdict(measure(options.one, options.members[0], options.steps))))
+        return 0
+    sizes = dict.fromkeys(SIZES, options.members) if options.members else SIZES
+    names = [options.only] if options.only else list(SIZES)
+    with databases(options.postgres) if "PostgreSQL" in names else nullcontext({"SQLite": ""}) as urls:
+        results = measured({name: urls[name] for name in names}, sizes, options.rounds)
+    report = table_of(results)
+    print(report)
+    if options.record:
+        machine = f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores"
+        heading = f"\n## W(N,{STEPS}), {NOW:%Y-%m-%d}\n\n{machine}; medians of {options.rounds} rounds.\n\n"
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(f"{heading}{report}\n")
+    return 0 if all(flatness(one, runs[0]) <= FLAT for runs in results.values() for one in runs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

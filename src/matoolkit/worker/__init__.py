@@ -1,0 +1,1 @@
+"""Execution: jobs in, results out. A worker knows nothing of batches, and touches no database."""
