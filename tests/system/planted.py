@@ -33,16 +33,17 @@ from matoolkit.orchestrator import (
 )
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.runbook.templates import Scope
+from matoolkit.scheduler import due as scheduler_due
 from matoolkit.scheduler import joining, leaving
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
 from matoolkit.store import Store, Transaction
 from matoolkit.store import steps as stored_steps
-from matoolkit.store.batches import cancel_batches, lock_batches
+from matoolkit.store.batches import cancel_batches, lock_batches, unfinished_batches
 from matoolkit.store.membership import places_of_keys
 from matoolkit.store.memberstates import member_states
-from matoolkit.store.phases import note_expanded, phases_by_id
+from matoolkit.store.phases import note_expanded, phases_by_id, phases_of_batches
 from matoolkit.store.working import unfinished_rollbacks_of_members
 
 Patch = pytest.MonkeyPatch
@@ -62,6 +63,12 @@ def holds_hold_nobody(patch: Patch) -> None:
 
 
 def init_does_not_gate_phases(patch: Patch) -> None:
+    def due_phases(tx: Transaction, at: Any, limit: int = 1000, runbook_name: str | None = None) -> Any:
+        unheld = [batch.id for batch in unfinished_batches(tx, runbook_name or "wave") if not batch.is_held]
+        pending = [phase for phase in phases_of_batches(tx, unheld) if phase.status == "pending" and phase.due_at]
+        return [phase for phase in pending if phase.due_at <= at]
+
+    patch.setattr(scheduler_due, "due_phases", due_phases)
     _patch_next(patch, batch=BatchStatus.ACTIVE)
 
 
@@ -113,14 +120,13 @@ def the_lease_is_not_confirmed(patch: Patch) -> None:
 
 
 def expansion_is_not_idempotent(patch: Patch) -> None:
-    def insert(tx: Transaction, new: Sequence[Any], at: Any) -> Any:
-        known = stored_steps.current_steps_of_members(tx, {step.batch_member_id for step in new})
-        there = {(step.batch_member_id, step.epoch, step.phase_execution_id) for step in known}
-        if any((step.batch_member_id, step.epoch, step.phase_execution_id) in there for step in new):
+    def insert(tx: Transaction, phase_id: int, works: Any, ids: Sequence[int], at: Any) -> Any:
+        known = stored_steps.current_steps_of_members(tx, ids)
+        if any(step.phase_execution_id == phase_id for step in known):
             raise ValueError("UNIQUE constraint failed")
-        return stored_steps.insert_steps(tx, new, at)
+        return stored_steps.insert_phase_steps(tx, phase_id, works, ids, at)
 
-    patch.setattr(due, "insert_steps", insert)
+    patch.setattr(due, "insert_phase_steps", insert)
 
 
 def only_the_first_slice_is_expanded(patch: Patch) -> None:

@@ -22,6 +22,7 @@ class Crowd:
         self._next = 0
         self.is_down = False
         self.hidden: set[str] = set()
+        self.busy: list[str] = []
         self.doubled: set[str] = set()
         for _ in range(members):
             self.join()
@@ -91,4 +92,6 @@ class Crowd:
         self.doubled.clear()
 
     def _somebody(self) -> str:
-        return self._rng.choice(sorted(self.rows))
+        """Choose somebody, rather one for whom something runs: that is when changes hurt."""
+        busy = [key for key in self.busy if key in self.rows]
+        return self._rng.choice(busy if busy and self._rng.random() < 0.7 else sorted(self.rows))

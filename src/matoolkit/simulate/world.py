@@ -28,6 +28,11 @@ BEGINNING = datetime(2026, 3, 3, 6, 0, tzinfo=UTC)
 
 Act = Callable[[], str | None]
 
+_BUSY = """
+SELECT DISTINCT m.member_key FROM batch_members m JOIN step_executions s ON s.batch_member_id = m.id
+WHERE s.lost_at IS NOT NULL OR s.retry_after IS NOT NULL OR s.poll_due_at IS NOT NULL ORDER BY m.id
+"""
+
 
 class World:
     """Schedulers, orchestrators, workers, people, a source and a clock."""
@@ -168,6 +173,7 @@ class World:
         """Let others move while somebody is in the middle of something."""
         self._interfered = True
         if is_lease_lost:
+            self._source()
             self.tick()
         self.handle_events()
         self.handle_results()
@@ -202,9 +208,10 @@ class World:
         if self.faults.strikes(Fault.BROKEN_VIEW):
             crowd.hidden = set(crowd.rows) if self.rng.random() < 0.5 else set(sorted(crowd.rows)[::2])
             return "the view is broken"
-        if len(crowd.hidden) > 1:
+        if len(crowd.hidden) > 1 and self.rng.random() < 0.4:
             crowd.hidden = set()
             return "the view is mended"
+        crowd.busy = [key for (key,) in self.plant.state.look(_BUSY)]
         return crowd.change(self.clock.now())
 
     def _echo(self) -> str | None:
