@@ -4,10 +4,11 @@ from datetime import timedelta
 
 from matoolkit.admin.manual import create_manual_batch
 from matoolkit.admin.reinitializing import retry_init
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.states import MemberStatus
 from tests.stage import Failing, Stage
 
-from .runbooks import ONE_STEP, WITH_INIT
+from .runbooks import ONE_STEP, TWO_PHASES, WITH_INIT
 
 
 def test_o1_a_retried_init_leaves_out_who_is_in_another_batch_by_now(stage: Stage) -> None:
@@ -31,3 +32,15 @@ def test_o5_a_retry_is_not_sent_for_a_member_that_has_left(stage: Stage) -> None
     stage.sweep()
     stage.handle()
     assert len(stage.take_jobs()) == 0
+
+
+def test_o3_a_phase_that_is_due_waits_for_an_earlier_one_of_which_the_news_comes_later(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.due(batch, "cutover", "check")
+    dues = stage.bus.receive(EVENTS_OF_ORCHESTRATOR, 10)
+    stage.bus.abandon(dues[1:])
+    stage.handle()
+    assert stage.take_jobs() == []
+    stage.bus.abandon(dues[:1])
+    stage.run()
+    assert stage.functions() == ["Move", "Finish", "Test"]
