@@ -55,6 +55,7 @@ def nothing(*_: object, **__: object) -> list[Any]:
 
 
 def members_are_not_looked_at_before_dispatch(patch: Patch) -> None:
+    patch.setattr(leaving, "cancel_steps_of_members", nothing)
     _patch_next(patch, member=MemberStatus.ACTIVE)
 
 
@@ -89,6 +90,7 @@ def phases_are_not_gone_through_in_order(patch: Patch) -> None:
 
 
 def checks_do_not_look_at_the_member(patch: Patch) -> None:
+    patch.setattr(leaving, "cancel_steps_of_members", nothing)
     patch.setattr(checks, "_of_members_gone", nothing)
 
 
@@ -193,15 +195,12 @@ def cancelling_changes_only_the_status(patch: Patch) -> None:
 
 def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     """Defect R8."""
-    seen: dict[tuple[int, int, int], Any] = {}
     original = dispatching._scope  # noqa: SLF001
 
     def scope(pile: Any, state: Any, known: Any, data: Any) -> tuple[Scope, str | None]:
         found, key = original(pile, state, known, data)
-        if not hasattr(state, "phase_execution_id"):
-            return found, key
-        first = seen.setdefault((id(pile.tx.dialect), state.batch_member_id, state.phase_execution_id), found.outputs)
-        return Scope(found.specials, first if state.step_index else found.outputs, found.data), key
+        is_later = hasattr(state, "phase_execution_id") and state.step_index > 0
+        return Scope(found.specials, {} if is_later else found.outputs, found.data), key
 
     patch.setattr(dispatching, "_scope", scope)
 
@@ -264,10 +263,6 @@ def members_who_wait_for_init_are_not_woken(patch: Patch) -> None:
     patch.setattr(sweeps, "members_to_catch_up", nothing)
 
 
-def nobody_is_told_who_left(patch: Patch) -> None:
-    patch.setattr(leaving, "_announce", nothing)
-
-
 def a_phase_is_due_and_nobody_is_told(patch: Patch) -> None:
     original = SqlBus.publish
 
@@ -313,7 +308,6 @@ PLANTED: tuple[Callable[[Patch], None], ...] = (
     failed_members_keep_their_open_steps,
     outputs_are_not_kept,
     members_who_wait_for_init_are_not_woken,
-    nobody_is_told_who_left,
     a_phase_is_due_and_nobody_is_told,
     init_steps_are_sent_all_at_once,
 )

@@ -1,5 +1,6 @@
 """What must hold after every event, whatever went wrong before it."""
 
+import re
 from collections.abc import Iterable
 
 import orjson
@@ -63,6 +64,7 @@ def _step_dispatched(entry: Entry) -> None:
         (about["phase_status"] == "dispatched", f"though its phase is {about['phase_status']}"),
         (about["before"] == 0, "before the steps that come first have succeeded"),
         (about["earlier"] == 0, "before an earlier phase was done"),
+        (not (begins and about["unexpanded"]), "before an earlier phase that is due was begun"),
         (about["busy"] == 0, "while another job of its member is out"),
         (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
         (about["undoing"] == 0, "while its member is being compensated"),
@@ -120,3 +122,23 @@ def nobody_twice(database: MemoryDatabase) -> None:
     )
     if twice:
         raise Violation(f"active in two unfinished batches: {twice}")
+
+
+_OUTPUT = re.compile(r"Out([0-9][a-c])")
+
+
+def outputs_are_found(database: MemoryDatabase, entries: Iterable[Entry]) -> None:
+    """Demand that no step failed for want of an output that an earlier step of its member and version gave."""
+    for entry in entries:
+        if entry.what != "step" or entry.about["error"] != "UnresolvedVariable" or entry.new != "failed":
+            continue
+        for step in _OUTPUT.findall(entry.about["message"]):
+            given = database.look(
+                "SELECT s.id FROM step_executions s JOIN phase_executions p ON p.id = s.phase_execution_id "
+                f"WHERE s.step_name = 'step-{step}' AND s.batch_member_id = {entry.about['member']} "
+                f"AND s.epoch = {entry.about['epoch']} AND s.status = 'succeeded' AND s.missing_outputs_json IS NULL "
+                "AND p.runbook_version = (SELECT mine.runbook_version FROM phase_executions mine "
+                f"WHERE mine.id = {entry.about['phase']})"
+            )
+            if given:
+                raise Violation(f"step {entry.id} failed for want of what step {given[0][0]} gave: {entry.about}")

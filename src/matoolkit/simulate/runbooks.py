@@ -67,7 +67,7 @@ class RunbookWriter:
             seen = rng.choice(self._outputs)
             step["params"] |= {"Output": seen, "Seen": "{{" + seen + "}}"}
         if rng.random() < 0.6:
-            output = f"Out{len(self._outputs)}"
+            output = f"Out{name.removeprefix('step-')}"
             step["output_params"] = {output: "Value"}
             self._outputs.append(output)
         return step

@@ -38,6 +38,12 @@ _STEP = """
                 WHERE s.batch_member_id = NEW.batch_member_id AND s.epoch = NEW.epoch
                 AND s.status IN ('pending', 'dispatched', 'polling') AND (p.runbook_version, -p.offset_minutes,
                 p.phase_index) < (mine.runbook_version, -mine.offset_minutes, mine.phase_index)),
+    'unexpanded', (SELECT COUNT(*) FROM phase_executions p JOIN phase_executions mine
+                   ON mine.id = NEW.phase_execution_id AND p.batch_id = mine.batch_id
+                   WHERE p.status = 'dispatched' AND p.expanded_at IS NULL AND (p.runbook_version, -p.offset_minutes,
+                   p.phase_index) < (mine.runbook_version, -mine.offset_minutes, mine.phase_index)
+                   AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id
+                   AND s.batch_member_id = NEW.batch_member_id AND s.epoch = NEW.epoch)),
     'outputs', (SELECT worker_data_json FROM batch_members WHERE id = NEW.batch_member_id)
 """
 _INIT = """
@@ -47,10 +53,12 @@ _INIT = """
     'busy', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id AND lost_at IS NOT NULL
              AND id <> NEW.id)
 """
+# One that a person lets begin again, while a later one waits for another try, keeps nobody waiting.
 _ROLLBACK = """
     'sequence', NEW.sequence_key, 'cause', NEW.cause,
     'before', (SELECT COUNT(*) FROM rollback_executions WHERE sequence_key = NEW.sequence_key
-               AND step_index < NEW.step_index AND status IN ('pending', 'dispatched', 'polling')),
+               AND step_index < NEW.step_index AND status IN ('pending', 'dispatched', 'polling')
+               AND NOT (status = 'pending' AND attempt > 0 AND job_id IS NULL)),
     'others', (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
                AND sequence_key <> NEW.sequence_key AND status = 'dispatched')
 """

@@ -87,6 +87,7 @@ class _Queued:
         self.added = _numbers(message_ids, "member-added-")
         self.removed = _numbers(message_ids, "member-removed-")
         self.inits = _numbers(message_ids, "batch-init-")
+        self.retried = _numbers(message_ids, "retry-check-rollback-")
         self.batches = {batch for phase, batch in database.look(_PHASES) if phase in self.phases}
 
 
@@ -124,16 +125,20 @@ def _members_go_on(steps: Sequence[_Work], rollbacks: Sequence[_Work], queued: _
         undoing = [rollback for rollback in rollbacks if rollback.member == member]
         if any(work.lost_at is not None for work in (*mine, *undoing)):
             continue
-        if undoing:
+        if undoing and all(rollback.is_startable for rollback in undoing):
             _sequence_goes_on(undoing, queued)
+        if undoing:
             continue
         todo = [step for step in mine if step.rest[0]]
         if not todo:
             continue
+        if not all(step.is_startable for step in todo):
+            # What waits for a poll or another try is finished before anything else begins.
+            continue
         first = min(todo, key=lambda step: (step.rest[5:8], step.index))
         _, status, batch, is_held = first.rest[:4]
         waits = batch != "active" or is_held
-        if status != "active" or not first.is_startable or (first.index == 0 and waits):
+        if status != "active" or (first.index == 0 and waits):
             continue
         if member not in queued.added and first.batch not in queued.batches:
             raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
@@ -144,7 +149,8 @@ def _sequence_goes_on(undoing: Sequence[_Work], queued: _Queued) -> None:
     for rollback in undoing:
         first.setdefault(rollback.rest[0], rollback.id)
     nearest = min(undoing, key=lambda rollback: (first[rollback.rest[0]], rollback.index))
-    if nearest.is_startable and nearest.member not in queued.removed | queued.added:
+    is_woken = nearest.member in queued.removed | queued.added or nearest.id in queued.retried
+    if not is_woken:
         raise Violation(f"silently forgotten: {nearest} could start, and nothing will start it")
 
 

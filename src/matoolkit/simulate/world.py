@@ -12,7 +12,7 @@ from matoolkit.simulate.crowd import Crowd
 from matoolkit.simulate.database import stored
 from matoolkit.simulate.endings import everything_ended
 from matoolkit.simulate.faults import Fault, Faults
-from matoolkit.simulate.invariants import Violation, Watch, nobody_twice
+from matoolkit.simulate.invariants import Violation, Watch, nobody_twice, outputs_are_found
 from matoolkit.simulate.persons import Persons
 from matoolkit.simulate.plans import Outcome, Plan
 from matoolkit.simulate.processes import OrchestratorProcess, Plant, SchedulerProcess
@@ -88,6 +88,7 @@ class World:
         self.trouble.check()
         if entries:
             nobody_twice(self.plant.state)
+            outputs_are_found(self.plant.state, entries)
             nothing_forgotten(self.plant.state, self.message_ids())
 
     def message_ids(self) -> list[str]:
