@@ -66,7 +66,8 @@ def _step_dispatched(entry: Entry) -> None:
         (about["earlier"] == 0, "before an earlier phase was done"),
         (not (begins and about["unexpanded"]), "before an earlier phase that is due was begun"),
         (about["busy"] == 0, "while another job of its member is out"),
-        (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
+        # A person may put somebody into a manual batch whose job in a batch that has ended is still out.
+        (about["elsewhere"] == 0 or about["manual"], "while a job of its member in another batch is out"),
         (about["undoing"] == 0, "while its member is being compensated"),
         (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
         (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),

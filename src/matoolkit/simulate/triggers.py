@@ -10,7 +10,8 @@ _WORK = """
 """
 _BATCH = """
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
-    'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id)
+    'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id),
+    'manual', (SELECT is_manual FROM batches WHERE id = NEW.batch_id)
 """
 _MEMBER = """
     'member', NEW.batch_member_id, 'epoch', NEW.epoch,

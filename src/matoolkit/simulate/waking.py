@@ -138,7 +138,9 @@ def _members_go_on(steps: Sequence[_Work], rollbacks: Sequence[_Work], queued: _
         first = min(todo, key=lambda step: (step.rest[5:8], step.index))
         _, status, batch, is_held = first.rest[:4]
         waits = batch != "active" or is_held
-        if status != "active" or (first.index == 0 and waits):
+        # Whoever has not caught up is looked for by a sweep, and woken when a hold ends.
+        is_caught_up = first.rest[8]
+        if status != "active" or not is_caught_up or (first.index == 0 and waits):
             continue
         if member not in queued.added and first.batch not in queued.batches:
             raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
