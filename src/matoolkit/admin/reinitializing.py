@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.batch import PersonRetriedInit, decide
 from matoolkit.domain.messages import BatchInit
-from matoolkit.domain.states import ENDED_STEPS, UNSUCCESSFUL_STEPS, BatchStatus, StepStatus
+from matoolkit.domain.states import ENDED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus, StepStatus
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.ids import Kind, batch_init_id
 from matoolkit.ports import Outgoing, Publisher
@@ -21,6 +21,8 @@ from matoolkit.store.batches import (
 )
 from matoolkit.store.executions import InitRow
 from matoolkit.store.inits import inits_of_batches
+from matoolkit.store.members import remove_members
+from matoolkit.store.memberstates import members_under_way_elsewhere
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import NewPhase, insert_phases, phases_of_batches, supersede_phases
 from matoolkit.store.rollbacks import rollbacks_of_batches
@@ -32,10 +34,11 @@ _FAILED = (StepStatus.FAILED, StepStatus.POLL_TIMEOUT)
 
 @dataclass(frozen=True, slots=True)
 class InitRetry:
-    """The version whose init runs again."""
+    """The version whose init runs again, and who is left out because another batch has it by now."""
 
     batch_id: int
     version: int
+    left_out: tuple[str, ...] = ()
 
 
 def retry_init(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> InitRetry:
@@ -52,6 +55,7 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
     inits = inits_of_batches(tx, [batch_id])
     _refuse_unsettled(tx, batch, inits)
     version = _version_to_run(tx, batch)
+    left_out = _leave_out(tx, batch, by)
     if batch.status is BatchStatus.FAILED:
         reopen_batches(tx, [batch_id], BatchStatus.INIT_DISPATCHED, tx.time())
     release_batches(tx, [batch_id])
@@ -65,7 +69,7 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
         publisher.publish(tx, [Outgoing(message_id, BatchInit(batch_id, batch.runbook_name, version.version))])
     else:
         wake_after_init(tx, publisher, activate_batches(tx, [batch_id]))
-    return InitRetry(batch_id, version.version)
+    return InitRetry(batch_id, version.version, left_out)
 
 
 def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
@@ -77,6 +81,13 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) ->
     undoing = [row for row in rollbacks_of_batches(tx, [batch.id]) if row.batch_member_id is None]
     if any(row.status not in ENDED_STEPS for row in undoing):
         raise StillRunning(f"the init of batch {batch.id}", "its rollback has not ended")
+
+
+def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
+    """Let those go whom another batch took while this one was over: nobody is in two (rule T5)."""
+    taken = members_under_way_elsewhere(tx, batch.id, batch.runbook_name)
+    remove_members(tx, [member.id for member in taken], by, MOVED, tx.time())
+    return tuple(member.member_key for member in taken)
 
 
 def _version_to_run(tx: Transaction, batch: BatchRow) -> RunbookRow:

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 from matoolkit.domain.messages import PollCheck, RetryCheck
-from matoolkit.domain.states import StepStatus
+from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.domain.step import Dispatch, Ignore, PollDue, RetryDue, decide
 from matoolkit.ids import Kind, Reason
 from matoolkit.orchestrator.dispatching import send_again
 from matoolkit.orchestrator.moving import State, touch_freed
 from matoolkit.orchestrator.pile import Pile
+from matoolkit.store.memberstates import member_states
+from matoolkit.store.working import StepState
 
 log = logging.getLogger(__name__)
 
@@ -23,10 +25,14 @@ def apply_checks(
 ) -> None:
     """Send work again whose poll or retry is due, except what an answer in this pile has moved."""
     again: dict[int, tuple[State, Reason]] = {}
+    unwanted = _of_members_gone(pile, [states[check.execution_id] for check in checks if check.execution_id in states])
     for check in checks:
         state = states.get(check.execution_id)
         if state is None or state.id in moved:
             _log_ignored(check, "there is no such work" if state is None else "it was just answered")
+            continue
+        if state.id in unwanted:
+            _log_ignored(check, "its member has left")
             continue
         event = PollDue(pile.at) if isinstance(check, PollCheck) else RetryDue(pile.at)
         match decide(state, event):
@@ -41,6 +47,17 @@ def apply_checks(
                 pass
     if again:
         send_again(pile, kind, list(again.values()))
+
+
+def _of_members_gone(pile: Pile, states: Sequence[State]) -> set[int]:
+    """Find the steps of members that have left or started all over, which nobody has been told to cancel yet."""
+    steps = [state for state in states if isinstance(state, StepState)]
+    members = {member.id: member for member in member_states(pile.tx, {step.batch_member_id for step in steps})}
+    return {
+        step.id
+        for step in steps
+        if (member := members[step.batch_member_id]).status is not MemberStatus.ACTIVE or member.epoch != step.epoch
+    }
 
 
 def _log_ignored(check: PollCheck | RetryCheck, reason: str) -> None:

@@ -7,7 +7,7 @@ woken by it.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import UNFINISHED_BATCHES, PhaseStatus
@@ -46,7 +46,8 @@ def expand_phases(pile: Pile, dues: Sequence[Due]) -> None:
             pile.messages.append(Outgoing(continued(due.message_id, members[-1].id), due.message))
         else:
             expanded.append(phase.id)
-    note_expanded(pile.tx, expanded, pile.at)
+    for number in note_expanded(pile.tx, expanded, pile.at):
+        pile.phases[number] = replace(pile.phases[number], expanded_at=pile.at)
     pile.phases_to_end.update(expanded)
 
 

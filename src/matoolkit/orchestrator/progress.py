@@ -3,11 +3,23 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from matoolkit.domain.progress import Compensate, Do, OpenCompensation, OpenStep, Situation, next_of, phase_order
+from matoolkit.domain.progress import (
+    Compensate,
+    Do,
+    OpenCompensation,
+    OpenStep,
+    PhaseOrder,
+    Situation,
+    next_of,
+    phase_order,
+)
+from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.phases import PhaseRow
+from matoolkit.store.steps import members_in_phases
 from matoolkit.store.working import (
     RollbackState,
     StepState,
@@ -37,8 +49,38 @@ def move_members(pile: Pile) -> None:
                 pass
     if to_undo:
         send_first(pile, Kind.ROLLBACK, to_undo, members)
-    if to_do:
+    if to_do := _in_turn(pile, to_do):
         send_first(pile, Kind.STEP, to_do, members)
+
+
+def _in_turn(pile: Pile, steps: Sequence[StepState]) -> list[StepState]:
+    """Leave out first steps of members who have no rows yet in an earlier phase that is due (rule O3).
+
+    Messages may come in another order than they were sent. Whoever is left out is woken when its rows are made.
+    """
+    earlier = {step.id: _unexpanded_before(pile, step) for step in steps if step.step_index == 0}
+    phases = {phase for found in earlier.values() for phase in found}
+    if not phases:
+        return list(steps)
+    waiting = [step for step in steps if earlier.get(step.id)]
+    there = members_in_phases(pile.tx, phases, {step.batch_member_id for step in waiting})
+    early = {
+        step.id for step in waiting if any((phase, step.batch_member_id) not in there for phase in earlier[step.id])
+    }
+    return [step for step in steps if step.id not in early]
+
+
+def _unexpanded_before(pile: Pile, step: StepState) -> list[int]:
+    mine = _order(pile.phases[step.phase_execution_id])
+    return [
+        phase.id
+        for phase in pile.phases_of(step.batch_id)
+        if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and _order(phase) < mine
+    ]
+
+
+def _order(phase: PhaseRow) -> PhaseOrder:
+    return phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index)
 
 
 def _situation(
@@ -73,8 +115,7 @@ def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensat
 
 
 def _open_step(pile: Pile, step: StepState) -> OpenStep:
-    phase = pile.phases[step.phase_execution_id]
-    order = phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index)
+    order = _order(pile.phases[step.phase_execution_id])
     return OpenStep(step.id, order, step.step_index, step.status, step.is_in_flight, step.retry_after is not None)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.schema import batch_members, batches
@@ -93,6 +93,19 @@ def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int)
         batch_members.c.caught_up_at.is_not(None),
     )
     return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))
+
+
+def members_under_way_elsewhere(tx: Transaction, batch_id: int, runbook_name: str) -> list[MemberState]:
+    """Return the active members of a batch who are active in another, unfinished batch of its runbook too."""
+    other = batch_members.alias()
+    elsewhere = (
+        exists()
+        .where(other.c.member_key_fold == batch_members.c.member_key_fold, other.c.batch_id != batch_id)
+        .where(is_any(other.c.status, {MemberStatus.ACTIVE}), batches.c.id == other.c.batch_id)
+        .where(batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES))
+    )
+    mine = (batch_members.c.batch_id == batch_id, is_any(batch_members.c.status, {MemberStatus.ACTIVE}))
+    return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine, elsewhere))
 
 
 def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:

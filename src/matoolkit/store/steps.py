@@ -93,6 +93,24 @@ def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> li
     return rows_by_id(tx, StepRow, query.where(mine))
 
 
+def members_in_phases(tx: Transaction, phase_ids: Collection[int], member_ids: Collection[int]) -> set[tuple[int, int]]:
+    """Return which of the members have steps of their present epoch in which of the phases, as phase and member."""
+    present = and_(
+        batch_members.c.id == step_executions.c.batch_member_id,
+        batch_members.c.epoch == step_executions.c.epoch,
+    )
+    query = (
+        select(step_executions.c.phase_execution_id, step_executions.c.batch_member_id)
+        .join(batch_members, present)
+        .where(
+            among(tx, step_executions.c.batch_member_id, member_ids),
+            among(tx, step_executions.c.phase_execution_id, phase_ids),
+            step_executions.c.step_index == 0,
+        )
+    )
+    return set(tx.rows(lambda phase, member: (phase, member), query))
+
+
 def steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
     """Return all steps of members in all their epochs, by id: their whole history."""
     return records_among(tx, StepRow, step_executions, step_executions.c.batch_member_id, member_ids)

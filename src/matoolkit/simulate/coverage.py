@@ -1,0 +1,150 @@
+"""Which legal moves of steps, phases, batches and members were taken."""
+
+from collections.abc import Iterable
+
+from matoolkit.domain import batch, member, phase, step
+from matoolkit.simulate.invariants import Violation
+from matoolkit.simulate.recording import Entry
+
+Move = tuple[str, str, str]
+
+
+def _targets() -> dict[Move, frozenset[str]]:
+    tables = {"step": step.MOVES, "phase": phase.MOVES, "batch": batch.MOVES, "member": member.MOVES}
+    return {
+        (name, str(status), event.__name__): frozenset(map(str, targets))
+        for name, table in tables.items()
+        for (status, event), targets in table.items()  # type: ignore[attr-defined]
+    }
+
+
+_TARGETS = _targets()
+
+
+def legal_moves() -> set[Move]:
+    """Return all moves that the tables of the rules allow."""
+    return set(_TARGETS)
+
+
+class Coverage:
+    """Recognises moves by what was committed, and those that no table allows."""
+
+    def __init__(self) -> None:
+        self.taken: set[Move] = set()
+
+    def see(self, entries: Iterable[Entry], *, by_person: bool, by_both: bool = False) -> None:
+        """Note the moves of one event, made by a person, by the system, or by both in turn."""
+        whose = (True, False) if by_both else (by_person,)
+        for entry in entries:
+            if entry.what not in _MACHINES or (entry.old == entry.new and entry.what not in ("batch", "new_step")):
+                continue
+            found = {_MACHINES[entry.what](entry, is_person) for is_person in whose}
+            moves = [(_NAMES.get(entry.what, entry.what), entry.old or "", event) for event in found if event]
+            legal = [move for move in moves if entry.what == "new_step" or entry.new in _TARGETS.get(move, ())]
+            if not legal and entry.old != entry.new and entry.what != "new_step" and not _is_undone_init(entry):
+                raise Violation(f"no rule allows this move: {entry}")
+            if len(legal) == 1:
+                self.taken.update(legal)
+
+
+_NAMES = {"init": "step", "rollback": "step", "new_step": "phase"}
+
+
+def _is_undone_init(entry: Entry) -> bool:
+    """Tell whether a person lets an init begin again whose steps were undone, the successful ones too."""
+    return entry.what == "init" and (entry.old, entry.new) == ("succeeded", "pending")
+
+
+_STEPS = {
+    ("pending", "failed"): "Unsendable",
+    ("polling", "dispatched"): "PollDue",
+    ("dispatched", "pending"): "Failed",
+    ("dispatched", "failed"): "Failed",
+}
+_STEPS_TO = {
+    "succeeded": "Succeeded",
+    "polling": "Incomplete",
+    "poll_timeout": "Incomplete",
+    "cancelled": "Cancelled",
+    "pending": "Reopened",
+}
+_ERRORS = {"JobLost": "JobLost", "DeadLetter": "JobDead"}
+
+
+def _step(entry: Entry, _: bool) -> str | None:
+    old, new, job = entry.old or "", entry.new or "", entry.about["job"] or ""
+    if (old, new) == ("pending", "dispatched"):
+        return "RetryDue" if "-retry-" in job else "TurnCame"
+    found = _STEPS.get((old, new)) or _STEPS_TO.get(new)
+    return _ERRORS.get(entry.about["error"], found) if found == "Failed" else found
+
+
+def _phase(entry: Entry, _: bool) -> str | None:
+    match entry.old, entry.new:
+        case "pending", "dispatched":
+            return "Due"
+        case _, "skipped":
+            return "NobodyLeft"
+        case _, "completed" | "failed":
+            return "StepsEnded"
+        case _, "dispatched":
+            return "GivenSteps"
+        case _, "superseded":
+            return "Superseded"
+        case _, "cancelled":
+            return "BatchCancelled"
+        case _:
+            return None
+
+
+def _batch(entry: Entry, is_person: bool) -> str | None:
+    about = entry.about
+    if about["init_count"] != about["old_init_count"]:
+        return "PersonRetriedInit" if is_person and entry.old in ("init_dispatched", "failed") else "InitRequested"
+    match entry.old, entry.new:
+        case "init_dispatched", "init_dispatched":
+            return "InitFailed" if about["held"] and '"init"' in (about["hold"] or "") else None
+        case "init_dispatched", "failed":
+            return "InitFailed"
+        case "failed", "init_dispatched":
+            return "PersonRetriedInit"
+        case "init_dispatched" | "detected", "active":
+            return "InitDone"
+        case (("completed" | "failed"), "active"):
+            return "PersonRetriedMembers"
+        case _, "cancelled":
+            return "PersonCancelled" if is_person else "PhasesEnded"
+        case "active", "completed" | "failed":
+            return "PhasesEnded"
+        case _:
+            return None
+
+
+def _member(entry: Entry, _: bool) -> str | None:
+    match entry.old, entry.new:
+        case _, "failed":
+            return "StepFailed"
+        case _, "removed":
+            return "Removed"
+        case "removed", "active":
+            return "Returned"
+        case "failed", "active":
+            same = entry.about["epoch"] == entry.about["old_epoch"]
+            return "RetriedFromFailure" if same else "RetriedFromStart"
+        case _:
+            return None
+
+
+def _new_step(entry: Entry, _: bool) -> str | None:
+    return "GivenSteps" if entry.old == "dispatched" and entry.about["expanded"] else None
+
+
+_MACHINES = {
+    "step": _step,
+    "init": _step,
+    "rollback": _step,
+    "phase": _phase,
+    "batch": _batch,
+    "member": _member,
+    "new_step": _new_step,
+}

@@ -1,0 +1,97 @@
+"""The people in the source: who is in it, with which start, and what is wrong with it today."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from matoolkit.errors import SourceFailed
+from matoolkit.ports import Piece
+from matoolkit.simulate.runbooks import COLUMNS
+
+_CITIES = ("Bern", "Oslo", "Rome")
+
+
+class Crowd:
+    """A source whose rows change, and that may be down, show too little, or show people twice."""
+
+    def __init__(self, rng: Random, now: datetime, members: int) -> None:
+        self._rng = rng
+        self.starts = [now + timedelta(hours=hours) for hours in (3, 6, 27)]
+        self.rows: dict[str, tuple[datetime, str]] = {}
+        self._next = 0
+        self.is_down = False
+        self.hidden: set[str] = set()
+        self.busy: list[str] = []
+        self.doubled: set[str] = set()
+        for _ in range(members):
+            self.join()
+
+    def pieces(self, query: str) -> Iterator[Piece]:  # noqa: ARG002 - there is one
+        """Return the rows of today."""
+        if self.is_down:
+            raise SourceFailed("the source is away")
+        rows: list[tuple[Any, ...]] = []
+        for key, (start, city) in self.rows.items():
+            if key not in self.hidden:
+                rows += [(key, start.isoformat(), city)] * (2 if key in self.doubled else 1)
+        yield Piece(COLUMNS, rows)
+
+    def change(self, now: datetime) -> str:
+        """Let something change in the source, and say what."""
+        change = self._rng.choice(
+            [self.join, self.leave, self.leave, self.leave, self.move, self.move, self.move_wave, self.touch]
+        )
+        # People enter only waves that are still to come.
+        ahead = [start for start in self.starts if start > now]
+        if not ahead:
+            self.starts.append(now.replace(minute=0, second=0, microsecond=0) + timedelta(days=1))
+        return change()
+
+    def join(self) -> str:
+        """Let somebody new be in the source."""
+        key = f"p{self._next}"
+        self._next += 1
+        self.rows[key] = (self._rng.choice(self.starts[-3:]), self._rng.choice(_CITIES))
+        return f"{key} joins"
+
+    def leave(self) -> str:
+        """Let somebody be gone, who may return."""
+        if self.hidden and self._rng.random() < 0.6:
+            key = self._rng.choice(sorted(self.hidden))
+            self.hidden.discard(key)
+            return f"{key} returns"
+        key = self._somebody()
+        self.hidden.add(key)
+        return f"{key} leaves"
+
+    def move(self) -> str:
+        """Give somebody another start."""
+        key, start = self._somebody(), self._rng.choice(self.starts[-3:])
+        self.rows[key] = (start, self.rows[key][1])
+        return f"{key} moves to {start:%d %H:%M}"
+
+    def move_wave(self) -> str:
+        """Give everybody of a start another one."""
+        old, later = self._rng.choice(self.starts[-3:]), timedelta(hours=self._rng.choice([3, 24, 26]))
+        for key, (start, city) in self.rows.items():
+            if start == old:
+                self.rows[key] = (old + later, city)
+        self.starts.append(old + later)
+        return f"wave {old:%d %H:%M} moves by {later}"
+
+    def touch(self) -> str:
+        """Change somebody's data."""
+        key = self._somebody()
+        self.rows[key] = (self.rows[key][0], self._rng.choice(_CITIES))
+        return f"{key} changes"
+
+    def mend(self) -> None:
+        """Let the source be well again; who left stays away."""
+        self.is_down = False
+        self.doubled.clear()
+
+    def _somebody(self) -> str:
+        """Choose somebody, rather one for whom something runs: that is when changes hurt."""
+        busy = [key for key in self.busy if key in self.rows]
+        return self._rng.choice(busy if busy and self._rng.random() < 0.7 else sorted(self.rows))

@@ -1,0 +1,90 @@
+"""Databases in memory that are made once for a process and emptied for every seed."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import text
+
+from matoolkit.clock import Clock
+from matoolkit.simulate.triggers import TRIGGERS
+from matoolkit.store import Store, Transaction, open_store
+from matoolkit.store.upgrade import upgrade
+
+
+class WatchedStore(Store):
+    """A store of one process in the simulation: between two transactions others may move."""
+
+    between: Callable[[], None] | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Do a block's work all or not at all; then it may be somebody else's turn."""
+        with super().transaction() as tx:
+            yield tx
+        if self.between is not None:
+            self.between()
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Let a block read; then it may be somebody else's turn."""
+        with super().reading() as tx:
+            yield tx
+        if self.between is not None:
+            self.between()
+
+
+class MemoryDatabase:
+    """One database in memory; statements that were compiled for one seed serve the next."""
+
+    def __init__(self) -> None:
+        self._store = open_store("sqlite://")
+        upgrade(self._store)
+        with self._store.transaction() as tx:
+            for statement in TRIGGERS:
+                tx.execute(text(statement))
+        self._connection = self._borrowed()
+        self._empty = sqlite3.connect(":memory:")
+        self._connection.backup(self._empty)
+
+    def emptied(self) -> None:
+        """Forget everything that is in it."""
+        self._empty.backup(self._connection)
+
+    def open(self, clock: Clock) -> WatchedStore:
+        """Open it as one process does."""
+        return WatchedStore(self._store.engine, self._store.dialect, clock)
+
+    def look(self, query: str) -> list[tuple[Any, ...]]:
+        """Read something past everybody, between two transactions."""
+        return self._connection.execute(query).fetchall()
+
+    def meddle(self, statement: str) -> int:
+        """Change something past everybody, and say how many rows that was."""
+        # Whoever was the last to read has left the connection so that it cannot write.
+        self._connection.execute("PRAGMA query_only = 0")
+        return self._connection.execute(statement).rowcount
+
+    def _borrowed(self) -> sqlite3.Connection:
+        borrowed = self._store.engine.raw_connection()
+        try:
+            connection = borrowed.driver_connection
+        finally:
+            borrowed.close()
+        if not isinstance(connection, sqlite3.Connection):
+            raise TypeError("the simulation runs on SQLite in memory")
+        return connection
+
+
+@cache
+def memory_database(name: str) -> MemoryDatabase:  # noqa: ARG001 - the cache goes by it
+    """Return the database of this process that has a name."""
+    return MemoryDatabase()
+
+
+def stored(instant: datetime) -> str:
+    """Write an instant as the database does."""
+    return instant.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

@@ -1,0 +1,85 @@
+"""What must hold at the end, when nothing is left to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from matoolkit.domain.messages import ResultStatus
+from matoolkit.simulate.invariants import Violation
+
+if TYPE_CHECKING:
+    from matoolkit.simulate.world import World
+
+
+def everything_ended(world: World) -> None:
+    """Demand an end for everything, and that it is what the workers did."""
+    look = world.plant.state.look
+    if open_steps := look(
+        "SELECT id, status FROM step_executions WHERE status IN ('pending', 'dispatched', 'polling')"
+    ):
+        raise Violation(f"steps are open at the end: {open_steps}")
+    _successes_were_done(world)
+    _members_went_through(world)
+    _failed_were_undone(world)
+    _everybody_has_a_place(world)
+
+
+def _successes_were_done(world: World) -> None:
+    done = {done.job.job_id for done in world.workers.done if done.result.status is ResultStatus.SUCCESS}
+    for table in ("step_executions", "init_executions", "rollback_executions"):
+        claimed = world.plant.state.look(f"SELECT id, job_id FROM {table} WHERE status = 'succeeded'")
+        if made_up := [(number, job) for number, job in claimed if job not in done]:
+            raise Violation(f"{table} succeeded without a worker: {made_up}")
+
+
+def _members_went_through(world: World) -> None:
+    """Demand that members that are active at the end succeeded in all steps of phases that were not superseded."""
+    unfinished = world.plant.state.look(
+        "SELECT m.member_key, s.id, s.step_name, s.status FROM batch_members m JOIN batches b ON b.id = m.batch_id "
+        "JOIN step_executions s ON s.batch_member_id = m.id AND s.epoch = m.epoch "
+        "JOIN phase_executions p ON p.id = s.phase_execution_id WHERE m.status = 'active' "
+        "AND b.status IN ('completed', 'failed') AND p.status <> 'superseded' AND s.status <> 'succeeded'"
+    )
+    if unfinished:
+        raise Violation(f"active at the end, but not through: {unfinished}")
+    left_out = world.plant.state.look(
+        "SELECT m.member_key, p.id, p.phase_name FROM batch_members m JOIN batches b ON b.id = m.batch_id "
+        "JOIN phase_executions p ON p.batch_id = b.id WHERE m.status = 'active' AND b.status = 'completed' "
+        "AND p.status = 'completed' AND p.dispatch_count > 0 "
+        "AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id "
+        "AND s.batch_member_id = m.id) AND p.runbook_version = (SELECT version FROM runbooks WHERE id = b.runbook_id)"
+    )
+    if left_out:
+        raise Violation(f"a phase went past members: {left_out}")
+
+
+def _failed_were_undone(world: World) -> None:
+    """Demand that steps that failed a member and have a rollback were followed by it, once."""
+    failed = world.plant.state.look(
+        "SELECT s.id, s.attempt, s.on_failure, COUNT(r.id), COUNT(DISTINCT r.sequence_key) FROM step_executions s "
+        "JOIN batch_members m ON m.id = s.batch_member_id AND m.epoch = s.epoch AND m.status = 'failed' "
+        "LEFT JOIN rollback_executions r ON r.step_execution_id = s.id AND r.sequence_key = "
+        "'step-' || s.id || '-' || s.attempt WHERE s.status IN ('failed', 'poll_timeout') "
+        "AND s.on_failure IS NOT NULL GROUP BY s.id"
+    )
+    for number, attempt, name, steps, _ in failed:
+        if steps == 0:
+            raise Violation(f"step {number} failed at attempt {attempt}, and {name} never ran")
+
+
+def _everybody_has_a_place(world: World) -> None:
+    """Demand that whoever is in the source is or was a member, or is shown with the reason why not."""
+    known = {key for (key,) in world.plant.state.look("SELECT member_key FROM batch_members")}
+    remarks = [
+        remark
+        for (found,) in world.plant.state.look("SELECT remarks_json FROM runbook_ticks")
+        for remark in orjson.loads(found)
+    ]
+    if any(remark["count"] > len(remark["samples"]) for remark in remarks):
+        return
+    shown = {key for remark in remarks for key in remark["samples"]}
+    for key in world.crowd.rows:
+        if key not in known | shown | world.crowd.hidden:
+            raise Violation(f"{key} is in the source, and nobody knows of it")

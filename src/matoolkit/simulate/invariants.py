@@ -1,0 +1,145 @@
+"""What must hold after every event, whatever went wrong before it."""
+
+import re
+from collections.abc import Iterable
+
+import orjson
+
+from matoolkit.domain.states import UNFINISHED_BATCHES
+from matoolkit.simulate.database import MemoryDatabase
+from matoolkit.simulate.recording import Entry
+
+
+class Violation(Exception):
+    """Something that must never be."""
+
+
+class Watch:
+    """Looks at what was committed, one event after the other."""
+
+    def __init__(self, *, is_apart: bool) -> None:
+        self._published_by = "outbox" if is_apart else "bus_messages"
+        self.dispatched: set[str] = set()
+        self.published: set[str] = set()
+
+    def see(self, entries: Iterable[Entry]) -> None:
+        """Look at what one event committed."""
+        for entry in entries:
+            if entry.new == "dispatched" and entry.what in _DISPATCHES:
+                self._see_job(entry)
+                _DISPATCHES[entry.what](entry)
+            elif entry.what == self._published_by and entry.about["topic"] == "worker-jobs":
+                self.published.add(entry.new or "")
+        if unsent := self.dispatched - self.published:
+            raise Violation(f"dispatched, but no job was published: {sorted(unsent)}")
+        if unknown := self.published - self.dispatched:
+            raise Violation(f"a job was published, but nothing was dispatched: {sorted(unknown)}")
+
+    def see_taken(self, jobs: Iterable[str]) -> None:
+        """Look at the jobs that came to a worker."""
+        if unknown := set(jobs) - self.dispatched:
+            raise Violation(f"a worker got jobs that nobody dispatched: {sorted(unknown)}")
+
+    def _see_job(self, entry: Entry) -> None:
+        job = entry.about["job"]
+        if job in self.dispatched:
+            raise Violation(f"{job} was dispatched twice")
+        self.dispatched.add(job)
+
+
+def _demand(entry: Entry, *conditions: tuple[bool, str]) -> None:
+    for holds, wrong in conditions:
+        if not holds:
+            raise Violation(f"{entry.what} {entry.id} ({entry.about['job']}) was dispatched {wrong}: {entry.about}")
+
+
+def _step_dispatched(entry: Entry) -> None:
+    about = entry.about
+    begins = about["index"] == 0 and "-attempt-" in about["job"]
+    _demand(
+        entry,
+        (about["member_status"] == "active", f"though its member is {about['member_status']}"),
+        (about["epoch"] == about["member_epoch"], "though its member has started all over"),
+        (about["batch_status"] in UNFINISHED_BATCHES, f"though its batch is {about['batch_status']}"),
+        (about["phase_status"] == "dispatched", f"though its phase is {about['phase_status']}"),
+        (about["before"] == 0, "before the steps that come first have succeeded"),
+        (about["earlier"] == 0, "before an earlier phase was done"),
+        (not (begins and about["unexpanded"]), "before an earlier phase that is due was begun"),
+        (about["busy"] == 0, "while another job of its member is out"),
+        # A person may put somebody into a manual batch whose job in a batch that has ended is still out.
+        (about["elsewhere"] == 0 or about["manual"], "while a job of its member in another batch is out"),
+        (about["undoing"] == 0, "while its member is being compensated"),
+        (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
+        (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),
+        (_saw_outputs(about), "with parameters that are not what its member has"),
+    )
+
+
+def _saw_outputs(about: dict[str, object]) -> bool:
+    if "-attempt-" not in str(about["job"]):
+        return True
+    params, outputs = orjson.loads(str(about["params"])), orjson.loads(str(about["outputs"]))
+    return "Output" not in params or params["Seen"] == outputs.get(params["Output"])
+
+
+def _init_dispatched(entry: Entry) -> None:
+    about = entry.about
+    _demand(
+        entry,
+        (about["batch_status"] == "init_dispatched", f"though its batch is {about['batch_status']}"),
+        (about["before"] == 0, "before the steps that come first have succeeded"),
+        (about["busy"] == 0, "while another job of the init is out"),
+    )
+
+
+def _rollback_dispatched(entry: Entry) -> None:
+    about = entry.about
+    _demand(
+        entry,
+        (about["before"] == 0, "before the steps that come first have ended"),
+        (about["others"] == 0, "beside another sequence of its member"),
+        (about["busy"] == 0, "while another job of its member is out"),
+    )
+
+
+_DISPATCHES = {"step": _step_dispatched, "init": _init_dispatched, "rollback": _rollback_dispatched}
+
+
+# Of a batch that a person reopened for others, whoever is through with it may be elsewhere by now.
+_HAS_WORK = """
+(EXISTS (SELECT 1 FROM step_executions s WHERE s.batch_member_id = m.id
+         AND s.status IN ('pending', 'dispatched', 'polling'))
+ OR EXISTS (SELECT 1 FROM phase_executions p WHERE p.batch_id = b.id AND p.status = 'pending'))
+"""
+
+
+def nobody_twice(database: MemoryDatabase) -> None:
+    """Demand that nobody is active in two unfinished batches of a runbook."""
+    unfinished = ", ".join(f"'{status}'" for status in sorted(UNFINISHED_BATCHES))
+    twice = database.look(
+        "SELECT m.member_key_fold, COUNT(*) FROM batch_members m JOIN batches b ON b.id = m.batch_id "
+        f"WHERE m.status = 'active' AND b.status IN ({unfinished}) AND (b.reopened_at IS NULL OR {_HAS_WORK}) "
+        "GROUP BY b.runbook_name, m.member_key_fold HAVING COUNT(*) > 1"
+    )
+    if twice:
+        raise Violation(f"active in two unfinished batches: {twice}")
+
+
+_OUTPUT = re.compile(r"Out([0-9][a-c])")
+
+
+def outputs_are_found(database: MemoryDatabase, entries: Iterable[Entry]) -> None:
+    """Demand that no step failed for want of an output that an earlier step of its member and version gave."""
+    for entry in entries:
+        if entry.what != "step" or entry.about["error"] != "UnresolvedVariable" or entry.new != "failed":
+            continue
+        for step in _OUTPUT.findall(entry.about["message"]):
+            given = database.look(
+                "SELECT s.id FROM step_executions s JOIN phase_executions p ON p.id = s.phase_execution_id "
+                f"WHERE s.step_name = 'step-{step}' AND s.batch_member_id = {entry.about['member']} "
+                f"AND s.epoch = {entry.about['epoch']} AND s.status = 'succeeded' AND s.missing_outputs_json IS NULL "
+                "AND p.runbook_version = (SELECT mine.runbook_version FROM phase_executions mine "
+                f"WHERE mine.id = {entry.about['phase']})"
+            )
+            if given:
+                raise Violation(f"step {entry.id} failed for want of what step {given[0][0]} gave: {entry.about}")

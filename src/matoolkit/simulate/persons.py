@@ -1,0 +1,187 @@
+"""The people who run migrations: they publish, cancel, advance, retry, approve, and do so at the wrong moment."""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+from matoolkit.admin.advancing import advance_batch
+from matoolkit.admin.approving import approve
+from matoolkit.admin.cancelling import cancel_batch
+from matoolkit.admin.deadletters import resend_dead_letter
+from matoolkit.admin.manual import add_to_manual_batch, create_manual_batch, remove_from_manual_batch
+from matoolkit.admin.publishing import publish, set_automation
+from matoolkit.admin.reinitializing import retry_init
+from matoolkit.admin.retrying import retry_members
+from matoolkit.bus.wire import decode
+from matoolkit.domain.states import OverdueBehavior
+from matoolkit.errors import Refused
+from matoolkit.simulate.processes import Plant
+from matoolkit.simulate.runbooks import NAME, RunbookWriter
+
+_BY = "ann"
+_FAILED_INITS = "SELECT DISTINCT batch_id FROM init_executions WHERE status IN ('failed', 'poll_timeout')"
+
+
+class Persons:
+    """Everybody who uses the admin side; what is refused is refused."""
+
+    def __init__(self, plant: Plant, rng: Random, writer: RunbookWriter) -> None:
+        self._plant = plant
+        self._rng = rng
+        self._writer = writer
+        self.store = plant.state.open(plant.clock)
+        self._publisher = plant.publisher(self.store)
+        self._visitors = 0
+
+    def begin(self) -> None:
+        """Publish the first version, and let it run."""
+        publish(self.store, self._writer.write(), by=_BY, now=self._plant.clock.now(), enable=True)
+
+    def act(self) -> str:
+        """Do something that people do."""
+        # What somebody could have a reason for comes more often than what nobody would think of.
+        has_failed = bool(self._look("SELECT 1 FROM batch_members WHERE status = 'failed' LIMIT 1"))
+        has_failed_init = bool(self._look(f"{_FAILED_INITS} LIMIT 1"))
+        has_letters = bool(self._look("SELECT 1 FROM dead_letters WHERE status = 'open' LIMIT 1"))
+        wishes: list[tuple[int, Callable[[], str]]] = [
+            (3, self.publish),
+            (1, self.cancel),
+            (12 if has_failed else 1, self.retry_members),
+            (10 if has_failed_init else 1, self.retry_init),
+            (6 if self._holds() else 0, self.approve),
+            (2, self.create_manual),
+            (6, self.advance),
+            (2, self.change_manual),
+            (8 if has_letters else 0, self.resend),
+            (1, self.switch_off),
+        ]
+        wish = self._rng.choices([wish for _, wish in wishes], [weight for weight, _ in wishes])[0]
+        return self._try(wish)
+
+    def clear_the_way(self) -> str:
+        """Do whatever waits for a person."""
+        done = [self._try(partial(self._approve, batch, key)) for batch, key in self._holds()]
+        done += [self._try(partial(self._advance_or_cancel, batch)) for batch in self._manual_batches()]
+        return "; ".join(done)
+
+    def publish(self) -> str:
+        """Publish another version."""
+        behavior = self._rng.choice(list(OverdueBehavior))
+        rerun_init = self._rng.random() < 0.5
+        now = self._plant.clock.now()
+        done = publish(
+            self.store, self._writer.write(), by=_BY, now=now, overdue_behavior=behavior, rerun_init=rerun_init
+        )
+        return f"publishes version {done.version} ({behavior}{', init again' if rerun_init else ''})"
+
+    def cancel(self) -> str:
+        """Cancel some batch."""
+        batch = self._some("SELECT id FROM batches")
+        cancel_batch(self.store, self._publisher, batch, by=_BY)
+        return f"cancels batch {batch}"
+
+    def retry_members(self) -> str:
+        """Let failed members of some batch try again."""
+        batch = self._some("SELECT DISTINCT batch_id FROM batch_members WHERE status = 'failed'")
+        done = retry_members(self.store, self._publisher, batch, by=_BY)
+        return f"retries in batch {batch}: {done.going_on} go on, {done.beginning_again} begin again"
+
+    def retry_init(self) -> str:
+        """Let an init run again that failed."""
+        batch = self._some(_FAILED_INITS)
+        retry_init(self.store, self._publisher, batch, by=_BY)
+        return f"retries the init of batch {batch}"
+
+    def approve(self) -> str:
+        """Approve some hold."""
+        holds = self._holds()
+        if not holds:
+            return "finds no hold"
+        return self._approve(*self._rng.choice(holds))
+
+    def create_manual(self) -> str:
+        """Make a batch of visitors and of somebody who is in the source."""
+        rows = [self._visitor(), self._visitor(), {"id": "p0", "start": None, "city": "Bern"}]
+        done = create_manual_batch(self.store, NAME, rows, by=_BY)
+        return f"makes batch {done.batch.id} of {done.members}"
+
+    def advance(self) -> str:
+        """Let a manual batch go on."""
+        batches = self._manual_batches()
+        return self._advance(self._rng.choice(batches)) if batches else self.create_manual()
+
+    def change_manual(self) -> str:
+        """Let somebody join or leave a manual batch."""
+        batches = self._manual_batches()
+        if not batches:
+            return "finds no manual batch"
+        batch = self._rng.choice(batches)
+        if self._rng.random() < 0.5:
+            add_to_manual_batch(self.store, self._publisher, batch, [self._visitor()], by=_BY)
+            return f"adds somebody to batch {batch}"
+        members = self._look(f"SELECT member_key FROM batch_members WHERE batch_id = {batch} AND status = 'active'")
+        key = self._rng.choice(members)[0] if members else "nobody"
+        remove_from_manual_batch(self.store, self._publisher, batch, [key], by=_BY)
+        return f"takes {key} out of batch {batch}"
+
+    def resend(self) -> str:
+        """Send a dead letter again."""
+        letter = self._some("SELECT id FROM dead_letters WHERE status = 'open'")
+        done = resend_dead_letter(self.store, self._publisher, decode, letter, by=_BY)
+        return f"resends dead letter {letter}: {done.retried or done.message_id}"
+
+    def switch_off(self) -> str:
+        """Switch the automation off, or on again."""
+        ((is_on,),) = self._look("SELECT automation_enabled FROM runbook_automation_settings") or ((1,),)
+        set_automation(self.store, NAME, enabled=not is_on, by=_BY, now=self._plant.clock.now())
+        return f"switches the automation {'off' if is_on else 'on'}"
+
+    def switch_on(self) -> None:
+        """Switch the automation on."""
+        set_automation(self.store, NAME, enabled=True, by=_BY, now=self._plant.clock.now())
+
+    def _try(self, wish: Callable[[], str]) -> str:
+        try:
+            return wish()
+        except Refused as refused:
+            return f"is refused: {refused.message}"
+
+    def _approve(self, batch: int, key: str) -> str:
+        approve(self.store, self._publisher, batch, key, by=_BY)
+        return f"approves the hold of batch {batch}"
+
+    def _advance(self, batch: int) -> str:
+        done = advance_batch(self.store, self._publisher, batch, by=_BY)
+        return f"advances batch {batch} to {done.phase_name or 'init'}"
+
+    def _advance_or_cancel(self, batch: int) -> str:
+        """Let a manual batch go on; one that everybody has left or failed in goes nowhere."""
+        if self._look(f"SELECT 1 FROM batch_members WHERE batch_id = {batch} AND status = 'active'"):
+            return self._advance(batch)
+        running = f"SELECT 1 FROM rollback_executions WHERE batch_id = {batch} AND status = 'dispatched'"
+        if self._look(running):
+            return f"waits for batch {batch}"
+        cancel_batch(self.store, self._publisher, batch, by=_BY)
+        return f"cancels batch {batch}"
+
+    def _holds(self) -> list[tuple[int, str]]:
+        held = "SELECT id, hold_key FROM batches WHERE held_at IS NOT NULL AND approved_hold_key IS NOT hold_key"
+        return [(int(number), str(key)) for number, key in self._look(held)]
+
+    def _manual_batches(self) -> list[int]:
+        open_ones = "status IN ('detected', 'init_dispatched', 'active')"
+        return [number for (number,) in self._look(f"SELECT id FROM batches WHERE is_manual AND {open_ones}")]
+
+    def _visitor(self) -> dict[str, Any]:
+        self._visitors += 1
+        return {"id": f"visitor-{self._visitors}", "start": None, "city": "Bern"}
+
+    def _some(self, query: str) -> int:
+        found = self._look(query)
+        if not found:
+            raise Refused("there is none")
+        return int(self._rng.choice(found)[0])
+
+    def _look(self, query: str) -> list[tuple[Any, ...]]:
+        return self._plant.state.look(query)

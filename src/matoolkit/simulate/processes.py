@@ -1,0 +1,85 @@
+"""The processes of the system: each is built anew after a crash, and knows only what is in the database."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from random import Random
+
+from matoolkit.bus.consumer import Consumer
+from matoolkit.bus.relay import Relay
+from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
+from matoolkit.clock import VirtualClock
+from matoolkit.orchestrator import Orchestrator
+from matoolkit.orchestrator.pile import Limits
+from matoolkit.ports import Publisher, Source
+from matoolkit.runbook.model import DataSource
+from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.scheduler.tick import Scheduler
+from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database
+from matoolkit.simulate.faults import Faults, FaultyBus
+
+TICK = timedelta(minutes=5)
+LEASE = timedelta(seconds=90)
+# Small, so that a phase of a few members is expanded in several slices.
+_LIMITS = Limits(step_timeout=timedelta(hours=6), throttle_limit=timedelta(hours=3), slice_size=3)
+
+
+class Plant:
+    """The databases, and what every process is built from."""
+
+    def __init__(self, clock: VirtualClock, rng: Random, faults: Faults, *, is_apart: bool) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.faults = faults
+        self.is_apart = is_apart
+        self.state = memory_database("state")
+        self.state.emptied()
+        self.messages = memory_database("bus") if is_apart else self.state
+        if is_apart:
+            self.messages.emptied()
+
+    def databases(self) -> Sequence[MemoryDatabase]:
+        """Return the databases that hold messages."""
+        return (self.state, self.messages) if self.is_apart else (self.state,)
+
+    def publisher(self, store: WatchedStore) -> Publisher:
+        """Return what a process publishes with: the bus itself, or an outbox and a relay to it."""
+        bus_store = self.messages.open(self.clock)
+        return Relay(store, SqlBus(bus_store)) if self.is_apart else SqlBus(store)
+
+    def faulty_bus(self, store: WatchedStore, meanwhile: Callable[[], None]) -> FaultyBus:
+        """Return the bus as a process receives from it."""
+        own = self.messages.open(self.clock) if self.is_apart else store
+        return FaultyBus(own, self.faults, self.rng, meanwhile)
+
+    def plain_bus(self) -> SqlBus:
+        """Return the bus as the workers use it."""
+        return SqlBus(self.messages.open(self.clock))
+
+
+class SchedulerProcess:
+    """A scheduler."""
+
+    def __init__(self, plant: Plant, name: str, source: Source) -> None:
+        self.store = plant.state.open(plant.clock)
+        lease = SchedulerLease(self.store, name, LEASE)
+
+        def open_source(_: DataSource) -> Source:
+            return source
+
+        publisher = plant.publisher(self.store)
+        self.scheduler = Scheduler(self.store, publisher, open_source, plant.clock, lease, TICK)
+
+
+class OrchestratorProcess:
+    """An orchestrator with its two consumers."""
+
+    def __init__(self, plant: Plant, meanwhile: Callable[[], None]) -> None:
+        self.store = plant.state.open(plant.clock)
+        publisher = plant.publisher(self.store)
+        self.relay = publisher if isinstance(publisher, Relay) else None
+        bus = plant.faulty_bus(self.store, meanwhile)
+        self.orchestrator = Orchestrator(self.store, publisher, _LIMITS)
+        handle = self.orchestrator.handle
+        self.events = Consumer(self.store, bus, EVENTS_OF_ORCHESTRATOR, handle, most=20)
+        self.results = Consumer(self.store, bus, RESULTS_OF_ORCHESTRATOR, handle, most=5)

@@ -1,0 +1,33 @@
+"""Reading what the database wrote down."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from matoolkit.simulate.database import MemoryDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that was committed: a row that moved, or a message that was published."""
+
+    seq: int
+    what: str
+    id: int
+    old: str | None
+    new: str | None
+    about: dict[str, Any]
+
+    def __str__(self) -> str:
+        if self.what in ("bus_messages", "outbox"):
+            return f"{self.what} + {self.new}"
+        job = f" {self.about['job']}" if self.new == "dispatched" and "job" in self.about else ""
+        held = " held" if self.about.get("held") and self.what == "batch" else ""
+        return f"{self.what} {self.id} {self.old} → {self.new}{job}{held}"
+
+
+def entries_after(database: MemoryDatabase, seq: int) -> list[Entry]:
+    """Return what was committed since."""
+    found = database.look(f"SELECT seq, what, id, old, new, about FROM sim_log WHERE seq > {seq} ORDER BY seq")
+    return [Entry(number, what, row, old, new, orjson.loads(about)) for number, what, row, old, new, about in found]

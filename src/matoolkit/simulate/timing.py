@@ -1,0 +1,40 @@
+"""What is due, and when the next thing will be."""
+
+from datetime import UTC, datetime, timedelta
+
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
+from matoolkit.simulate.database import stored
+from matoolkit.simulate.processes import Plant
+
+_WORK = ("step_executions", "init_executions", "rollback_executions")
+_QUERIES = (
+    "SELECT MIN(due_at) FROM phase_executions WHERE status = 'pending' AND due_at > '{now}'",
+    *(f"SELECT MIN(lost_at) FROM {table} WHERE lost_at > '{{now}}'" for table in _WORK),
+    *(f"SELECT MIN(retry_after) FROM {table} WHERE status = 'pending' AND retry_after > '{{now}}'" for table in _WORK),
+    *(f"SELECT MIN(poll_due_at) FROM {table} WHERE status = 'polling' AND poll_due_at > '{{now}}'" for table in _WORK),
+)
+_IDLE = timedelta(minutes=5)
+
+
+def next_time(plant: Plant) -> datetime:
+    """Return when something will be due that is not yet."""
+    now = stored(plant.clock.now())
+    times = [plant.state.look(query.format(now=now))[0][0] for query in _QUERIES]
+    times += plant.messages.look(f"SELECT MIN(visible_at) FROM bus_messages WHERE visible_at > '{now}'")[0]
+    ahead = [datetime.fromisoformat(found).replace(tzinfo=UTC) for found in times if found]
+    return min(ahead, default=plant.clock.now() + _IDLE)
+
+
+class Due:
+    """Who has messages waiting: nobody looks for nothing."""
+
+    def __init__(self, plant: Plant) -> None:
+        now = stored(plant.clock.now())
+        topics = plant.messages.look(f"SELECT DISTINCT topic FROM bus_messages WHERE visible_at <= '{now}'")
+        self._topics = {topic for (topic,) in topics}
+        self.events = EVENTS_OF_ORCHESTRATOR.topic in self._topics
+        self.results = RESULTS_OF_ORCHESTRATOR.topic in self._topics
+        self.jobs = "worker-jobs" in self._topics
+
+    def __bool__(self) -> bool:
+        return bool(self._topics)

@@ -1,0 +1,120 @@
+"""What the database itself writes down while the simulation runs: every move of every row, as it was committed.
+
+Triggers see what no look from outside can: how the member, the batch and the hold stood at the very moment at which a
+job was dispatched. What a crash rolls back is rolled back here too.
+"""
+
+_WORK = """
+    'job', NEW.job_id, 'attempt', NEW.attempt, 'index', NEW.step_index, 'name', NEW.step_name, 'batch', NEW.batch_id,
+    'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json
+"""
+_BATCH = """
+    'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
+    'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id),
+    'manual', (SELECT is_manual FROM batches WHERE id = NEW.batch_id)
+"""
+_MEMBER = """
+    'member', NEW.batch_member_id, 'epoch', NEW.epoch,
+    'member_status', (SELECT status FROM batch_members WHERE id = NEW.batch_member_id),
+    'member_epoch', (SELECT epoch FROM batch_members WHERE id = NEW.batch_member_id),
+    'busy', (SELECT COUNT(*) FROM step_executions WHERE batch_member_id = NEW.batch_member_id
+             AND lost_at IS NOT NULL AND NOT (id = NEW.id AND {steps}))
+          + (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
+             AND lost_at IS NOT NULL AND NOT (id = NEW.id AND NOT {steps})),
+    'elsewhere', (SELECT COUNT(*) FROM batch_members mine JOIN batch_members other
+                  ON other.member_key_fold = mine.member_key_fold AND other.id <> mine.id
+                  JOIN step_executions s ON s.batch_member_id = other.id AND s.lost_at IS NOT NULL
+                  WHERE mine.id = NEW.batch_member_id)
+"""
+_STEP = """
+    'phase', NEW.phase_execution_id,
+    'phase_status', (SELECT status FROM phase_executions WHERE id = NEW.phase_execution_id),
+    'undoing', (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
+                AND status IN ('pending', 'dispatched', 'polling')),
+    'before', (SELECT COUNT(*) FROM step_executions WHERE batch_member_id = NEW.batch_member_id AND epoch = NEW.epoch
+               AND phase_execution_id = NEW.phase_execution_id AND step_index < NEW.step_index
+               AND status <> 'succeeded'),
+    'earlier', (SELECT COUNT(*) FROM step_executions s JOIN phase_executions p ON p.id = s.phase_execution_id
+                JOIN phase_executions mine ON mine.id = NEW.phase_execution_id
+                WHERE s.batch_member_id = NEW.batch_member_id AND s.epoch = NEW.epoch
+                AND s.status IN ('pending', 'dispatched', 'polling') AND (p.runbook_version, -p.offset_minutes,
+                p.phase_index) < (mine.runbook_version, -mine.offset_minutes, mine.phase_index)),
+    'unexpanded', (SELECT COUNT(*) FROM phase_executions p JOIN phase_executions mine
+                   ON mine.id = NEW.phase_execution_id AND p.batch_id = mine.batch_id
+                   WHERE p.status = 'dispatched' AND p.expanded_at IS NULL AND (p.runbook_version, -p.offset_minutes,
+                   p.phase_index) < (mine.runbook_version, -mine.offset_minutes, mine.phase_index)
+                   AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id
+                   AND s.batch_member_id = NEW.batch_member_id AND s.epoch = NEW.epoch)),
+    'outputs', (SELECT worker_data_json FROM batch_members WHERE id = NEW.batch_member_id)
+"""
+_INIT = """
+    'version', NEW.runbook_version,
+    'before', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id
+               AND runbook_version = NEW.runbook_version AND step_index < NEW.step_index AND status <> 'succeeded'),
+    'busy', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id AND lost_at IS NOT NULL
+             AND id <> NEW.id)
+"""
+# One that a person lets begin again, while a later one waits for another try, keeps nobody waiting.
+_ROLLBACK = """
+    'sequence', NEW.sequence_key, 'cause', NEW.cause,
+    'before', (SELECT COUNT(*) FROM rollback_executions WHERE sequence_key = NEW.sequence_key
+               AND step_index < NEW.step_index AND status IN ('pending', 'dispatched', 'polling')
+               AND NOT (status = 'pending' AND attempt > 0 AND job_id IS NULL)),
+    'others', (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
+               AND sequence_key <> NEW.sequence_key AND status = 'dispatched')
+"""
+_MOVED = "OLD.status IS NOT NEW.status"
+# A batch may be asked for its init again, or be held, without changing its status.
+_BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at IS NOT NEW.held_at"
+_BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
+_MEMBERS = "'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason"
+_BATCHES = """
+    'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
+    'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'start', NEW.batch_start_time,
+    'old_start', OLD.batch_start_time
+"""
+_PHASES = "'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name"
+
+_TABLE = """
+CREATE TABLE sim_log (seq INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT, id INTEGER, old TEXT, new TEXT, about TEXT)
+"""
+
+
+def _on_update(table: str, what: str, facts: str, when: str = _MOVED) -> str:
+    return (
+        f"CREATE TRIGGER sim_{table} AFTER UPDATE ON {table} WHEN {when} BEGIN INSERT INTO sim_log "
+        f"(what, id, old, new, about) VALUES ('{what}', NEW.id, OLD.status, NEW.status, json_object({facts})); END"
+    )
+
+
+def _on_message(table: str) -> str:
+    return (
+        f"CREATE TRIGGER sim_{table} AFTER INSERT ON {table} BEGIN INSERT INTO sim_log (what, id, old, new, about) "
+        f"VALUES ('{table}', NEW.id, NULL, NEW.message_id, json_object('topic', NEW.topic)); END"
+    )
+
+
+_STEPS_IN_PHASE = """
+CREATE TRIGGER sim_new_step AFTER INSERT ON step_executions BEGIN INSERT INTO sim_log (what, id, old, new, about)
+SELECT 'new_step', NEW.id, p.status, NEW.status, json_object('expanded', p.expanded_at IS NOT NULL, 'batch',
+NEW.batch_id, 'phase', p.id) FROM phase_executions p WHERE p.id = NEW.phase_execution_id; END
+"""
+
+_JOINING = """
+CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
+VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key)); END
+"""
+
+TRIGGERS = (
+    _TABLE,
+    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER.format(steps=1)}, {_STEP}"),
+    _on_update("init_executions", "init", f"{_WORK}, {_BATCH}, {_INIT}"),
+    _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER.format(steps=0)}, {_ROLLBACK}"),
+    _on_update("phase_executions", "phase", _PHASES),
+    _on_update("batches", "batch", _BATCHES, _BATCH_MOVED),
+    _on_update("batch_members", "member", _MEMBERS),
+    _on_message("bus_messages"),
+    _on_message("outbox"),
+    _STEPS_IN_PHASE,
+    _JOINING,
+)

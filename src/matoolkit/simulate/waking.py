@@ -1,0 +1,167 @@
+"""Whatever has not ended has something that will wake it; what has not is silently forgotten."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matoolkit.domain.states import UNFINISHED_BATCHES
+from matoolkit.simulate.database import MemoryDatabase
+from matoolkit.simulate.invariants import Violation
+
+_STEPS = """
+SELECT s.id, s.batch_member_id, s.batch_id, s.step_index, s.status, s.lost_at, s.retry_after, s.poll_due_at,
+       s.epoch = m.epoch, m.status, b.status, b.held_at IS NOT NULL, p.status,
+       p.runbook_version, -p.offset_minutes, p.phase_index, m.caught_up_at IS NOT NULL
+FROM step_executions s JOIN batch_members m ON m.id = s.batch_member_id JOIN batches b ON b.id = s.batch_id
+JOIN phase_executions p ON p.id = s.phase_execution_id
+WHERE s.status IN ('pending', 'dispatched', 'polling') OR s.lost_at IS NOT NULL
+"""
+_ROLLBACKS = """
+SELECT id, batch_member_id, batch_id, step_index, status, lost_at, retry_after, poll_due_at, sequence_key
+FROM rollback_executions WHERE status IN ('pending', 'dispatched', 'polling') OR lost_at IS NOT NULL ORDER BY id
+"""
+_INITS = """
+SELECT i.id, NULL, i.batch_id, i.step_index, i.status, i.lost_at, i.retry_after, i.poll_due_at
+FROM init_executions i WHERE i.status IN ('pending', 'dispatched', 'polling') OR i.lost_at IS NOT NULL
+"""
+_WAITING_INITS = "SELECT id FROM batches WHERE status = 'init_dispatched' AND held_at IS NULL"
+_UNEXPANDED = "SELECT id, batch_id FROM phase_executions WHERE status = 'dispatched' AND expanded_at IS NULL"
+_PHASES = "SELECT id, batch_id FROM phase_executions WHERE status = 'dispatched'"
+_OPEN = ("pending", "dispatched", "polling")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Work that has not ended, or whose job is out."""
+
+    kind: str
+    id: int
+    member: int | None
+    batch: int
+    index: int
+    status: str
+    lost_at: str | None
+    retry_after: str | None
+    poll_due_at: str | None
+    rest: tuple[Any, ...]
+
+    @property
+    def is_startable(self) -> bool:
+        return self.status == "pending" and self.retry_after is None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in _OPEN
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id} of member {self.member} in batch {self.batch} ({self.status}, {self.rest})"
+
+
+def _works(database: MemoryDatabase, kind: str, query: str) -> list[_Work]:
+    return [
+        _Work(kind, row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8:])
+        for row in database.look(query)
+    ]
+
+
+def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str]) -> None:
+    """Demand that everything that has not ended will be woken, by a message, by a time or by a person."""
+    steps = _works(database, "step", _STEPS)
+    rollbacks = _works(database, "rollback", _ROLLBACKS)
+    inits = _works(database, "init", _INITS)
+    _times_are_set([*steps, *rollbacks, *inits])
+    queued = _Queued(database, message_ids)
+    _steps_belong(steps, queued)
+    _members_go_on(steps, rollbacks, queued)
+    _inits_go_on(database, inits, rollbacks, queued)
+    for phase, _ in database.look(_UNEXPANDED):
+        if phase not in queued.phases:
+            raise Violation(f"phase {phase} is dispatched, and nobody was told")
+
+
+class _Queued:
+    """Who is mentioned in messages that are on their way."""
+
+    def __init__(self, database: MemoryDatabase, message_ids: Sequence[str]) -> None:
+        self.phases = _numbers(message_ids, "phase-due-")
+        self.added = _numbers(message_ids, "member-added-")
+        self.removed = _numbers(message_ids, "member-removed-")
+        self.inits = _numbers(message_ids, "batch-init-")
+        self.retried = _numbers(message_ids, "retry-check-rollback-")
+        self.batches = {batch for phase, batch in database.look(_PHASES) if phase in self.phases}
+
+
+def _numbers(message_ids: Iterable[str], prefix: str) -> set[int]:
+    return {int(name[len(prefix) :].split("-")[0]) for name in message_ids if name.startswith(prefix)}
+
+
+def _times_are_set(works: Iterable[_Work]) -> None:
+    for work in works:
+        if work.status == "dispatched" and work.lost_at is None:
+            raise Violation(f"a job that would never count as lost: {work}")
+        if work.status == "polling" and work.poll_due_at is None:
+            raise Violation(f"nobody will poll again: {work}")
+
+
+def _steps_belong(steps: Iterable[_Work], queued: _Queued) -> None:
+    """Demand that open steps are those of active members in phases and batches that go on."""
+    for step in steps:
+        is_current, member, batch, _, phase = step.rest[:5]
+        if not step.is_open:
+            continue
+        if batch not in UNFINISHED_BATCHES:
+            raise Violation(f"open in a batch that is {batch}: {step}")
+        if phase != "dispatched":
+            raise Violation(f"open in a phase that is {phase}: {step}")
+        if member == "failed" or (member == "removed" and step.member not in queued.removed):
+            raise Violation(f"open, though its member is {member} and nobody will be told: {step}")
+        if member == "active" and not is_current and step.rest[8]:
+            raise Violation(f"open, though its member has started all over: {step}")
+
+
+def _members_go_on(steps: Sequence[_Work], rollbacks: Sequence[_Work], queued: _Queued) -> None:
+    for member in {work.member for work in (*steps, *rollbacks) if work.member is not None}:
+        mine = [step for step in steps if step.member == member]
+        undoing = [rollback for rollback in rollbacks if rollback.member == member]
+        if any(work.lost_at is not None for work in (*mine, *undoing)):
+            continue
+        if undoing and all(rollback.is_startable for rollback in undoing):
+            _sequence_goes_on(undoing, queued)
+        if undoing:
+            continue
+        todo = [step for step in mine if step.rest[0]]
+        if not todo:
+            continue
+        if not all(step.is_startable for step in todo):
+            # What waits for a poll or another try is finished before anything else begins.
+            continue
+        first = min(todo, key=lambda step: (step.rest[5:8], step.index))
+        _, status, batch, is_held = first.rest[:4]
+        waits = batch != "active" or is_held
+        # Whoever has not caught up is looked for by a sweep, and woken when a hold ends.
+        is_caught_up = first.rest[8]
+        if status != "active" or not is_caught_up or (first.index == 0 and waits):
+            continue
+        if member not in queued.added and first.batch not in queued.batches:
+            raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
+
+
+def _sequence_goes_on(undoing: Sequence[_Work], queued: _Queued) -> None:
+    first: dict[object, int] = {}
+    for rollback in undoing:
+        first.setdefault(rollback.rest[0], rollback.id)
+    nearest = min(undoing, key=lambda rollback: (first[rollback.rest[0]], rollback.index))
+    is_woken = nearest.member in queued.removed | queued.added or nearest.id in queued.retried
+    if not is_woken:
+        raise Violation(f"silently forgotten: {nearest} could start, and nothing will start it")
+
+
+def _inits_go_on(database: MemoryDatabase, inits: Sequence[_Work], rollbacks: Sequence[_Work], queued: _Queued) -> None:
+    for (batch,) in database.look(_WAITING_INITS):
+        if batch in queued.inits:
+            continue
+        undoing = [work for work in rollbacks if work.batch == batch and work.member is None]
+        mine = [init for init in inits if init.batch == batch]
+        waits = any(work.lost_at is not None or (work.is_open and not work.is_startable) for work in (*mine, *undoing))
+        if not waits:
+            raise Violation(f"silently forgotten: the init of batch {batch}; open are {[*map(str, [*mine, *undoing])]}")

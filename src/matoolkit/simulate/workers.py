@@ -1,0 +1,113 @@
+"""Workers that do what the seed says: they answer, fail, are throttled, die, forget, or answer twice."""
+
+from dataclasses import dataclass
+from random import Random
+
+from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import jobs_of_worker
+from matoolkit.bus.wire import decode
+from matoolkit.clock import VirtualClock
+from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob, WorkerResult
+from matoolkit.ids import result_id
+from matoolkit.ports import Outgoing, Received
+from matoolkit.runbook.templates import Json
+from matoolkit.simulate.faults import Fault, Faults
+from matoolkit.simulate.runbooks import WORKERS
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a worker did, and what it said about it."""
+
+    job: WorkerJob
+    result: WorkerResult
+
+
+class ScriptedWorkers:
+    """All workers, which take jobs, keep them for a while and answer them."""
+
+    def __init__(self, bus: SqlBus, clock: VirtualClock, rng: Random, faults: Faults) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._rng = rng
+        self._faults = faults
+        self.held: list[tuple[Received, WorkerJob]] = []
+        self.taken: list[str] = []
+        self.done: list[Done] = []
+        self.echoes: list[Done] = []
+
+    def take(self, most: int = 3) -> str:
+        """Take some jobs."""
+        for worker in WORKERS:
+            subscription = jobs_of_worker(worker)
+            for received in self._bus.receive(subscription, most):
+                job = decode(subscription.topic, received.message_type, received.body)
+                if isinstance(job, WorkerJob):
+                    self.held.append((received, job))
+                    self.taken.append(job.job_id)
+        return f"{len(self.held)} at hand"
+
+    def answer(self) -> str:
+        """Do some of the jobs at hand and say so, or fail to."""
+        some = self._rng.randint(1, 3)
+        return "; ".join(self._answer_one() for _ in range(some) if self.held)
+
+    def _answer_one(self) -> str:
+        received, job = self.held.pop(self._rng.randrange(len(self.held)))
+        if self._faults.strikes(Fault.DEAD_JOB):
+            self._bus.dead_letter(received, "Poison", "nobody can do it")
+            return f"{job.job_id} is put aside"
+        done = Done(job, self._result(job))
+        self.done.append(done)
+        if self._faults.strikes(Fault.WORKER_DIED):
+            self.held.clear()
+            return f"dies after {job.job_id}"
+        if self._faults.strikes(Fault.LOST_RESULT):
+            self._bus.complete_now([received])
+            return f"the result of {job.job_id} is lost"
+        self._bus.send([_message(done)])
+        self._bus.complete_now([received])
+        if self._faults.strikes(Fault.ANSWERED_TWICE):
+            self.echoes.append(Done(job, self._result(job)))
+        return f"{job.job_id} {self._said(done)}"
+
+    def echo(self) -> Outgoing | None:
+        """Return an answer that was given before, or another one to the same job, to be sent once more."""
+        if not self.echoes:
+            return None
+        done = self.echoes.pop(0)
+        self.done.append(done)
+        return _message(done)
+
+    def keep(self) -> None:
+        """Make the locks of the jobs at hand last."""
+        ours = {id(received) for received in self._bus.renew([received for received, _ in self.held])}
+        self.held = [entry for entry in self.held if id(entry[0]) in ours]
+
+    def _result(self, job: WorkerJob) -> WorkerResult:
+        at, correlation = self._clock.now(), job.correlation
+        if self._faults.strikes(Fault.THROTTLED):
+            error = WorkerError("too many requests", "Throttled", is_throttled=True)
+            return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)
+        if self._faults.strikes(Fault.FAILING):
+            error = WorkerError("it did not work", "Oops")
+            return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)
+        value: dict[str, Json] = {} if self._faults.strikes(Fault.MISSING_OUTPUT) else {"value": job.job_id}
+        result: Json = value
+        is_busy = not self._faults.are_over and self._rng.random() < 0.5
+        if job.function_name == "Test-It":
+            result = {"complete": False} if is_busy else {"complete": True, "data": value}
+        elif not self._faults.are_over and self._rng.random() < 0.01:
+            result = {"complete": False}
+        return WorkerResult(job.job_id, ResultStatus.SUCCESS, at, result=result, correlation=correlation)
+
+    def _said(self, done: Done) -> str:
+        error = done.result.error
+        if error is not None:
+            return "throttled" if error.is_throttled else "failed"
+        is_incomplete = isinstance(done.result.result, dict) and done.result.result.get("complete") is False
+        return "incomplete" if is_incomplete else "done"
+
+
+def _message(done: Done) -> Outgoing:
+    return Outgoing(result_id(done.job.job_id), done.result)

@@ -1,0 +1,46 @@
+"""What the simulation found, each in as few words as possible."""
+
+from datetime import timedelta
+
+from matoolkit.admin.manual import create_manual_batch
+from matoolkit.admin.reinitializing import retry_init
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
+from matoolkit.domain.states import MemberStatus
+from tests.stage import Failing, Stage
+
+from .runbooks import ONE_STEP, TWO_PHASES, WITH_INIT
+
+
+def test_o1_a_retried_init_leaves_out_who_is_in_another_batch_by_now(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT), ["u0", "u1"])
+    stage.answers["Group"] = Failing()
+    stage.run()
+    create_manual_batch(stage.store, "wave", [{"Email": "u0", "Name": "U0"}], by="anna")
+    assert retry_init(stage.store, stage.bus, batch.id, by="anna").left_out == ("u0",)
+    assert stage.member(batch, "u0").status is MemberStatus.REMOVED
+    assert stage.member(batch, "u1").status is MemberStatus.ACTIVE
+
+
+def test_o5_a_retry_is_not_sent_for_a_member_that_has_left(stage: Stage) -> None:
+    retried = ONE_STEP.replace("function: Create", "retry: {max_retries: 2, interval: 1m}, function: Create")
+    batch = stage.batch(stage.publish(retried))
+    stage.answers["Create"] = Failing()
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.leave_unannounced(batch, "u0")
+    stage.clock.advance(timedelta(minutes=2))
+    stage.sweep()
+    stage.handle()
+    assert len(stage.take_jobs()) == 0
+
+
+def test_o3_a_phase_that_is_due_waits_for_an_earlier_one_of_which_the_news_comes_later(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.due(batch, "cutover", "check")
+    dues = stage.bus.receive(EVENTS_OF_ORCHESTRATOR, 10)
+    stage.bus.abandon(dues[1:])
+    stage.handle()
+    assert stage.take_jobs() == []
+    stage.bus.abandon(dues[:1])
+    stage.run()
+    assert stage.functions() == ["Move", "Finish", "Test"]

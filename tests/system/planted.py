@@ -1,0 +1,319 @@
+"""Bugs, to be planted one at a time: the simulation must find each of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from matoolkit.bus.consumer import Consumer
+from matoolkit.bus.envelope import sealed
+from matoolkit.bus.relay import Relay
+from matoolkit.bus.sql import SqlBus
+from matoolkit.domain import progress as progress_rules
+from matoolkit.domain import step as step_rules
+from matoolkit.domain.answers import event_of
+from matoolkit.domain.messages import PhaseDue
+from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.ids import Kind
+from matoolkit.orchestrator import (
+    checks,
+    dispatching,
+    due,
+    endings,
+    failures,
+    init,
+    members,
+    moving,
+    orchestrator,
+    outputs,
+    progress,
+    results,
+    sweeps,
+)
+from matoolkit.ports import Delivery, Outgoing
+from matoolkit.runbook.templates import Scope
+from matoolkit.scheduler import due as scheduler_due
+from matoolkit.scheduler import joining, leaving
+from matoolkit.scheduler import sweeps as scheduler_sweeps
+from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.simulate import persons
+from matoolkit.store import Store, Transaction
+from matoolkit.store import steps as stored_steps
+from matoolkit.store.batches import cancel_batches, lock_batches, unfinished_batches
+from matoolkit.store.membership import places_of_keys
+from matoolkit.store.memberstates import member_states
+from matoolkit.store.phases import note_expanded, phases_by_id, phases_of_batches
+from matoolkit.store.working import unfinished_rollbacks_of_members
+
+Patch = pytest.MonkeyPatch
+
+
+def nothing(*_: object, **__: object) -> list[Any]:
+    """Does nothing, and finds nothing."""
+    return []
+
+
+def members_are_not_looked_at_before_dispatch(patch: Patch) -> None:
+    patch.setattr(leaving, "cancel_steps_of_members", nothing)
+    _patch_next(patch, member=MemberStatus.ACTIVE)
+
+
+def holds_hold_nobody(patch: Patch) -> None:
+    _patch_next(patch, is_held=False)
+
+
+def init_does_not_gate_phases(patch: Patch) -> None:
+    def due_phases(tx: Transaction, at: Any, limit: int = 1000, runbook_name: str | None = None) -> Any:
+        unheld = [batch.id for batch in unfinished_batches(tx, runbook_name or "wave") if not batch.is_held]
+        pending = [phase for phase in phases_of_batches(tx, unheld) if phase.status == "pending" and phase.due_at]
+        return [phase for phase in pending if phase.due_at <= at]
+
+    patch.setattr(scheduler_due, "due_phases", due_phases)
+    _patch_next(patch, batch=BatchStatus.ACTIVE)
+
+
+def _patch_next(patch: Patch, **changes: Any) -> None:
+    patch.setattr(progress, "next_of", lambda situation: progress_rules.next_of(replace(situation, **changes)))
+
+
+def a_job_that_is_out_is_not_waited_for(patch: Patch) -> None:
+    def next_of(situation: Any) -> Any:
+        steps = [replace(step, is_in_flight=False) for step in situation.steps if step.status == "pending"]
+        return progress_rules.next_of(replace(situation, steps=steps))
+
+    patch.setattr(progress, "next_of", next_of)
+
+
+def phases_are_not_gone_through_in_order(patch: Patch) -> None:
+    patch.setattr(progress, "phase_order", lambda version, offset, index: (version, offset, -index))
+
+
+def checks_do_not_look_at_the_member(patch: Patch) -> None:
+    patch.setattr(leaving, "cancel_steps_of_members", nothing)
+    patch.setattr(checks, "_of_members_gone", nothing)
+
+
+def messages_leave_before_the_commit(patch: Patch) -> None:
+    def publish(self: Any, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+        self._carrier.deliver(sealed(messages))
+
+    patch.setattr(Relay, "publish", publish)
+
+
+def messages_leave_after_the_commit(patch: Patch) -> None:
+    def publish(self: Any, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+        tx.on_commit.append(lambda: self.send(messages))
+
+    patch.setattr(SqlBus, "publish", publish)
+
+
+def messages_are_done_with_before_they_are_handled(patch: Patch) -> None:
+    def handle(self: Any, deliveries: Sequence[Delivery]) -> None:
+        done = {id(message) for message in self._bus.complete_now([one.received for one in deliveries])}
+        with self._store.transaction() as tx:
+            self._handler(tx, [one for one in deliveries if id(one.received) in done])
+
+    patch.setattr(Consumer, "_handle", handle)
+
+
+def the_lease_is_not_confirmed(patch: Patch) -> None:
+    patch.setattr(SchedulerLease, "confirm", nothing)
+
+
+def expansion_is_not_idempotent(patch: Patch) -> None:
+    def insert(tx: Transaction, phase_id: int, works: Any, ids: Sequence[int], at: Any) -> Any:
+        known = stored_steps.current_steps_of_members(tx, ids)
+        if any(step.phase_execution_id == phase_id for step in known):
+            raise ValueError("UNIQUE constraint failed")
+        return stored_steps.insert_phase_steps(tx, phase_id, works, ids, at)
+
+    patch.setattr(due, "insert_phase_steps", insert)
+
+
+def only_the_first_slice_is_expanded(patch: Patch) -> None:
+    original = due.expand_phases
+
+    def expand(pile: Any, dues: Any) -> None:
+        before = list(pile.messages)
+        original(pile, dues)
+        left = [message for message in pile.messages if message not in before]
+        pile.messages = before
+        note_expanded(pile.tx, [message.message.phase_execution_id for message in left], pile.at)
+
+    patch.setattr(orchestrator, "expand_phases", expand)
+
+
+def results_are_matched_without_their_attempt(patch: Patch) -> None:
+    def decided(pile: Any, state: Any, answer: Any) -> Any:
+        event = event_of(answer.result, state.attempt, pile.at, pile.limits.throttle_limit)
+        return step_rules.decide(state, event)
+
+    original = results.apply_answers
+
+    def apply(pile: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
+        matched = [
+            replace(answer, ref=replace(answer.ref, attempt=states[answer.ref.execution_id].attempt))
+            for answer in answers
+            if answer.ref.execution_id in states
+        ]
+        return original(pile, kind, states, matched)
+
+    patch.setattr(results, "_decided", decided)
+    patch.setattr(orchestrator, "apply_answers", apply)
+
+
+def phases_end_with_open_steps(patch: Patch) -> None:
+    def over(tx: Transaction, ids: Any = None, limit: int = 1000) -> Any:
+        return [phase for phase in phases_by_id(tx, ids or []) if phase.status == "dispatched" and phase.expanded_at]
+
+    patch.setattr(endings, "phases_without_open_steps", over)
+
+
+def rollback_steps_are_sent_all_at_once(patch: Patch) -> None:
+    """Defect O9."""
+
+    def send(pile: Any, kind: Kind, states: Sequence[Any], known: Any) -> None:
+        if kind is Kind.ROLLBACK:
+            own = {state.batch_member_id for state in states}
+            states = [state for state in unfinished_rollbacks_of_members(pile.tx, own) if state.status == "pending"]
+        dispatching.send_first(pile, kind, states, known)
+
+    patch.setattr(progress, "send_first", send)
+
+
+def cancelling_changes_only_the_status(patch: Patch) -> None:
+    """Defect O12."""
+
+    def cancel(store: Store, publisher: Any, batch_id: int, *, by: str, reason: str | None = None) -> None:
+        with store.transaction() as tx:
+            lock_batches(tx, [batch_id])
+            cancel_batches(tx, [batch_id], tx.time())
+
+    patch.setattr(persons, "cancel_batch", cancel)
+
+
+def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
+    """Defect R8."""
+    original = dispatching._scope  # noqa: SLF001
+
+    def scope(pile: Any, entry: Any, known: Any, data: Any) -> tuple[Scope, str | None]:
+        found, key = original(pile, entry, known, data)
+        is_later = hasattr(entry.state, "phase_execution_id") and entry.state.step_index > 0
+        return Scope(found.specials, {} if is_later else found.outputs, found.data), key
+
+    patch.setattr(dispatching, "_scope", scope)
+
+
+def who_lacks_a_variable_is_skipped(patch: Patch) -> None:
+    """Defect R9."""
+    patch.setattr(dispatching, "_fail", nothing)
+
+
+def movers_join_while_their_job_runs(patch: Patch) -> None:
+    original = places_of_keys
+    patch.setattr(joining, "places_of_keys", lambda *args: [replace(place, is_busy=False) for place in original(*args)])
+
+
+def nobody_asks_for_retries_that_are_due(patch: Patch) -> None:
+    original = moving._touch  # noqa: SLF001
+
+    def touch(pile: Any, kind: Kind, movement: Any) -> None:
+        if not isinstance(movement.move, step_rules.RetryLater):
+            original(pile, kind, movement)
+
+    patch.setattr(moving, "_touch", touch)
+    patch.setattr(scheduler_sweeps, "retries_due", nothing)
+
+
+def nobody_asks_for_polls_that_are_due(patch: Patch) -> None:
+    patch.setattr(scheduler_sweeps, "polls_due", nothing)
+
+
+def lost_jobs_are_not_looked_for(patch: Patch) -> None:
+    patch.setattr(sweeps, "lost_jobs", nothing)
+
+
+def a_late_removal_is_not_ignored(patch: Patch) -> None:
+    original = member_states
+
+    def states(tx: Transaction, ids: Any) -> Any:
+        return [replace(state, status=MemberStatus.REMOVED) for state in original(tx, ids)]
+
+    removed = members.remove_members
+
+    def remove(pile: Any, messages: Any) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(members, "member_states", states)
+            removed(pile, messages)
+
+    patch.setattr(orchestrator, "remove_members", remove)
+
+
+def failed_members_keep_their_open_steps(patch: Patch) -> None:
+    patch.setattr(failures, "cancel_steps_of_members", nothing)
+
+
+def outputs_are_not_kept(patch: Patch) -> None:
+    patch.setattr(outputs, "keep_outputs", nothing)
+
+
+def members_who_wait_for_init_are_not_woken(patch: Patch) -> None:
+    patch.setattr(init, "wake_after_init", nothing)
+    patch.setattr(sweeps, "members_to_catch_up", nothing)
+
+
+def a_phase_is_due_and_nobody_is_told(patch: Patch) -> None:
+    original = SqlBus.publish
+
+    def publish(self: Any, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+        original(self, tx, [message for message in messages if not isinstance(message.message, PhaseDue)])
+
+    patch.setattr(SqlBus, "publish", publish)
+
+
+def init_steps_are_sent_all_at_once(patch: Patch) -> None:
+    def next_or_end(pile: Any, batch: Any, inits: Any) -> Any:
+        waiting = [state for state in inits if state.status == "pending" and state.retry_after is None]
+        return waiting or original(pile, batch, inits)
+
+    original = init._next_or_end  # noqa: SLF001
+    patch.setattr(init, "_next_or_end", next_or_end)
+
+
+Plant = Callable[[Patch], None]
+
+PLANTED: tuple[Plant, ...] = (
+    holds_hold_nobody,
+    init_does_not_gate_phases,
+    a_job_that_is_out_is_not_waited_for,
+    phases_are_not_gone_through_in_order,
+    messages_leave_before_the_commit,
+    messages_leave_after_the_commit,
+    expansion_is_not_idempotent,
+    only_the_first_slice_is_expanded,
+    phases_end_with_open_steps,
+    rollback_steps_are_sent_all_at_once,
+    cancelling_changes_only_the_status,
+    parameters_are_resolved_when_the_phase_is_due,
+    who_lacks_a_variable_is_skipped,
+    movers_join_while_their_job_runs,
+    nobody_asks_for_retries_that_are_due,
+    nobody_asks_for_polls_that_are_due,
+    lost_jobs_are_not_looked_for,
+    failed_members_keep_their_open_steps,
+    outputs_are_not_kept,
+    members_who_wait_for_init_are_not_woken,
+    a_phase_is_due_and_nobody_is_told,
+    init_steps_are_sent_all_at_once,
+)
+
+# Rarer than the others: the first fifteen seeds do not find them. No test asks for them; they want more seeds.
+RARE: tuple[Plant, ...] = (
+    checks_do_not_look_at_the_member,
+    messages_are_done_with_before_they_are_handled,
+    the_lease_is_not_confirmed,
+    results_are_matched_without_their_attempt,
+    a_late_removal_is_not_ignored,
+    members_are_not_looked_at_before_dispatch,
+)

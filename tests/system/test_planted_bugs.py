@@ -1,0 +1,47 @@
+"""The simulation finds bugs: each of these is planted alone, and must be found within so many seeds."""
+
+import pytest
+
+from matoolkit.simulate.plans import Plan
+from matoolkit.simulate.running import play
+
+from . import planted
+
+WITHIN = 40
+
+# The first seed that found each when this was written: it is tried first, for speed.
+FOUND_BY: dict[planted.Plant, int] = {
+    planted.holds_hold_nobody: 12,
+    planted.init_does_not_gate_phases: 5,
+    planted.a_job_that_is_out_is_not_waited_for: 1,
+    planted.phases_are_not_gone_through_in_order: 1,
+    planted.messages_leave_before_the_commit: 1,
+    planted.messages_leave_after_the_commit: 12,
+    planted.expansion_is_not_idempotent: 1,
+    planted.only_the_first_slice_is_expanded: 1,
+    planted.phases_end_with_open_steps: 1,
+    planted.rollback_steps_are_sent_all_at_once: 1,
+    planted.cancelling_changes_only_the_status: 2,
+    planted.parameters_are_resolved_when_the_phase_is_due: 1,
+    planted.who_lacks_a_variable_is_skipped: 2,
+    planted.movers_join_while_their_job_runs: 9,
+    planted.nobody_asks_for_retries_that_are_due: 2,
+    planted.nobody_asks_for_polls_that_are_due: 5,
+    planted.lost_jobs_are_not_looked_for: 3,
+    planted.failed_members_keep_their_open_steps: 1,
+    planted.outputs_are_not_kept: 1,
+    planted.members_who_wait_for_init_are_not_woken: 6,
+    planted.a_phase_is_due_and_nobody_is_told: 2,
+    planted.init_steps_are_sent_all_at_once: 5,
+}
+
+
+def test_every_planted_bug_is_looked_for() -> None:
+    assert set(FOUND_BY) == set(planted.PLANTED)
+
+
+@pytest.mark.parametrize("plant", planted.PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found(plant: planted.Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    seeds = (FOUND_BY[plant], *range(1, WITHIN))
+    assert any(play(Plan(seed)).violation for seed in seeds)

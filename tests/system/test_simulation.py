@@ -1,0 +1,107 @@
+"""The whole system under faults: seeds hold, the same seed is the same history, and a failing one is made short."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from matoolkit.cli.main import run
+from matoolkit.simulate.faults import Fault
+from matoolkit.simulate.plans import Plan
+from matoolkit.simulate.running import play, played, summed_up
+from matoolkit.simulate.shrinking import replay_command, shortest
+from matoolkit.simulate.story import Story
+
+from .planted import rollback_steps_are_sent_all_at_once
+
+RUNBOOKS = Path(__file__).resolve().parents[2] / "runbooks"
+SEEDS_AT_ONCE = 8
+EVENTFUL = (
+    "u99 join",
+    "is rescheduled to",
+    "is held: the source no longer returns 5 of its 10 members",
+    "the hold has ended",
+    "the tenant is busy",
+    "superseded by the new version",
+    "u05 is back",
+)
+
+
+@pytest.mark.parametrize("first", range(1, 65, SEEDS_AT_ONCE))
+def test_seeds_hold(first: int) -> None:
+    summary = summed_up(played([Plan(seed) for seed in range(first, first + SEEDS_AT_ONCE)]))
+    assert [(outcome.plan.seed, outcome.violation) for outcome in summary.failures] == []
+    assert len(summary.faults) > len(Fault) / 2
+
+
+def test_the_same_seed_is_the_same_history_in_every_process() -> None:
+    command = [sys.executable, "-c", _FINGERPRINT]
+    printed = {
+        subprocess.run(
+            command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    assert printed == {play(Plan(7, events=60)).fingerprint}
+
+
+_FINGERPRINT = """
+from matoolkit.simulate.plans import Plan
+from matoolkit.simulate.running import play
+print(play(Plan(7, events=60)).fingerprint)
+"""
+
+
+def test_a_failing_seed_is_made_short_and_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rollback_steps_are_sent_all_at_once(monkeypatch)
+    failing = next(outcome for seed in range(1, 20) if (outcome := play(Plan(seed))).violation)
+    found = shortest(failing, tries=8)
+    assert found.violation is not None
+    assert found.events <= failing.events
+    assert play(found.plan).fingerprint == found.fingerprint
+    assert f"--seeds {failing.plan.seed}" in replay_command(found.plan)
+
+
+def test_the_command_says_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--seeds", "3..4", "--events", "30", "--without", "clock-jump"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 seeds, 0 failed")
+    assert "      0  clock jump" in printed
+    assert "Legal moves taken:" in printed
+
+
+@pytest.mark.parametrize("arguments", [["--seeds", "many"], ["--without", "luck"]])
+def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
+    assert run(["simulate", *arguments]) == 2
+
+
+def test_the_story_of_the_user_migration_ends_well() -> None:
+    story = Story((RUNBOOKS / "user-migration.yaml").read_text(encoding="utf-8"))
+    told = "\n".join(story.run())
+    look = story.plant.state.look
+    assert look("SELECT status, hold_count FROM batches ORDER BY id") == [("completed", 1), ("completed", 1)]
+    members = look("SELECT member_key, status, epoch FROM batch_members ORDER BY member_key")
+    assert [key for key, status, _ in members if status != "active"] == ["u03"]
+    assert [key for key, _, epoch in members if epoch > 1] == ["u05"]
+    undone = look(
+        "SELECT m.member_key, r.step_name, r.status FROM rollback_executions r "
+        "JOIN batch_members m ON m.id = r.batch_member_id ORDER BY r.id"
+    )
+    assert undone == [("u03", "remove-account", "succeeded"), ("u05", "disable-account", "succeeded")]
+    assert look("SELECT COUNT(*) FROM dead_letters") == [(0,)]
+    for line in EVENTFUL:
+        assert line in told
+
+
+@pytest.mark.parametrize("name", ["demo", "group-membership"])
+def test_the_other_samples_come_to_their_end(name: str) -> None:
+    story = Story((RUNBOOKS / f"{name}.yaml").read_text(encoding="utf-8"))
+    story.run()
+    assert {status for (status,) in story.plant.state.look("SELECT status FROM batches")} == {"completed"}
+
+
+def test_the_command_tells_a_story(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--story", str(RUNBOOKS / "group-membership.yaml")]) == 0
+    assert "14 people join" in capsys.readouterr().out
