@@ -3,12 +3,14 @@
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from matoolkit import __version__
+from matoolkit.api.auth import ADMIN_ROLE
 from matoolkit.api.bodies import BodyLimit
 from matoolkit.api.problems import MEDIA_TYPE, Problem, add_problem_handlers
 from matoolkit.api.routes import batches, members, operations, runbooks, system
-from matoolkit.api.services import Services
+from matoolkit.api.services import Services, guard_of_admins, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 
 _PROBLEM = {
@@ -16,9 +18,22 @@ _PROBLEM = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
+_TOPICS = (runbooks, batches, members, operations, system)
+
 
 def create_app(services: Services) -> FastAPI:
     """Put the application together."""
+    app = _routes()
+    app.state.services = services
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the description of all routes."""
+    return _routes().openapi()
+
+
+def _routes() -> FastAPI:
     app = FastAPI(
         title="M&A Toolkit admin API",
         version=__version__,
@@ -28,10 +43,9 @@ def create_app(services: Services) -> FastAPI:
         openapi_url="/openapi.json",
         redirect_slashes=False,
     )
-    app.state.services = services
     app.add_middleware(BodyLimit)
     add_problem_handlers(app)
-    for topic in (runbooks, batches, members, operations, system):
+    for topic in _TOPICS:
         app.include_router(topic.router)
     made = app.openapi
 
@@ -53,13 +67,26 @@ def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
         schemas[model.__name__] = described
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    roles = _roles()
     for path, methods in document["paths"].items():
-        for operation in methods.values():
+        for method, operation in methods.items():
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = _PROBLEM
-            if path not in ("/healthz", "/readyz"):
+            if role := roles[path, method]:
                 operation["security"] = [{"entra": []}]
+                operation["x-role"] = role
     document["components"]["securitySchemes"] = {
         "entra": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of Entra."}
     }
     return document
+
+
+def _roles() -> dict[tuple[str, str], str | None]:
+    """Return for every route who may ask, read from what guards it."""
+    routes = [route for topic in _TOPICS for route in topic.router.routes if isinstance(route, APIRoute)]
+    guards = {guard_of_readers: "anybody signed in", guard_of_admins: ADMIN_ROLE}
+    found: dict[tuple[str, str], str | None] = {}
+    for route in routes:
+        roles = [guards[guard.call] for guard in route.dependant.dependencies if guard.call in guards]
+        found |= {(route.path, method.lower()): next(iter(roles), None) for method in route.methods}
+    return found

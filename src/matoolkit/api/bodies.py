@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matoolkit.api.problems import answer
@@ -34,7 +35,11 @@ class BodyLimit:
             await answer(BodyTooLarge(largest))(scope, receive, send)
             return
         count = _Count(largest, receive, send)
-        await self._app(scope, count.receive, count.send)
+        try:
+            await self._app(scope, count.receive, count.send)
+        except ClientDisconnect:
+            if not count.is_over:
+                raise
         if count.is_over:
             await answer(BodyTooLarge(largest))(scope, receive, send)
 

@@ -34,16 +34,18 @@ def _services(request: Request) -> Services:
 Serving = Annotated[Services, Depends(_services)]
 
 
-def _reader(request: Request) -> str:
+def guard_of_readers(request: Request) -> str:
+    """Let anybody in who is signed in, and say who it is."""
     return _services(request).sign_in.identity(request).name
 
 
-def _admin(request: Request) -> str:
+def guard_of_admins(request: Request) -> str:
+    """Let administrators in, and say who it is."""
     identity = _services(request).sign_in.identity(request)
     identity.require_admin()
     return identity.name
 
 
 # Who asks, by name. Anybody who is signed in may read; changes and queries of a source are for administrators.
-Reader = Annotated[str, Depends(_reader)]
-Admin = Annotated[str, Depends(_admin)]
+Reader = Annotated[str, Depends(guard_of_readers)]
+Admin = Annotated[str, Depends(guard_of_admins)]

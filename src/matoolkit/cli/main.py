@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from matoolkit import __version__
-from matoolkit.cli.commands import db, orchestrator, runbook, scheduler, up
+from matoolkit.cli.commands import api, db, orchestrator, runbook, scheduler, up
 from matoolkit.cli.output import print_error
 from matoolkit.errors import MatoolkitError
 
@@ -24,6 +24,7 @@ app.add_typer(runbook.app, name="runbook")
 app.add_typer(db.app, name="db")
 app.add_typer(scheduler.app, name="scheduler")
 app.add_typer(orchestrator.app, name="orchestrator")
+app.add_typer(api.app, name="api")
 app.command()(up.up)
 
 

@@ -52,9 +52,9 @@ _PUBLISH_BODY = {
 def publish_runbook(
     request: Request,
     response: Response,
-    body: Body,
     serving: Serving,
     admin: Admin,
+    body: Body,
     options: Annotated[PublishOptions, Query()],
 ) -> PublishedShape:
     """Publish a document as the next version of its runbook: as JSON, or as it is with its options in the address."""
