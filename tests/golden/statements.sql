@@ -100,7 +100,7 @@ GO
 -- store.batches.batches_page
 SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.id < :id_1 ORDER BY batches.id DESC
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.runbook_id = :runbook_id_1 AND batches.held_at IS NOT NULL AND batches.id < :id_1 ORDER BY batches.id DESC
 GO
 
 -- store.batches.cancel_batches

@@ -88,5 +88,5 @@ def _roles() -> dict[tuple[str, str], str | None]:
     found: dict[tuple[str, str], str | None] = {}
     for route in routes:
         roles = [guards[guard.call] for guard in route.dependant.dependencies if guard.call in guards]
-        found |= {(route.path, method.lower()): next(iter(roles), None) for method in route.methods}
+        found |= {(route.path, method.lower()): next(iter(roles), None) for method in route.methods or ()}
     return found
