@@ -3,14 +3,17 @@
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matoolkit.api.problems import answer
-from matoolkit.errors import BodyTooLarge
+from matoolkit.api.services import guard_of_admins
+from matoolkit.errors import BodyTooLarge, MatoolkitError
 from matoolkit.runbook.source import MAX_BYTES
 
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+FORM = "multipart/form-data"
 CSV_BYTES = 50 * 1024 * 1024
 # JSON writes a document with escapes, and a form has its own lines around the file.
 _JSON_BYTES = 4 * MAX_BYTES
@@ -34,6 +37,13 @@ class BodyLimit:
         if announced.isdigit() and int(announced) > largest:
             await answer(BodyTooLarge(largest))(scope, receive, send)
             return
+        if media_type(request) == FORM:
+            # Files are spooled before any route is asked, so whoever may not send one is turned away here.
+            try:
+                await run_in_threadpool(guard_of_admins, request)
+            except MatoolkitError as refused:
+                await answer(refused)(scope, receive, send)
+                return
         count = _Count(largest, receive, send)
         try:
             await self._app(scope, count.receive, count.send)
@@ -75,7 +85,7 @@ def _largest(request: Request) -> int:
     kind = media_type(request)
     if kind in YAML_TYPES:
         return MAX_BYTES
-    return _FORM_BYTES if kind == "multipart/form-data" else _JSON_BYTES
+    return _FORM_BYTES if kind == FORM else _JSON_BYTES
 
 
 async def _whole(request: Request) -> bytes:

@@ -184,6 +184,13 @@ def test_changes_want_the_role(client: Client) -> None:
             assert client.request(method, address, headers=headers, **given).status_code == 403, (method, path)
 
 
+def test_nobody_uploads_a_file_without_the_role(client: Client) -> None:
+    for token, status in (("nonsense", 401), (signed(roles=[]), 403)):
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = client.post("/api/batches", files={"file": b"x" * 1_000_000}, headers=headers)
+        assert answer.status_code == status
+
+
 def test_made_up_keys_do_not_make_us_fetch_each_time(client: Client, keys: Keys) -> None:
     for number in range(5):
         reading(client, signed(kid=f"made-up-{number}"))

@@ -106,6 +106,27 @@ def test_members_that_failed_are_found_previewed_and_tried_again(client: Client,
     assert [enrolment["batchId"] for enrolment in found] == [batch]
 
 
+def test_what_is_sent_twice_with_a_key_is_done_once_and_what_is_refused_leaves_nothing(
+    client: Client, stage: Stage, published: Any
+) -> None:
+    key = {"Idempotency-Key": "one"}
+    first = create(client, "ann@x", **key)
+    assert create(client, "ann@x", **key) == first
+    refused = client.post(
+        "/api/batches", data={"runbookName": "wave"}, files=csv_of("ann@x"), headers={**key, "Idempotency-Key": "two"}
+    )
+    assert refused.json()["code"] == "AD400"
+    advanced = [client.post(f"/api/batches/{first['batchId']}/advance", headers=key) for _ in range(2)]
+    assert [answer.json()["code"] for answer in advanced] == ["AP409", "AP409"]
+    again = [
+        client.post(f"/api/batches/{first['batchId']}/advance", headers={"Idempotency-Key": "three"}) for _ in range(2)
+    ]
+    assert again[0].json() == again[1].json()
+    stage.run()
+    assert stage.functions() == ["Custom-Prepare"]
+    assert len(client.get("/api/batches").json()["items"]) == 1
+
+
 def test_members_join_and_leave_a_manual_batch(client: Client, stage: Stage, published: Any) -> None:
     batch = create(client, "ann@x")["batchId"]
     added = client.post(f"/api/batches/{batch}/members", files=csv_of("ann@x", "bob@x")).json()
