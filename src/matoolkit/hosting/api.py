@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Mapping
 
 import uvicorn
@@ -11,6 +12,7 @@ from matoolkit.api.auth import Entra, LocalOnly, SignIn, is_loopback
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import SignInRequired
+from matoolkit.hosting.process import run_parts, stopped_by_signals
 from matoolkit.settings import Settings
 from matoolkit.system import open_bus, open_state, read_message, source_opener
 
@@ -25,11 +27,26 @@ def run_api(settings: Settings, host: str, port: int, environ: Mapping[str, str]
     try:
         publisher = open_bus(settings, store)
         services = Services(store, publisher, read_message, source_opener(environ), clock, sign_in)
-        config = uvicorn.Config(create_app(services), host, port, log_config=None, access_log=False, ws="none")
-        log.info("serving the admin API on %s, port %d", host, port)
-        uvicorn.Server(config).run()
+        config = uvicorn.Config(create_app(services), log_config=None, access_log=False, ws="none")
+        _serve(uvicorn.Server(config), host, port)
     finally:
         store.close()
+
+
+def _serve(server: uvicorn.Server, host: str, port: int) -> None:
+    def stop_serving() -> None:
+        server.should_exit = True
+
+    with _listening(host, port) as place, stopped_by_signals(stop_serving) as stop:
+        log.info("serving the admin API on %s, port %d", host, place.getsockname()[1])
+        # In a thread of its own the server leaves the signals to us.
+        run_parts({"api": lambda _: server.run([place])}, stop)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    # Opened here, because the server would only log that an address is taken, and exit.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family)
 
 
 def sign_in_for(settings: Settings, host: str, clock: Clock) -> SignIn:
