@@ -35,6 +35,8 @@ def copy(tmp_path: Path) -> Path:
         ("scheduler/transitions.py", "import sqlalchemy"),
         ("scheduler/transitions.py", "from matoolkit.admin import publishing"),
         ("admin/publishing.py", "import sqlalchemy"),
+        ("api/routes/batches.py", "import sqlalchemy"),
+        ("admin/queries.py", "from matoolkit.api import paging"),
         ("worker/runner.py", "from matoolkit.store import open_store"),
         ("worker/functions.py", "from matoolkit.bus import topology"),
         ("crashpoints.py", "from matoolkit.store import open_store"),
