@@ -146,10 +146,22 @@ def _of_framework(request: Request, error: Exception) -> Response:
             return answer(UnknownRoute(path))
         case 405:
             refused = answer(WrongMethod(request.method, path))
-            refused.headers.update(error.headers or {})
+            refused.headers["Allow"] = ", ".join(_methods(request))
             return refused
         case _:
             return answer(InvalidRequest([Flaw("/body", "cannot be read")]))
+
+
+def _methods(request: Request) -> list[str]:
+    """Return all methods of an address; the framework knows only those of the first route that has it."""
+    parts = request.url.path.split("/")
+    return sorted(
+        method.upper()
+        for template, methods in request.app.openapi()["paths"].items()
+        if len(template.split("/")) == len(parts)
+        and all(known in ("", part) or known[0] == "{" for known, part in zip(template.split("/"), parts, strict=True))
+        for method in methods
+    )
 
 
 def _of_bug(request: Request, error: Exception) -> Response:

@@ -139,7 +139,8 @@ def test_what_is_not_served_is_a_problem_too(client: Client) -> None:
     refusal(client.get("/api/nothing"), 404, "AP404")
     answer = client.patch("/api/batches")
     refusal(answer, 405, "AP405")
-    assert "GET" in answer.headers["allow"]
+    assert answer.headers["allow"] == "GET, POST"
+    assert client.post("/api/batches/1/members/2").headers["allow"] == "DELETE, GET"
     refusal(client.post("/api/runbooks", content=b"x", headers={"Content-Type": "text/html"}), 415, "AP415")
 
 
