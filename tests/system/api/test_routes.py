@@ -328,3 +328,33 @@ def _batch_that_is(state: str, client: Client, stage: Stage) -> int:
 def _changes(stage: Stage) -> int:
     with stage.store.reading() as tx:
         return len(audit_page(tx))
+
+
+def test_a_batch_is_cancelled_with_all_its_phases(client: Client, stage: Stage, published: Any) -> None:
+    batch = _batch_that_is("phase", client, stage)
+    stage.handle()
+    done = client.post(f"/api/batches/{batch}/cancel", json={"reason": "called off"}).json()
+    assert (done["phases"], done["steps"], done["jobsInFlight"]) == (2, 2, 0)
+    phases = client.get(f"/api/batches/{batch}/phases").json()["items"]
+    assert [(phase["phaseName"], phase["status"]) for phase in phases] == [
+        ("first", "cancelled"),
+        ("second", "cancelled"),
+    ]
+    assert phases[0]["steps"] == {"cancelled": 2}
+    assert client.get("/api/audit").json()["items"][0]["reason"] == "called off"
+    assert [row["id"] for row in client.get("/api/batches", params={"status": "cancelled"}).json()["items"]] == [batch]
+    refusal(client.get("/api/batches/4711/phases"), 404, "AD404")
+
+
+def test_a_dead_letter_is_sent_again_under_a_new_id(client: Client, stage: Stage, published: Any) -> None:
+    batch = create(client, "ann@x")["batchId"]
+    client.post(f"/api/batches/{batch}/advance")
+    (message,) = stage.bus.receive(stage.events_of_orchestrator, 10)
+    stage.bus.dead_letter(message, "poison", "it was in the way")
+    (letter,) = client.get("/api/dead-letters").json()["items"]
+    assert letter["reason"] == "poison"
+    sent = client.post(f"/api/dead-letters/{letter['id']}/resend", json={"reason": "mended"}).json()
+    assert sent["letterId"] == letter["id"]
+    assert sent["messageId"] != letter["messageId"]
+    stage.run()
+    assert client.get(f"/api/batches/{batch}").json()["status"] == "active"
