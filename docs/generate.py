@@ -17,6 +17,7 @@ from pydantic import BaseModel, SecretStr
 from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, UniqueConstraint
 
 from matoolkit import errors
+from matoolkit.api.app import openapi_document
 from matoolkit.domain import batch, member, phase, step
 from matoolkit.duration import format_duration
 from matoolkit.runbook import values
@@ -41,6 +42,7 @@ def pages() -> dict[Path, str]:
     written = {
         REFERENCE / "runbook.schema.json": _json(json_schema("2020-12")),
         REFERENCE / "runbook.draft-07.schema.json": _json(json_schema("draft-07")),
+        REFERENCE / "openapi.json": _json(openapi_document()),
     }
     for page in sorted(REFERENCE.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -254,6 +256,19 @@ def _json(document: Any) -> str:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
+def _routes(topic: str) -> Callable[[], str]:
+    def block() -> str:
+        rows = (
+            (f"`{method.upper()} {path}`", operation.get("x-role", "anybody"), operation["description"])
+            for path, methods in openapi_document()["paths"].items()
+            for method, operation in methods.items()
+            if topic in operation["tags"]
+        )
+        return _table(("route", "for", "does"), rows)
+
+    return block
+
+
 def _states(life: ModuleType, first: str) -> Callable[[], str]:
     def block() -> str:
         arrows: dict[tuple[str, str], list[str]] = {}
@@ -289,6 +304,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "settings": _settings(Settings),
     "client-settings": _settings(ClientSettings),
     "worker-settings": _settings(WorkerSettings),
+    **{f"routes-{topic}": _routes(topic) for topic in ("runbooks", "batches", "members", "operations", "system")},
     "states-step": _states(step, "pending"),
     "states-member": _states(member, "active"),
     "states-phase": _states(phase, "pending"),

@@ -80,13 +80,20 @@ class Settings(_FromEnvironment):
     entra_tenant_id: str | None = Field(None, description="Entra tenant whose tokens the admin API accepts.")
     entra_client_id: str | None = Field(None, description="Application id of the admin API in that tenant.")
     entra_audience: str | None = Field(
-        None, description="Audience a token must have; `api://` and the client id when not given."
+        None, description="Audience a token must have, unless it is the client id; `api://` and that when not given."
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
     log_format: Literal["auto", "text", "json"] = Field(
         "auto",
         description="`text` for people, `json` for one JSON object a line; `auto` is text on a terminal.",
     )
+
+    @model_validator(mode="after")
+    def _entra_is_whole(self) -> Self:
+        given = [self.entra_tenant_id, self.entra_client_id]
+        if given.count(None) == 1 or (self.entra_audience and None in given):
+            raise ValueError("MATOOLKIT_ENTRA_TENANT_ID and MATOOLKIT_ENTRA_CLIENT_ID are needed together")
+        return self
 
     @model_validator(mode="after")
     def _bus_is_reachable(self) -> Self:

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -14,7 +14,8 @@ from matoolkit.domain.messages import Message
 from matoolkit.errors import BusNotSupported
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.pile import Limits
-from matoolkit.ports import Bus, Publisher, Received
+from matoolkit.ports import Bus, Publisher, Received, Source
+from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.settings import Settings, WorkerSettings
@@ -51,6 +52,16 @@ def open_bus(settings: Settings, store: Store) -> SqlBus:
     return SqlBus(store)
 
 
+def source_opener(environ: Mapping[str, str] = os.environ) -> Callable[[DataSource], Source]:
+    """Return what opens the source of a runbook."""
+    return partial(open_source, environ=environ)
+
+
+def read_message(topic: str, message_type: str, body: str) -> Message:
+    """Read a message that was kept as text."""
+    return decode(topic, message_type, body)
+
+
 def build_scheduler(
     settings: Settings,
     store: Store,
@@ -64,7 +75,7 @@ def build_scheduler(
     return Scheduler(
         store=store,
         publisher=publisher,
-        open_source=partial(open_source, environ=environ),
+        open_source=source_opener(environ),
         clock=clock or SystemClock(),
         lease=SchedulerLease(store, holder, length),
         interval=timedelta(seconds=settings.tick_seconds),

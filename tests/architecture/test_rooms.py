@@ -36,6 +36,8 @@ def copy(tmp_path: Path) -> Path:
         ("scheduler/transitions.py", "from matoolkit.admin import publishing"),
         ("admin/publishing.py", "import sqlalchemy"),
         ("worker/runner.py", "import sqlalchemy"),
+        ("api/routes/batches.py", "import sqlalchemy"),
+        ("admin/queries.py", "from matoolkit.api import paging"),
         ("worker/runner.py", "from matoolkit.store import open_store"),
         ("worker/runner.py", "from matoolkit.bus import wire"),
         ("worker/runner.py", "from matoolkit.orchestrator import inbox"),

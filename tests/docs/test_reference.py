@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import orjson
 import pytest
 import typer
 import typer.main
 
+from matoolkit.api.app import openapi_document
 from matoolkit.cli.main import app, run
 from matoolkit.errors import MatoolkitError
 
@@ -114,3 +116,21 @@ def test_the_readme_shows_what_the_linter_prints(
     Path("people.yaml").write_text(runbook.replace("{{NewUpn}}", "{{NewUpm}}"), encoding="utf-8")
     run(["runbook", "lint", "people.yaml"])
     assert capsys.readouterr().out.strip() == shown.strip()
+
+
+def routes() -> Iterator[str]:
+    for path, methods in openapi_document()["paths"].items():
+        yield from (f"{method.upper()} {path}" for method in methods)
+
+
+@pytest.mark.parametrize("route", list(routes()))
+def test_every_route_is_in_the_reference(route: str) -> None:
+    assert f"`{route}`" in (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+
+
+def test_the_document_of_the_api_is_openapi_3_1_and_knows_no_other_refusal_than_problems() -> None:
+    document = openapi_document()
+    assert document["openapi"].startswith("3.1")
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', orjson.dumps(document).decode()))
+    assert named <= set(document["components"]["schemas"])

@@ -100,7 +100,7 @@ GO
 -- store.batches.batches_page
 SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.id < :id_1 ORDER BY batches.id DESC
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.runbook_id = :runbook_id_1 AND batches.held_at IS NOT NULL AND batches.id < :id_1 ORDER BY batches.id DESC
 GO
 
 -- store.batches.cancel_batches
@@ -667,6 +667,14 @@ FROM batch_members JOIN batches ON batches.id = batch_members.batch_id
 WHERE batches.status = N'active' AND batches.held_at IS NULL AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
+-- store.memberstates.members_under_way_elsewhere
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = N'active' AND (EXISTS (SELECT * 
+FROM batch_members AS batch_members_1, batches 
+WHERE batch_members_1.member_key_fold = batch_members.member_key_fold AND batch_members_1.batch_id != :batch_id_2 AND batch_members_1.status = N'active' AND batches.id = batch_members_1.batch_id AND batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')))
+GO
+
 -- store.memberstates.members_with_keys
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
@@ -1143,6 +1151,14 @@ FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_ste
 WHERE NOT (EXISTS (SELECT * 
 FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_member_id = anon_1.batch_member_id AND there.epoch = anon_1.epoch AND there.phase_execution_id = anon_1.phase_execution_id AND there.step_index = anon_1.step_index))
+GO
+
+-- store.steps.members_in_phases
+SELECT step_executions.phase_execution_id, step_executions.batch_member_id 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.phase_execution_id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_2) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.step_index = :step_index_1
 GO
 
 -- store.steps.steps_in_flight

@@ -1,6 +1,7 @@
 """Manual batches are advanced by a person: init first, then phase by phase in order (rule O13)."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.messages import BatchInit, PhaseDue
@@ -19,10 +20,14 @@ from matoolkit.store.runbooks import runbooks_by_id
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What a batch was advanced to: its init, or a phase."""
+    """What a batch was advanced to, its init or a phase, and what comes after; nothing if all its phases are over."""
 
     batch_id: int
-    phase_name: str | None
+    action: Literal["init_dispatched", "phase_dispatched", "all_phases_complete"]
+    phase_name: str | None = None
+    members: int = 0
+    steps: int = 0
+    next_phase: str | None = None
 
 
 def advance_batch(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> Advance:
@@ -32,24 +37,32 @@ def advance_batch(store: Store, publisher: Publisher, batch_id: int, *, by: str,
         if not batch.is_manual:
             raise NotManual(batch_id)
         version = runbooks_by_id(tx, [batch.runbook_id])[0]
-        if batch.status is BatchStatus.DETECTED and parse_runbook(version.yaml_content).init:
+        model = parse_runbook(version.yaml_content)
+        members = sum(count.count for count in member_counts(tx, [batch_id]) if count.status is MemberStatus.ACTIVE)
+        if batch.status is BatchStatus.COMPLETED:
+            return Advance(batch_id, "all_phases_complete")
+        if batch.status is BatchStatus.DETECTED and model.init:
             dispatch_init(tx, [batch_id], tx.time())
             message_id = batch_init_id(batch_id, version.version, batch.init_count + 1)
             publisher.publish(tx, [Outgoing(message_id, BatchInit(batch_id, batch.runbook_name, version.version))])
             record(tx, batch, "batch.advance", by, reason, None, {"init": version.version})
-            return Advance(batch_id, None)
-        phase = _next_phase(tx, batch)
+            following = next(iter(_in_order(phases_of_batches(tx, [batch_id]))), None)
+            then = following.phase_name if following else None
+            return Advance(batch_id, "init_dispatched", None, members, len(model.init), then)
+        phase, *later = _next_phases(tx, batch, members)
         activate_batches(tx, [batch_id])
         dispatch_phases(tx, [phase.id], tx.time())
         advance_to_phase(tx, batch_id, phase.phase_name)
         due = PhaseDue(batch_id, batch.runbook_name, phase.runbook_version, phase.phase_name, phase.id)
         publisher.publish(tx, [Outgoing(phase_due_id(phase.id, phase.dispatch_count + 1), due)])
         record(tx, batch, "batch.advance", by, reason, {"phase": batch.current_phase}, {"phase": phase.phase_name})
-        return Advance(batch_id, phase.phase_name)
+        steps = members * len(model.phases[phase.phase_index].steps)
+        then = later[0].phase_name if later else None
+        return Advance(batch_id, "phase_dispatched", phase.phase_name, members, steps, then)
 
 
-def _next_phase(tx: Transaction, batch: BatchRow) -> PhaseRow:
-    """Return the phase that comes next: the largest offset first, then as the runbook lists them."""
+def _next_phases(tx: Transaction, batch: BatchRow, members: int) -> list[PhaseRow]:
+    """Return the phase that comes next, and those after it."""
     if batch.status is BatchStatus.INIT_DISPATCHED:
         raise CannotAdvance(batch.id, "its init has not ended")
     if batch.status not in (BatchStatus.DETECTED, BatchStatus.ACTIVE):
@@ -58,9 +71,17 @@ def _next_phase(tx: Transaction, batch: BatchRow) -> PhaseRow:
     running = [phase.phase_name for phase in phases if phase.status is PhaseStatus.DISPATCHED]
     if running:
         raise CannotAdvance(batch.id, f"phase '{running[0]}' has not ended")
-    pending = [phase for phase in phases if phase.status is PhaseStatus.PENDING]
+    pending = _in_order(phases)
     if not pending:
         raise CannotAdvance(batch.id, "no phase is left")
-    if not any(count.status is MemberStatus.ACTIVE for count in member_counts(tx, [batch.id])):
+    if not members:
         raise CannotAdvance(batch.id, "no active member is left in it")
-    return min(pending, key=lambda phase: phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index))
+    return pending
+
+
+def _in_order(phases: list[PhaseRow]) -> list[PhaseRow]:
+    """Return the phases that wait, the largest offset first, then as the runbook lists them."""
+    return sorted(
+        (phase for phase in phases if phase.status is PhaseStatus.PENDING),
+        key=lambda phase: phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index),
+    )

@@ -1,8 +1,10 @@
 """Manual batches: made by a person from rows, and changed by a person (rule O13)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -42,6 +44,8 @@ from matoolkit.store.runbooks import active_runbook, latest_version, runbook_nam
 from matoolkit.store.steps import cancel_steps_of_members
 from matoolkit.store.withdrawal import withdraw_unsent
 
+_AT_ONCE = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class ManualChange:
@@ -70,7 +74,7 @@ def create_manual_batch(
         joining = {fold: row for fold, row in keyed.items() if fold not in taken}
         if not joining:
             raise InvalidMembers(["all of them are in batches under way"])
-        insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
+        _insert(tx, (_member(batch.id, key, row, at) for key, row in joining.values()), at)
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
             for index, phase in enumerate(model.phases)
@@ -103,9 +107,9 @@ def add_to_manual_batch(
         # Before the batch begins there is nothing to catch up with.
         has_begun = batch.status is not BatchStatus.DETECTED
         caught_up_at = None if has_begun else at
-        fresh = [_member(batch_id, key, row, caught_up_at) for fold, (key, row) in joining.items() if fold not in known]
+        fresh = (_member(batch_id, key, row, caught_up_at) for fold, (key, row) in joining.items() if fold not in known)
         back = [Return(known[fold].id, *_data(row)) for fold, (_, row) in joining.items() if fold in known]
-        insert_members(tx, fresh, at)
+        _insert(tx, fresh, at)
         return_members(tx, back, at)
         added = members_with_keys(tx, batch_id, joining)
         if not has_begun:
@@ -176,6 +180,12 @@ def _keyed(rows: Sequence[Mapping[str, Any]], model: Runbook) -> dict[str, tuple
     if problems or not keyed:
         raise InvalidMembers(problems or ["there are no rows"])
     return keyed
+
+
+def _insert(tx: Transaction, members: Iterator[NewMember], at: datetime) -> None:
+    # In slices, so that a large file is not in memory a second time as statements.
+    while some := list(islice(members, _AT_ONCE)):
+        insert_members(tx, some, at)
 
 
 def _member(batch_id: int, key: str, row: Mapping[str, Any], caught_up_at: Any) -> NewMember:

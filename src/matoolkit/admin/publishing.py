@@ -90,7 +90,7 @@ class _Request:
 
 def publish(
     store: Store,
-    content: str,
+    content: str | bytes,
     *,
     by: str,
     now: datetime,

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from matoolkit import __version__
-from matoolkit.cli.commands import db, orchestrator, runbook, scheduler, simulate, tenant, up, worker
+from matoolkit.cli.commands import api, db, orchestrator, runbook, scheduler, simulate, tenant, up, worker
 from matoolkit.cli.output import print_error
 from matoolkit.errors import MatoolkitError
 
@@ -27,6 +27,7 @@ app.add_typer(orchestrator.app, name="orchestrator")
 app.add_typer(worker.app, name="worker")
 app.add_typer(tenant.app, name="tenant")
 app.command("simulate")(simulate.simulate)
+app.add_typer(api.app, name="api")
 app.command()(up.up)
 
 

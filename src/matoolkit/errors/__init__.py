@@ -18,6 +18,7 @@
     │   ├── UnknownBatch          AD404   no batch has this number
     │   ├── UnknownDeadLetter     AD405   no dead letter has this number
     │   ├── UnknownMembers        AD406   a batch has no such members in the state that was asked for
+    │   ├── UnknownMember         AD407   a batch has no member of this number
     │   ├── InvalidMembers        AD400   rows for a manual batch cannot be used
     │   ├── WrongBatchStatus      AD409   a batch is not in a state in which this can be done
     │   ├── NotManual             AD410   the scheduler looks after this batch
@@ -26,6 +27,17 @@
     │   ├── StillRunning          AD413   what is to be tried again has not come to rest
     │   ├── HoldChanged           AD414   a batch is not held, or no longer for what was approved
     │   ├── DeadLetterResolved    AD415   somebody has dealt with a dead letter already
+    │   ├── InvalidRequest        AP422   a request does not have the form it should have
+    │   ├── UnknownRoute          AP404   nothing is served at an address
+    │   ├── WrongMethod           AP405   an address does not take a method
+    │   ├── BodyTooLarge          AP413   a body is larger than the limit of its kind
+    │   ├── WrongContentType      AP415   a body is of a kind that the route does not read
+    │   ├── InvalidCursor         AP400   a cursor is not one that a list has handed out
+    │   ├── KeyReused             AP409   an Idempotency-Key came again with another request
+    │   ├── NotSignedIn           AP401   a request has no token, or one that is not good here
+    │   ├── RoleMissing           AP403   whoever asks lacks the role for it
+    │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
+    │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
@@ -38,6 +50,7 @@
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   ├── NotAFunctionName      TP423   a templated function resolved to something that is no name
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+    ├── SignInUnavailable         AP503   Entra's signing keys cannot be fetched
     ├── UnreadableMessage         BU422   a message is not what it should be
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
@@ -72,8 +85,24 @@ from matoolkit.errors.admin import (
     StillRunning,
     UnknownBatch,
     UnknownDeadLetter,
+    UnknownMember,
     UnknownMembers,
     WrongBatchStatus,
+)
+from matoolkit.errors.api import (
+    BodyTooLarge,
+    Flaw,
+    InvalidCursor,
+    InvalidRequest,
+    KeyReused,
+    NotFromHere,
+    NotSignedIn,
+    RoleMissing,
+    SignInRequired,
+    SignInUnavailable,
+    UnknownRoute,
+    WrongContentType,
+    WrongMethod,
 )
 from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
 from matoolkit.errors.publishing import (
@@ -131,18 +160,23 @@ from matoolkit.errors.store import (
 __all__ = [
     "AmbiguousVariable",
     "AnotherSchedulerWorks",
+    "BodyTooLarge",
     "BusNotSupported",
     "BusUnavailable",
     "CannotAdvance",
     "DeadLetterResolved",
     "DriverMissing",
     "Finding",
+    "Flaw",
     "FunctionNotAllowed",
     "HoldChanged",
+    "InvalidCursor",
     "InvalidDatabaseUrl",
     "InvalidMembers",
+    "InvalidRequest",
     "InvalidRunbook",
     "InvalidSettings",
+    "KeyReused",
     "LeaseLost",
     "MatoolkitError",
     "MessageTooLarge",
@@ -150,19 +184,24 @@ __all__ = [
     "NaiveTime",
     "NoActiveVersion",
     "NotAFunctionName",
+    "NotFromHere",
     "NotManual",
+    "NotSignedIn",
     "NotText",
     "NothingToRetry",
     "OtherName",
     "PrimaryKeyChanged",
     "PublishedMeanwhile",
     "Refused",
+    "RoleMissing",
     "RowConflict",
     "SchemaDamaged",
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
     "Severity",
+    "SignInRequired",
+    "SignInUnavailable",
     "SourceFailed",
     "SourceNotConfigured",
     "StillRunning",
@@ -178,7 +217,9 @@ __all__ = [
     "UnknownBatch",
     "UnknownDeadLetter",
     "UnknownFindingCode",
+    "UnknownMember",
     "UnknownMembers",
+    "UnknownRoute",
     "UnknownRunbook",
     "UnknownVersion",
     "UnreadableFile",
@@ -187,6 +228,8 @@ __all__ = [
     "UnusableKey",
     "VersionNotActive",
     "WrongBatchStatus",
+    "WrongContentType",
+    "WrongMethod",
     "WrongSchema",
     "did_you_mean",
 ]

@@ -38,6 +38,18 @@ class UnknownDeadLetter(Refused):
         self.letter_id = letter_id
 
 
+class UnknownMember(Refused):
+    """The batch has no member of this number."""
+
+    code = "AD407"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, batch_id: int, member_id: int) -> None:
+        super().__init__(f"batch {batch_id} has no member {member_id}", hint="look at the list of its members")
+        self.member_id = member_id
+
+
 class UnknownMembers(Refused):
     """Some of the members that were named are not in the batch, or not in the state that was asked for."""
 
@@ -78,7 +90,7 @@ class NotManual(Refused):
     """The scheduler looks after this batch; people advance and change manual ones only."""
 
     code = "AD410"
-    http_status = 409
+    http_status = 400
     exit_code = 5
 
     def __init__(self, batch_id: int) -> None:

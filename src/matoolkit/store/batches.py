@@ -143,14 +143,18 @@ def batches_page(
     runbook_name: str | None = None,
     status: BatchStatus | None = None,
     is_manual: bool | None = None,
+    runbook_id: int | None = None,
+    is_held: bool | None = None,
     before: int | None = None,
     limit: int = 100,
 ) -> list[BatchRow]:
     """Return one page of batches, newest first, from before the last id of the page before."""
-    wanted = {"runbook_name": runbook_name, "status": status, "is_manual": is_manual}
+    wanted = {"runbook_name": runbook_name, "status": status, "is_manual": is_manual, "runbook_id": runbook_id}
     query = select_records(BatchRow, batches).where(
         *(batches.c[name] == value for name, value in wanted.items() if value is not None)
     )
+    if is_held is not None:
+        query = query.where(batches.c.held_at.is_not(None) if is_held else batches.c.held_at.is_(None))
     if before is not None:
         query = query.where(batches.c.id < before)
     return tx.rows(BatchRow, query.order_by(batches.c.id.desc()).limit(limit))

@@ -57,6 +57,12 @@ class Transaction:
         """Tell whether this is a transaction of a store."""
         return self._connection.engine is store.engine
 
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Do a block's work so that it can be undone without the rest of the transaction."""
+        with told_apart(self.dialect, self._connection.engine.url), self._connection.begin_nested():
+            yield
+
     def execute(self, statement: Executable) -> CursorResult[Any]:
         """Run a statement."""
         with told_apart(self.dialect, self._connection.engine.url):
@@ -148,6 +154,25 @@ class Store:
         with told_apart(self.dialect, self.engine.url), self.reader.begin() as connection:
             yield Transaction(connection, self.dialect, self._clock)
 
+    def within(self, tx: Transaction) -> "Store":
+        """Return this store with every transaction a part of a larger one, undone with it or by itself."""
+        return _Within(self.engine, self.dialect, self._clock, tx)
+
     def close(self) -> None:
         """Let all connections go."""
         self.engine.dispose()
+
+
+class _Within(Store):
+    def __init__(self, engine: Engine, dialect: Dialect, clock: Clock | None, tx: Transaction) -> None:
+        super().__init__(engine, dialect, clock)
+        self._outer = tx
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._outer.part():
+            yield self._outer
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        yield self._outer

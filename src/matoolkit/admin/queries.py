@@ -1,0 +1,196 @@
+"""What people look at: batches with their counts, a member's whole history, the state of a runbook.
+
+No answer but a history grows with the number of members; a history grows with what one member did.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.states import MemberStatus, StepStatus
+from matoolkit.errors import HoldChanged, UnknownBatch, UnknownDeadLetter, UnknownMember, UnknownRunbook, UnknownVersion
+from matoolkit.store import Store, Transaction
+from matoolkit.store.automation import AutomationRow, TickRow, automation_of, last_tick
+from matoolkit.store.batches import BatchRow, batches_by_id
+from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step_counts
+from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
+from matoolkit.store.executions import InitRow, RollbackRow, StepRow
+from matoolkit.store.inits import inits_of_batches
+from matoolkit.store.members import MemberRow, member_labels, members_by_id
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.rollbacks import rollbacks_of_members
+from matoolkit.store.runbooks import (
+    RunbookRow,
+    active_runbook,
+    latest_version,
+    runbook_names,
+    runbook_version,
+    runbook_versions,
+)
+from matoolkit.store.steps import steps_of_members
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """A phase and how many of its steps are in which state."""
+
+    phase: PhaseRow
+    steps: Mapping[StepStatus, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """A batch and how many of its members are in which state."""
+
+    batch: BatchRow
+    members: Mapping[MemberStatus, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDetail:
+    """A batch with its phases and the steps of its init."""
+
+    view: BatchView
+    phases: Sequence[PhaseView]
+    inits: Sequence[InitRow]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldView:
+    """What a batch waits for a person to approve: exactly these members, or this new start."""
+
+    batch: BatchRow
+    kind: HoldKind
+    members: Sequence[str]
+    new_start: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberHistory:
+    """All that happened to a member of a batch, in all its epochs."""
+
+    member: MemberRow
+    phases: Mapping[int, str]
+    steps: Sequence[StepRow]
+    rollbacks: Sequence[RollbackRow]
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookStatus:
+    """Whether a runbook is at work, what its last tick did, and what went wrong last."""
+
+    runbook: RunbookRow
+    automation: AutomationRow
+    tick: TickRow | None
+    batches: Sequence[BatchCount]
+
+
+def existing_batch(tx: Transaction, batch_id: int) -> BatchRow:
+    """Return a batch, or say that there is none."""
+    found = batches_by_id(tx, [batch_id])
+    if not found:
+        raise UnknownBatch(batch_id)
+    return found[0]
+
+
+def latest_runbook(tx: Transaction, name: str) -> RunbookRow:
+    """Return the active version of a runbook, else its newest one."""
+    row = active_runbook(tx, name) or latest_version(tx, name)
+    if row is None:
+        raise UnknownRunbook(name, runbook_names(tx))
+    return row
+
+
+def versions_of(store: Store, name: str) -> list[RunbookRow]:
+    """Return all versions of a runbook, newest first."""
+    with store.reading() as tx:
+        latest_runbook(tx, name)
+        return runbook_versions(tx, name)
+
+
+def one_version(store: Store, name: str, version: int) -> RunbookRow:
+    """Return one version of a runbook."""
+    with store.reading() as tx:
+        latest = latest_runbook(tx, name)
+        row = runbook_version(tx, name, version)
+        if row is None:
+            raise UnknownVersion(latest.name, version, runbook_versions(tx, name)[0].version)
+        return row
+
+
+def automation_status(tx: Transaction, name: str) -> AutomationRow:
+    """Return whether a runbook is automated; one for which nobody decided is not."""
+    runbook = latest_runbook(tx, name)
+    return automation_of(tx, name) or AutomationRow(runbook.name, False, None, None, None, None)
+
+
+def runbook_status(store: Store, name: str) -> RunbookStatus:
+    """Return how a runbook is doing."""
+    with store.reading() as tx:
+        runbook = latest_runbook(tx, name)
+        counts = [count for count in batch_counts(tx) if count.runbook_name == runbook.name]
+        return RunbookStatus(runbook, automation_status(tx, name), last_tick(tx, name), counts)
+
+
+def batch_views(tx: Transaction, batches: Sequence[BatchRow]) -> list[BatchView]:
+    """Return batches with the counts of their members."""
+    counted: dict[int, dict[MemberStatus, int]] = defaultdict(dict)
+    for count in member_counts(tx, [batch.id for batch in batches]):
+        counted[count.batch_id][count.status] = count.count
+    return [BatchView(batch, counted[batch.id]) for batch in batches]
+
+
+def phase_views(tx: Transaction, batch_id: int) -> list[PhaseView]:
+    """Return the phases of a batch, superseded ones included, with the counts of their steps."""
+    phases = phases_of_batches(tx, [batch_id])
+    counted: dict[int, dict[StepStatus, int]] = defaultdict(dict)
+    for count in step_counts(tx, [phase.id for phase in phases]):
+        counted[count.phase_execution_id][count.status] = count.count
+    return [PhaseView(phase, counted[phase.id]) for phase in phases]
+
+
+def batch_detail(store: Store, batch_id: int) -> BatchDetail:
+    """Return a batch with its phases, the steps of its init, and counts instead of rows."""
+    with store.reading() as tx:
+        (view,) = batch_views(tx, [existing_batch(tx, batch_id)])
+        return BatchDetail(view, phase_views(tx, batch_id), inits_of_batches(tx, [batch_id]))
+
+
+def hold_of(store: Store, batch_id: int) -> HoldView:
+    """Return exactly what a batch is held for."""
+    with store.reading() as tx:
+        batch = existing_batch(tx, batch_id)
+        if not batch.is_held:
+            raise HoldChanged(batch_id, None)
+        held = orjson.loads(batch.hold_json or "{}")
+        kind = HoldKind(held.get("kind", HoldKind.REMOVALS))
+        members = sorted(member_keys(tx, held.get("memberIds") or []).values())
+        return HoldView(batch, kind, members, held.get("start"))
+
+
+def member_history(store: Store, batch_id: int, member_id: int) -> MemberHistory:
+    """Return all that happened to a member of a batch."""
+    with store.reading() as tx:
+        existing_batch(tx, batch_id)
+        found = [member for member in members_by_id(tx, [member_id]) if member.batch_id == batch_id]
+        if not found:
+            raise UnknownMember(batch_id, member_id)
+        phases = {phase.id: phase.phase_name for phase in phases_of_batches(tx, [batch_id])}
+        return MemberHistory(found[0], phases, steps_of_members(tx, [member_id]), rollbacks_of_members(tx, [member_id]))
+
+
+def one_dead_letter(store: Store, letter_id: int) -> DeadLetterRow:
+    """Return a dead letter with its content."""
+    with store.reading() as tx:
+        found = dead_letters_by_id(tx, [letter_id])
+    if not found:
+        raise UnknownDeadLetter(letter_id)
+    return found[0]
+
+
+def member_keys(tx: Transaction, member_ids: Collection[int]) -> dict[int, str]:
+    """Return the keys of members."""
+    return {label.id: label.member_key for label in member_labels(tx, member_ids)}

@@ -1,0 +1,1 @@
+"""The admin API: everything people may ask, over HTTP."""

@@ -1,0 +1,92 @@
+"""The application: its routes, its problems, and the document that describes both."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from matoolkit import __version__
+from matoolkit.api.auth import ADMIN_ROLE
+from matoolkit.api.bodies import BodyLimit
+from matoolkit.api.problems import MEDIA_TYPE, Problem, add_problem_handlers
+from matoolkit.api.routes import batches, members, operations, runbooks, system
+from matoolkit.api.services import Services, guard_of_admins, guard_of_readers
+from matoolkit.api.shapes.runbooks import PublishRequest
+
+_PROBLEM = {
+    "description": "A problem, with a code and a hint.",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+
+_TOPICS = (runbooks, batches, members, operations, system)
+
+
+def create_app(services: Services) -> FastAPI:
+    """Put the application together."""
+    app = _routes()
+    app.state.services = services
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the description of all routes."""
+    return _routes().openapi()
+
+
+def _routes() -> FastAPI:
+    app = FastAPI(
+        title="M&A Toolkit admin API",
+        version=__version__,
+        summary="Everything people may ask of the system that runs migrations.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+    )
+    app.add_middleware(BodyLimit)
+    add_problem_handlers(app)
+    for topic in _TOPICS:
+        app.include_router(topic.router)
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _with_problems(made())
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    return app
+
+
+def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """Say in the document what is true: every refusal is a problem, and tokens are Entra's."""
+    schemas = document["components"]["schemas"]
+    for model in (Problem, PublishRequest):
+        described = model.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+        schemas.update(described.pop("$defs", {}))
+        schemas[model.__name__] = described
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    roles = _roles()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = _PROBLEM
+            if role := roles[path, method]:
+                operation["security"] = [{"entra": []}]
+                operation["x-role"] = role
+    document["components"]["securitySchemes"] = {
+        "entra": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of Entra."}
+    }
+    return document
+
+
+def _roles() -> dict[tuple[str, str], str | None]:
+    """Return for every route who may ask, read from what guards it."""
+    routes = [route for topic in _TOPICS for route in topic.router.routes if isinstance(route, APIRoute)]
+    guards = {guard_of_readers: "anybody signed in", guard_of_admins: ADMIN_ROLE}
+    found: dict[tuple[str, str], str | None] = {}
+    for route in routes:
+        roles = [guards[guard.call] for guard in route.dependant.dependencies if guard.call in guards]
+        found |= {(route.path, method.lower()): next(iter(roles), None) for method in route.methods or ()}
+    return found

@@ -1,0 +1,95 @@
+"""Bodies: read up to a limit, so that nobody can fill the memory or the disk (section 11)."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from matoolkit.api.problems import answer
+from matoolkit.api.services import guard_of_admins
+from matoolkit.errors import BodyTooLarge, MatoolkitError
+from matoolkit.runbook.source import MAX_BYTES
+
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+FORM = "multipart/form-data"
+CSV_BYTES = 50 * 1024 * 1024
+# JSON writes a document with escapes, and a form has its own lines around the file.
+_JSON_BYTES = 4 * MAX_BYTES
+_FORM_BYTES = CSV_BYTES + 64 * 1024
+
+
+class BodyLimit:
+    """Refuses a body that is larger than its kind may be, also when its length was not announced or was a lie."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count what is received, and stop at the limit."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        largest = _largest(request)
+        announced = request.headers.get("content-length", "0")
+        if announced.isdigit() and int(announced) > largest:
+            await answer(BodyTooLarge(largest))(scope, receive, send)
+            return
+        if media_type(request) == FORM:
+            # Files are spooled before any route is asked, so whoever may not send one is turned away here.
+            try:
+                await run_in_threadpool(guard_of_admins, request)
+            except MatoolkitError as refused:
+                await answer(refused)(scope, receive, send)
+                return
+        count = _Count(largest, receive, send)
+        try:
+            await self._app(scope, count.receive, count.send)
+        except ClientDisconnect:
+            if not count.is_over:
+                raise
+        if count.is_over:
+            await answer(BodyTooLarge(largest))(scope, receive, send)
+
+
+class _Count:
+    """Passes messages on until a body is too large; whatever is answered then is swallowed."""
+
+    def __init__(self, largest: int, receive: Receive, send: Send) -> None:
+        self._left = largest
+        self._receive = receive
+        self._send = send
+        self.is_over = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            self.is_over = True
+            return {"type": "http.disconnect"}
+        return message
+
+    async def send(self, message: Message) -> None:
+        if not self.is_over:
+            await self._send(message)
+
+
+def media_type(request: Request) -> str:
+    """Return the kind of a request's body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+
+
+def _largest(request: Request) -> int:
+    kind = media_type(request)
+    if kind in YAML_TYPES:
+        return MAX_BYTES
+    return _FORM_BYTES if kind == FORM else _JSON_BYTES
+
+
+async def _whole(request: Request) -> bytes:
+    return await request.body()
+
+
+Body = Annotated[bytes, Depends(_whole)]

@@ -1,0 +1,54 @@
+"""Pages by keyset: a cursor says where the page before ended, so no page costs more than another."""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import Field
+
+from matoolkit.api.shapes.naming import Shape
+from matoolkit.errors import InvalidCursor
+
+MOST_AT_ONCE = 1000
+_LARGEST_ID = 2**63 - 1
+
+ItemT = TypeVar("ItemT")
+RowT = TypeVar("RowT")
+
+
+class Page(Shape, Generic[ItemT]):
+    """Some items, and the cursor of the page after them if there is one."""
+
+    items: list[ItemT]
+    next: str | None = Field(None, description="Pass it on as `cursor` to get the next page; null on the last.")
+
+
+class PageQuery(Shape):
+    """Which page of a list is wanted."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Items on a page.")] = 100
+    cursor: Annotated[str | None, Field(max_length=200, description="`next` of the page before.")] = None
+
+
+def position(cursor: str | None, of: str) -> int | None:
+    """Return the id at which the page before ended; a cursor of another list is refused."""
+    if cursor is None:
+        return None
+    try:
+        name, _, number = base64.urlsafe_b64decode(cursor.encode()).decode().rpartition(":")
+        found = int(number)
+    except (binascii.Error, ValueError):
+        raise InvalidCursor from None
+    if name != of or not 0 < found <= _LARGEST_ID:
+        raise InvalidCursor
+    return found
+
+
+def page(
+    rows: Sequence[RowT], limit: int, of: str, id_of: Callable[[RowT], int], shape: Callable[[RowT], ItemT]
+) -> Page[ItemT]:
+    """Make a page of rows of which one more was asked for than is wanted."""
+    shown = rows[:limit]
+    following = base64.urlsafe_b64encode(f"{of}:{id_of(shown[-1])}".encode()).decode() if len(rows) > limit else None
+    return Page(items=[shape(row) for row in shown], next=following)

@@ -1,0 +1,233 @@
+"""Batches, phases, members and steps, as they are answered."""
+
+from datetime import datetime
+from typing import Any
+
+from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, PhaseView
+from matoolkit.api.shapes.naming import Shape, parsed
+from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, RollbackCause, StepStatus
+from matoolkit.store.executions import ExecutionRow, StepRow
+from matoolkit.store.members import MemberRow
+
+
+class BatchShape(Shape):
+    """A batch, with the number of its members in each state."""
+
+    id: int
+    runbook_id: int
+    runbook_name: str
+    batch_start_time: datetime | None
+    status: BatchStatus
+    is_manual: bool
+    is_held: bool
+    hold_reason: str | None
+    created_by: str | None
+    current_phase: str | None
+    detected_at: datetime
+    init_dispatched_at: datetime | None
+    completed_at: datetime | None
+    reopened_at: datetime | None
+    member_count: int
+    members: dict[MemberStatus, int]
+
+
+class PhaseShape(Shape):
+    """A phase of a batch, with the number of its steps in each state."""
+
+    id: int
+    batch_id: int
+    runbook_version: int
+    phase_name: str
+    phase_index: int
+    offset_minutes: int
+    due_at: datetime | None
+    status: PhaseStatus
+    dispatched_at: datetime | None
+    completed_at: datetime | None
+    steps: dict[StepStatus, int]
+
+
+class ExecutionShape(Shape):
+    """Work that a worker does: what, how often it was tried, and what came of it. Parameters are not shown."""
+
+    id: int
+    step_name: str
+    step_index: int
+    worker_id: str
+    function_name: str | None
+    status: StepStatus
+    attempt: int
+    job_id: str | None
+    error_type: str | None
+    error_message: str | None
+    is_poll_step: bool
+    poll_count: int
+    retry_count: int
+    max_retries: int
+    retry_after: datetime | None
+    dispatched_at: datetime | None
+    completed_at: datetime | None
+    result: Any
+
+
+class InitShape(ExecutionShape):
+    """A step of a batch's init."""
+
+    runbook_version: int
+
+
+class StepShape(ExecutionShape):
+    """A step of a member."""
+
+    batch_member_id: int
+    member_key: str
+    phase_execution_id: int
+    phase_name: str
+    epoch: int
+
+
+class RollbackShape(ExecutionShape):
+    """A step that undoes something, or that runs for a member that left."""
+
+    sequence_name: str
+    cause: RollbackCause
+    epoch: int | None
+
+
+class BatchDetailShape(BatchShape):
+    """A batch with its phases and the steps of its init."""
+
+    phases: list[PhaseShape]
+    init_steps: list[InitShape]
+
+
+class MemberShape(Shape):
+    """A member of a batch."""
+
+    id: int
+    batch_id: int
+    member_key: str
+    status: MemberStatus
+    epoch: int
+    added_at: datetime
+    left_source_at: datetime | None
+    removed_at: datetime | None
+    removed_by: str | None
+    remove_reason: str | None
+    failed_at: datetime | None
+    data: dict[str, Any]
+    outputs: dict[str, Any]
+
+
+class MemberHistoryShape(MemberShape):
+    """A member with everything that was done for it, in all its epochs."""
+
+    steps: list[StepShape]
+    rollbacks: list[RollbackShape]
+
+
+class EnrolmentShape(Shape):
+    """A batch that somebody is or was in."""
+
+    id: int
+    batch_id: int
+    member_key: str
+    status: MemberStatus
+    failed_at: datetime | None
+    runbook_name: str
+    batch_status: BatchStatus
+    batch_start_time: datetime | None
+    is_manual: bool
+    batch_completed_at: datetime | None
+
+
+class HoldShape(Shape):
+    """What a batch waits for a person to approve: these members would leave, or it would start then."""
+
+    batch_id: int
+    runbook_name: str
+    hold_key: str
+    kind: HoldKind
+    reason: str
+    held_at: datetime
+    is_approved: bool
+    approved_by: str | None
+    members: list[str]
+    new_start: datetime | None
+
+
+def batch_shape(view: BatchView) -> BatchShape:
+    """Describe a batch."""
+    return BatchShape(**_batch(view))
+
+
+def detail_shape(detail: BatchDetail) -> BatchDetailShape:
+    """Describe a batch with its phases and its init."""
+    inits = [InitShape(**_work(init), runbook_version=init.runbook_version) for init in detail.inits]
+    return BatchDetailShape(
+        **_batch(detail.view), phases=[phase_shape(view) for view in detail.phases], init_steps=inits
+    )
+
+
+def phase_shape(view: PhaseView) -> PhaseShape:
+    """Describe a phase."""
+    names = [name for name in PhaseShape.model_fields if name != "steps"]
+    return PhaseShape(**{name: getattr(view.phase, name) for name in names}, steps=dict(view.steps))
+
+
+def member_shape(member: MemberRow) -> MemberShape:
+    """Describe a member."""
+    return MemberShape(**_member(member))
+
+
+def step_shape(step: StepRow, key: str, phase: str) -> StepShape:
+    """Describe a step of a member."""
+    where = {name: getattr(step, name) for name in ("batch_member_id", "phase_execution_id", "epoch")}
+    return StepShape(**_work(step), **where, member_key=key, phase_name=phase)
+
+
+def history_shape(history: MemberHistory) -> MemberHistoryShape:
+    """Describe a member and all that was done for it."""
+    key = history.member.member_key
+    steps = [step_shape(step, key, history.phases.get(step.phase_execution_id, "")) for step in history.steps]
+    undone = [
+        RollbackShape(**_work(row), sequence_name=row.sequence_name, cause=row.cause, epoch=row.epoch)
+        for row in history.rollbacks
+    ]
+    return MemberHistoryShape(**_member(history.member), steps=steps, rollbacks=undone)
+
+
+def hold_shape(hold: HoldView) -> HoldShape:
+    """Describe exactly what a batch is held for."""
+    batch = hold.batch
+    return HoldShape.model_validate(
+        {
+            "batch_id": batch.id,
+            "runbook_name": batch.runbook_name,
+            "hold_key": batch.hold_key,
+            "kind": hold.kind,
+            "reason": batch.hold_reason,
+            "held_at": batch.held_at,
+            "is_approved": batch.approved_hold_key == batch.hold_key,
+            "approved_by": batch.approved_hold_by,
+            "members": list(hold.members),
+            "new_start": hold.new_start,
+        }
+    )
+
+
+def _batch(view: BatchView) -> dict[str, Any]:
+    counted = ("member_count", "members")
+    plain = {name: getattr(view.batch, name) for name in BatchShape.model_fields if name not in counted}
+    return {**plain, "members": dict(view.members), "member_count": sum(view.members.values())}
+
+
+def _member(member: MemberRow) -> dict[str, Any]:
+    plain = {name: getattr(member, name) for name in MemberShape.model_fields if name not in ("data", "outputs")}
+    return {**plain, "data": parsed(member.data_json), "outputs": parsed(member.worker_data_json)}
+
+
+def _work(row: ExecutionRow) -> dict[str, Any]:
+    plain = {name: getattr(row, name) for name in ExecutionShape.model_fields if name != "result"}
+    return {**plain, "result": parsed(row.result_json)}

@@ -1,0 +1,196 @@
+"""What people do to batches, and what keeps the system going, as it is asked for and answered."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from matoolkit.api.shapes.naming import Reason, RowId, Shape, WithReason, parsed
+from matoolkit.domain.states import BatchStatus, DeadLetterStatus
+from matoolkit.store.audit import AuditEntry
+from matoolkit.store.deadletters import DeadLetterRow
+
+
+class CreatedBatch(Shape):
+    """A manual batch that was made; `skipped` are in another batch under way."""
+
+    batch_id: int
+    status: BatchStatus
+    member_count: int
+    skipped_count: int
+    skipped: list[str]
+    available_phases: list[str]
+    warnings: list[str]
+
+
+class AddedMembers(Shape):
+    """Who joined a manual batch; `skipped` are in a batch under way already."""
+
+    batch_id: int
+    added_count: int
+    skipped_count: int
+    skipped: list[str]
+    warnings: list[str]
+
+
+class RemovedMember(Shape):
+    """Who left a manual batch."""
+
+    batch_id: int
+    member_id: int
+    member_key: str
+
+
+class AdvanceShape(Shape):
+    """What a manual batch was advanced to, and what comes after."""
+
+    batch_id: int
+    action: Literal["init_dispatched", "phase_dispatched", "all_phases_complete"]
+    phase_name: str | None
+    member_count: int
+    step_count: int
+    next_phase: str | None
+
+
+class CancellationShape(Shape):
+    """What was stopped; a job in flight cannot be recalled."""
+
+    batch_id: int
+    phases: int
+    steps: int
+    jobs_in_flight: int
+    compensations_finishing: int
+
+
+class ApproveRequest(WithReason):
+    """Which hold is approved: exactly what was shown under this key."""
+
+    hold_key: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class RetrySelection(Shape):
+    """Which failed members are meant: all, some by number, or those that failed in a certain way."""
+
+    member_ids: Annotated[list[RowId] | None, Field(max_length=100_000)] = None
+    phase_name: str | None = None
+    step_name: str | None = None
+    error: Annotated[str | None, Field(description="`error` of a group of failures.")] = None
+
+
+class RetryRequest(RetrySelection):
+    """Failed members to be tried again, and why."""
+
+    reason: Reason = None
+
+
+class RetryShape(Shape):
+    """Who goes on from where it failed, who begins again, and who is left out because another batch has it."""
+
+    batch_id: int
+    going_on: list[str]
+    beginning_again: list[str]
+    left_out: list[str]
+
+
+class InitRetryShape(Shape):
+    """The version whose init runs again."""
+
+    batch_id: int
+    version: int
+
+
+class FailureShape(Shape):
+    """Steps that failed in the same way."""
+
+    phase_name: str
+    step_name: str
+    error_type: str | None
+    error: str
+    steps: int
+    members: int
+    example_step_id: int
+
+
+class DeadLetterShape(Shape):
+    """A message that nobody could handle."""
+
+    id: int
+    topic: str
+    subscription: str
+    message_id: str
+    message_type: str
+    reason: str
+    description: str | None
+    delivery_count: int
+    enqueued_at: datetime
+    dead_lettered_at: datetime
+    status: DeadLetterStatus
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resent_message_id: str | None
+
+
+class DeadLetterContent(DeadLetterShape):
+    """A dead letter with its content."""
+
+    body: str
+    properties: Any
+
+
+class ResentShape(Shape):
+    """What became of a dead letter: the id under which it was sent again, or the work that is tried again."""
+
+    letter_id: int
+    message_id: str | None
+    retried: str | None
+
+
+class AuditShape(Shape):
+    """A change that a person made."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject_type: str
+    subject_id: str
+    runbook_name: str | None
+    batch_id: int | None
+    before: Any
+    after: Any
+    reason: str | None
+
+
+class ParameterShape(Shape):
+    """A parameter of a function."""
+
+    name: str
+    is_mandatory: bool
+    is_secret: bool
+    kind: str
+
+
+class FunctionShape(Shape):
+    """A function that runbooks can call, and the workers that announced it; none for one that is only built in."""
+
+    name: str
+    parameters: list[ParameterShape]
+    workers: list[str]
+
+
+class Health(Shape):
+    """Whether the process is there, and whether it can work."""
+
+    status: Literal["ok"]
+
+
+def letter_content(row: DeadLetterRow) -> DeadLetterContent:
+    """Describe a dead letter with its content."""
+    head = DeadLetterShape.model_validate(row).model_dump()
+    return DeadLetterContent(**head, body=row.body, properties=parsed(row.properties_json))
+
+
+def audit_shape(entry: AuditEntry) -> AuditShape:
+    """Describe a change."""
+    plain = {name: getattr(entry, name) for name in AuditShape.model_fields if name not in ("before", "after")}
+    return AuditShape(**plain, before=parsed(entry.before_json), after=parsed(entry.after_json))

@@ -1,0 +1,209 @@
+"""Runbooks and their automation, as they are asked for and answered."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from matoolkit.admin.publishing import Impact, Published
+from matoolkit.admin.queries import RunbookStatus
+from matoolkit.api.problems import ProblemError
+from matoolkit.api.shapes.naming import Shape, parsed
+from matoolkit.domain.states import OverdueBehavior
+from matoolkit.errors import Finding
+from matoolkit.store.automation import TickRow
+
+
+class PublishOptions(Shape):
+    """How a document is to be published."""
+
+    name: Annotated[str | None, Field(max_length=200, description="Refused unless it is the document's own.")] = None
+    overdue_behavior: Annotated[
+        OverdueBehavior, Field(description="What batches in flight do with phases past due.")
+    ] = OverdueBehavior.RERUN
+    rerun_init: Annotated[bool, Field(description="Whether batches in flight run their init again.")] = False
+    force: Annotated[bool, Field(description="A new version also of an unchanged document.")] = False
+    enable: Annotated[bool, Field(description="Switch automation on as well.")] = False
+    dry_run: Annotated[bool, Field(description="Only say what would happen.")] = False
+
+
+class PublishRequest(PublishOptions):
+    """A document to be published, in JSON."""
+
+    yaml_content: str
+
+
+class RunbookSummary(Shape):
+    """A version of a runbook."""
+
+    id: int
+    name: str
+    version: int
+    is_active: bool
+    overdue_behavior: OverdueBehavior
+    rerun_init: bool
+    published_by: str
+    created_at: datetime
+    last_error: str | None
+    last_error_at: datetime | None
+
+
+class RunbookDocument(RunbookSummary):
+    """A version of a runbook with its text."""
+
+    yaml_content: str
+    content_hash: str
+    data_table_name: str
+
+
+class ImpactShape(Shape):
+    """What a version does to a batch in flight."""
+
+    batch_id: int
+    start_time: datetime | None
+    effect: str
+    takes_version: bool
+    repeated_phases: list[str]
+
+
+class PublishedShape(Shape):
+    """What became, or in a dry run would become, of a publication."""
+
+    id: int | None
+    name: str
+    version: int
+    is_active: bool
+    created_at: datetime | None
+    is_new: bool
+    is_dry_run: bool
+    warnings: list[ProblemError]
+    impacts: list[ImpactShape]
+
+
+class AutomationShape(Shape):
+    """Whether the scheduler queries a runbook's source."""
+
+    runbook_name: str
+    automation_enabled: bool
+    enabled_at: datetime | None
+    enabled_by: str | None
+    disabled_at: datetime | None
+    disabled_by: str | None
+
+
+class AutomationRequest(Shape):
+    """A switch."""
+
+    enabled: bool
+
+
+class BatchGroup(Shape):
+    """A batch that a query's rows would make; an immediate runbook's have no time yet."""
+
+    batch_time: datetime | None
+    member_count: int
+
+
+class SetAsideShape(Shape):
+    """A row that could not be used."""
+
+    reason: str
+    key: str
+    detail: str
+
+
+class PreviewShape(Shape):
+    """What a runbook's query returns now."""
+
+    total_rows: int
+    sample_rows: list[dict[str, Any]]
+    batch_groups: list[BatchGroup]
+    rows_set_aside: dict[str, int]
+    set_aside_samples: list[SetAsideShape]
+
+
+class TickShape(Shape):
+    """What the last tick did for a runbook."""
+
+    runbook_version: int
+    started_at: datetime
+    finished_at: datetime
+    queried: bool
+    rows_read: int
+    rows_set_aside: int
+    rows_ignored: int
+    batches_created: int
+    batches_rescheduled: int
+    batches_held: int
+    members_added: int
+    members_removed: int
+    members_moved: int
+    members_returned: int
+    members_refreshed: int
+    phases_dispatched: int
+    set_aside: Any
+    remarks: Any
+
+
+class StatusShape(Shape):
+    """How a runbook is doing."""
+
+    runbook_name: str
+    version: int
+    is_active: bool
+    automation_enabled: bool
+    last_tick: TickShape | None
+    last_error: str | None
+    last_error_at: datetime | None
+    batches: dict[str, int]
+
+
+def published_shape(published: Published) -> PublishedShape:
+    """Describe a publication."""
+    row = published.row
+    return PublishedShape(
+        id=row.id if row else None,
+        name=published.name,
+        version=published.version,
+        is_active=row.is_active if row else False,
+        created_at=row.created_at if row else None,
+        is_new=published.is_new,
+        is_dry_run=published.is_dry_run,
+        warnings=[_warning(found) for found in published.warnings],
+        impacts=[_impact(impact) for impact in published.impacts],
+    )
+
+
+def status_shape(status: RunbookStatus) -> StatusShape:
+    """Describe how a runbook is doing."""
+    runbook = status.runbook
+    return StatusShape(
+        runbook_name=runbook.name,
+        version=runbook.version,
+        is_active=runbook.is_active,
+        automation_enabled=status.automation.automation_enabled,
+        last_tick=_tick(status.tick) if status.tick else None,
+        last_error=runbook.last_error,
+        last_error_at=runbook.last_error_at,
+        batches={count.status: count.count for count in status.batches},
+    )
+
+
+def _impact(impact: Impact) -> ImpactShape:
+    change = impact.transition
+    return ImpactShape(
+        batch_id=impact.batch_id,
+        start_time=impact.start_time,
+        effect=change.in_words(),
+        takes_version=change.stays is None,
+        repeated_phases=[phase.name for phase in change.repeated],
+    )
+
+
+def _warning(found: Finding) -> ProblemError:
+    return ProblemError(message=found.message, line=found.line, column=found.column, code=found.code, hint=found.hint)
+
+
+def _tick(tick: TickRow) -> TickShape:
+    plain = {name: getattr(tick, name) for name in TickShape.model_fields if name not in ("set_aside", "remarks")}
+    return TickShape(**plain, set_aside=parsed(tick.set_aside_json), remarks=parsed(tick.remarks_json))

@@ -1,0 +1,213 @@
+"""Who is let in: real tokens, signed and verified against keys served on this machine."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from httpx import Client, get
+
+from matoolkit.api.auth import Entra
+from matoolkit.api.services import Services
+from matoolkit.clock import SystemClock
+from tests.servers.api import serving
+from tests.servers.http import Answer, Request, served
+from tests.system.api.conftest import DOCUMENT
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+TENANT = "11111111-2222-3333-4444-555555555555"
+APP = "99999999-8888-7777-6666-555555555555"
+KEY = rsa.generate_private_key(65537, 2048)
+STRANGER = rsa.generate_private_key(65537, 2048)
+
+
+@dataclass
+class Keys:
+    """Serves the public key, and counts how often it was asked for."""
+
+    asked: int = 0
+    is_down: bool = False
+
+    def answer(self, _: Request, /) -> Answer:
+        self.asked += 1
+        if self.is_down:
+            return Answer({}, 500)
+        key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
+        return Answer({"keys": [{**key, "kid": "one", "use": "sig"}]})
+
+
+@pytest.fixture
+def keys() -> Keys:
+    return Keys()
+
+
+@pytest.fixture
+def client(services: Services, keys: Keys) -> Iterator[Client]:
+    with served(keys) as address:
+        entra = Entra(TENANT, APP, SystemClock(), keys_url=f"{address}/keys")
+        with serving(replace(services, sign_in=entra)) as api, Client(base_url=api) as client:
+            yield client
+
+
+def claims(**other: Any) -> dict[str, Any]:
+    now = int(time.time())  # noqa: TID251 - tokens are of the real time
+    usual = {
+        "aud": f"api://{APP}",
+        "iss": f"https://login.microsoftonline.com/{TENANT}/v2.0",
+        "tid": TENANT,
+        "iat": now,
+        "nbf": now - 10,
+        "exp": now + 3600,
+        "preferred_username": "anna@contoso.example",
+        "name": "Anna",
+        "oid": "0aa0",
+        "roles": ["Admin"],
+        **other,
+    }
+    return {name: value for name, value in usual.items() if value is not None}
+
+
+def signed(key: Any = KEY, kid: str = "one", **other: Any) -> str:
+    return jwt.encode(claims(**other), key, "RS256", headers={"kid": kid})
+
+
+def reading(client: Client, token: str) -> Any:
+    return client.get("/api/runbooks", headers={"Authorization": f"Bearer {token}"})
+
+
+def writing(client: Client, token: str) -> Any:
+    return client.post("/api/runbooks", json={"yamlContent": DOCUMENT}, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        ({}, "anna@contoso.example"),
+        ({"iss": f"https://sts.windows.net/{TENANT}/", "aud": APP}, "anna@contoso.example"),
+        ({"preferred_username": None}, "Anna"),
+        ({"preferred_username": None, "name": None, "idtyp": "app"}, "0aa0"),
+        ({"preferred_username": None, "name": None, "oid": None}, "system"),
+    ],
+    ids=["v2", "v1", "name", "app-only", "nameless"],
+)
+def test_a_good_token_is_known_by_its_name(client: Client, other: dict[str, Any], name: str) -> None:
+    token = signed(**other)
+    assert writing(client, token).status_code == 201
+    audit = client.get("/api/audit", headers={"Authorization": f"Bearer {token}"}).json()
+    assert audit["items"][0]["actor"] == name
+
+
+NOW = int(time.time())  # noqa: TID251
+
+
+def unsigned() -> str:
+    return jwt.encode(claims(), "", "none", headers={"kid": "one"})
+
+
+def with_the_public_key_as_secret() -> str:
+    secret = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    parts = [{"alg": "HS256", "typ": "JWT", "kid": "one"}, claims()]
+    text = b".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
+    mac = base64.urlsafe_b64encode(hmac.digest(secret, text, hashlib.sha256)).rstrip(b"=")
+    return f"{text.decode()}.{mac.decode()}"
+
+
+BAD = {
+    "audience": (signed(aud="api://other"), "another application"),
+    "issuer": (signed(iss="https://login.microsoftonline.com/other/v2.0"), "another issuer"),
+    "tenant": (signed(tid="other"), "another tenant"),
+    "expired": (signed(exp=NOW - 3600, nbf=NOW - 7200), "expired"),
+    "early": (signed(nbf=NOW + 3600), "not valid yet"),
+    "unknown key": (signed(kid="two"), "unknown key"),
+    "signature": (signed(STRANGER), "signature is wrong"),
+    "alg none": (unsigned(), "not signed with RS256"),
+    "HS256": (with_the_public_key_as_secret(), "not signed with RS256"),
+    "no expiry": (signed(exp=None), "not valid"),
+    "no tenant": (signed(tid=None), "not valid"),
+    "nonsense": ("nonsense", "not valid"),
+    "dots": ("a.b.c", "not valid"),
+}
+
+
+@pytest.mark.parametrize(("token", "why"), BAD.values(), ids=BAD)
+def test_a_bad_token_is_refused_with_the_reason(client: Client, token: str, why: str) -> None:
+    for answer in (reading(client, token), writing(client, token)):
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.json()["code"] == "AP401"
+        assert why in answer.json()["detail"]
+
+
+def test_without_the_role_one_reads_and_changes_nothing(client: Client) -> None:
+    for roles in (None, [], ["Reader"], "Admin"):
+        token = signed(roles=roles)
+        assert reading(client, token).json()["items"] == []
+        refused = writing(client, token)
+        assert (refused.status_code, refused.json()["code"]) == (403, "AP403")
+
+
+def test_every_route_but_health_wants_a_token(client: Client) -> None:
+    document = client.get("/openapi.json").json()
+    for path, methods in document["paths"].items():
+        for method in methods:
+            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1)
+            body: dict[str, Any] = {"json": {}} if method in ("post", "put") else {}
+            if address.endswith(("/members", "/batches")) and method == "post":
+                body = {"files": {"file": b"Email\r\na\r\n"}}
+            status = client.request(method, address, **body).status_code
+            expected = (200,) if path in ("/healthz", "/readyz") else (401, 422)
+            assert status in expected, (method, path)
+
+
+def test_changes_want_the_role(client: Client) -> None:
+    document = client.get("/openapi.json").json()
+    bodies = {
+        "/api/runbooks/{name}/automation": {"enabled": True},
+        "/api/batches/{batch_id}/hold/approve": {"holdKey": "x"},
+    }
+    headers = {"Authorization": f"Bearer {signed(roles=None)}"}
+    for path, methods in document["paths"].items():
+        for method in set(methods) - {"get"}:
+            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1)
+            given: dict[str, Any] = {"json": bodies.get(path)} if path in bodies else {}
+            if path.endswith(("/members", "/batches")):
+                given = {"files": {"file": b"Email\r\na\r\n"}}
+            assert client.request(method, address, headers=headers, **given).status_code == 403, (method, path)
+
+
+def test_nobody_uploads_a_file_without_the_role(client: Client) -> None:
+    for token, status in (("nonsense", 401), (signed(roles=[]), 403)):
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = client.post("/api/batches", files={"file": b"x" * 1_000_000}, headers=headers)
+        assert answer.status_code == status
+
+
+def test_made_up_keys_do_not_make_us_fetch_each_time(client: Client, keys: Keys) -> None:
+    for number in range(5):
+        reading(client, signed(kid=f"made-up-{number}"))
+    assert keys.asked == 1
+
+
+def test_keys_that_cannot_be_fetched_are_our_trouble_and_not_the_callers(client: Client, keys: Keys) -> None:
+    keys.is_down = True
+    answer = reading(client, signed())
+    assert (answer.status_code, answer.json()["code"]) == (503, "AP503")
+    keys.is_down = False
+    assert reading(client, signed()).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}])
+def test_without_entra_a_page_of_another_machine_is_not_answered(services: Services, headers: dict[str, str]) -> None:
+    with serving(services) as address:
+        answer = get(f"{address}/api/runbooks", headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (421, "AP421")
+        assert get(f"{address}/api/runbooks").status_code == 200

@@ -1,0 +1,49 @@
+"""`matoolkit api serve`: a process that answers, refuses what it must not do, and stops when told to."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from httpx import get
+
+COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()"]
+
+
+def environment(folder: Path) -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
+    return {**kept, "MATOOLKIT_DATABASE_URL": f"sqlite:///{folder}/state.db", "MATOOLKIT_LOG_FORMAT": "text"}
+
+
+def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    environ = environment(tmp_path)
+    subprocess.run([*COMMAND, "db", "upgrade"], env=environ, check=True, capture_output=True)
+    command = [*COMMAND, "api", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            said = next(line for line in process.stderr if "serving the admin API" in line)
+            address = "http://127.0.0.1:" + said.split("port ")[1].strip()
+            assert get(f"{address}/readyz").json() == {"status": "ok"}
+            assert get(f"{address}/api/runbooks").json() == {"items": [], "next": None}
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+def test_it_does_not_serve_others_without_sign_in(tmp_path: Path) -> None:
+    command = [*COMMAND, "api", "serve", "--host", "0.0.0.0"]
+    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "AP411" in done.stderr
+    assert "loopback" in done.stderr
+    assert "MATOOLKIT_ENTRA_TENANT_ID" in done.stderr
+
+
+def test_it_says_that_the_tables_are_missing(tmp_path: Path) -> None:
+    done = subprocess.run([*COMMAND, "api", "serve"], env=environment(tmp_path), capture_output=True, text=True)
+    assert done.returncode == 5
+    assert "DB511" in done.stderr
