@@ -49,7 +49,8 @@ def add_members(pile: Pile, messages: Sequence[MemberAdded]) -> None:
     # Who goes on from where it failed has most of its steps already: those phases stay as they are.
     given = {step.phase_execution_id for step in insert_steps(pile.tx, new, pile.at)}
     for phase_id in reopen_phases(pile.tx, given, pile.at):
-        pile.phases[phase_id] = replace(pile.phases[phase_id], status=PhaseStatus.DISPATCHED)
+        phase = pile.phases[phase_id]
+        pile.phases[phase_id] = replace(phase, status=PhaseStatus.DISPATCHED, expanded_at=phase.expanded_at or pile.at)
     note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in joining], pile.at)
     pile.members_to_move.update(member.id for member in joining)
     pile.batches_to_end.update(member.batch_id for member in joining)

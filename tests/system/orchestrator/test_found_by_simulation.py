@@ -44,3 +44,12 @@ def test_o3_a_phase_that_is_due_waits_for_an_earlier_one_of_which_the_news_comes
     stage.bus.abandon(dues[:1])
     stage.run()
     assert stage.functions() == ["Move", "Finish", "Test"]
+
+
+def test_o3_a_skipped_phase_that_a_late_joiner_reopens_keeps_nobody_else_waiting(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.skip(batch, "prepare")
+    stage.due(batch, "cutover")
+    stage.join(batch, "late")
+    stage.handle()
+    assert sorted(job.function_name for job in stage.take_jobs()) == ["Create", "Move"]
