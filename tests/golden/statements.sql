@@ -554,12 +554,6 @@ GO
 UPDATE batch_members SET status=:status, epoch=(batch_members.epoch + :epoch_1), data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:added_at, add_dispatched_at=:add_dispatched_at, caught_up_at=:caught_up_at, left_source_at=:left_source_at, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at, failed_at=:failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = N'removed'
 GO
 
--- store.membership.active_members
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
-FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = N'active' ORDER BY batch_members.id
-GO
-
 -- store.membership.batches_with_active_members
 SELECT batches.id 
 FROM batches 
@@ -619,12 +613,6 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_execu
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
-GO
-
--- store.membership.unfinished_enrolments
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
-FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')
 GO
 
 -- store.memberstates.caught_up_members
@@ -1159,13 +1147,6 @@ FROM step_executions JOIN batch_members ON batch_members.id = step_executions.ba
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.phase_execution_id IN (SELECT anon_2.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_2) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.step_index = :step_index_1
-GO
-
--- store.steps.steps_in_flight
-SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
-FROM step_executions 
-WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.lost_at IS NOT NULL
 GO
 
 -- store.steps.steps_of_members

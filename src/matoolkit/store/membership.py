@@ -123,16 +123,6 @@ def batches_with_active_members(tx: Transaction, batch_ids: Collection[int]) -> 
     return set(tx.values(select(batches.c.id).where(among(tx, batches.c.id, batch_ids), active)))
 
 
-def unfinished_enrolments(tx: Transaction, runbook_name: str) -> list[Enrolment]:
-    """Return all members of the unfinished batches of a runbook, manual ones included, by id."""
-    query = (
-        select(*_ENROLMENT)
-        .join(batches, batches.c.id == batch_members.c.batch_id)
-        .where(batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES))
-    )
-    return rows_by_id(tx, Enrolment, query)
-
-
 def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Enrolment]:
     """Return, for each key, its latest place in a batch of a runbook, whatever became of it (rule T7)."""
     if not keys:
@@ -158,11 +148,6 @@ def enrolments_of_key(tx: Transaction, key: str, limit: int = 100) -> list[Enrol
         .where(batch_members.c.member_key_fold == folded(key))
     )
     return tx.rows(Enrolment, query.order_by(batch_members.c.id.desc()).limit(limit))
-
-
-def active_members(tx: Transaction, batch_id: int, *, after: int = 0, limit: int = 5000) -> list[MemberRow]:
-    """Return a slice of the active members of a batch, by id, from after the last id of the slice before."""
-    return members_page(tx, batch_id, status=MemberStatus.ACTIVE, after=after, limit=limit)
 
 
 def members_page(

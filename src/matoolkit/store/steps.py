@@ -116,16 +116,6 @@ def steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepR
     return records_among(tx, StepRow, step_executions, step_executions.c.batch_member_id, member_ids)
 
 
-def steps_in_flight(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
-    """Return steps of members whose job is out, cancelled ones included (rule O5)."""
-    if not member_ids:
-        return []
-    query = select_records(StepRow, step_executions).where(
-        among(tx, step_executions.c.batch_member_id, member_ids), step_executions.c.lost_at.is_not(None)
-    )
-    return rows_by_id(tx, StepRow, query)
-
-
 def cancel_steps_of_members(tx: Transaction, member_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel all open steps of members, in every phase (rules O5 and O8)."""
     return _cancel(tx, "batch_member_id", member_ids, at)

@@ -42,7 +42,6 @@ from matoolkit.store.steps import (
     cancel_steps_of_members,
     current_steps_of_members,
     insert_steps,
-    steps_in_flight,
     steps_page,
 )
 from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
@@ -93,7 +92,6 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     ),
     "who waits to catch up": (members_to_catch_up, {"ix_batch_members_waiting"}),
     "open dead letters": (open_dead_letters, {"ix_dead_letters_status"}),
-    "jobs in flight": (lambda tx: steps_in_flight(tx, [7, 8]), {"_step_executions_"}),
     "cancelling": (lambda tx: cancel_steps_of_members(tx, [7], NOON), {"uq_step_executions_member_step"}),
     "steps of a phase": (lambda tx: step_counts(tx, [7]), {"ix_step_executions_phase_status"}),
     "page of steps": (lambda tx: steps_page(tx, 7), {"ix_step_executions_batch_id"}),
