@@ -1,6 +1,7 @@
 """Sequences that undo a member's or an init's work: created here, run one step at a time (rule O9)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from matoolkit.domain.states import RollbackCause
 from matoolkit.orchestrator.definitions import REMOVAL, version_of, work_of
@@ -17,20 +18,18 @@ def undo_steps(pile: Pile, failed: Sequence[StepState]) -> None:
     new: list[NewRollback] = []
     for state in failed:
         version = version_of(pile, state)
-        for index, step in enumerate(_rollback(version, state.on_failure)):
-            new.append(
-                NewRollback(
-                    batch_id=state.batch_id,
-                    runbook_version=version.number,
-                    cause=RollbackCause.STEP_FAILED,
-                    sequence_name=state.on_failure or "",
-                    sequence_key=f"step-{state.id}-{state.attempt}",
-                    batch_member_id=state.batch_member_id,
-                    epoch=state.epoch,
-                    step_execution_id=state.id,
-                    **work_of(pile, version.runbook, step, index),
-                )
-            )
+        new += _sequence(
+            pile,
+            version,
+            _rollback(version, state.on_failure),
+            batch_id=state.batch_id,
+            cause=RollbackCause.STEP_FAILED,
+            sequence_name=state.on_failure or "",
+            sequence_key=f"step-{state.id}-{state.attempt}",
+            batch_member_id=state.batch_member_id,
+            epoch=state.epoch,
+            step_execution_id=state.id,
+        )
     insert_rollbacks(pile.tx, new, pile.at)
 
 
@@ -39,18 +38,16 @@ def undo_inits(pile: Pile, failed: Sequence[InitState]) -> None:
     new: list[NewRollback] = []
     for state in failed:
         version = version_of(pile, state)
-        for index, step in enumerate(_rollback(version, state.on_failure)):
-            new.append(
-                NewRollback(
-                    batch_id=state.batch_id,
-                    runbook_version=version.number,
-                    cause=RollbackCause.INIT_FAILED,
-                    sequence_name=state.on_failure or "",
-                    sequence_key=f"init-{state.id}-{pile.batches[state.batch_id].init_count}",
-                    init_execution_id=state.id,
-                    **work_of(pile, version.runbook, step, index),
-                )
-            )
+        new += _sequence(
+            pile,
+            version,
+            _rollback(version, state.on_failure),
+            batch_id=state.batch_id,
+            cause=RollbackCause.INIT_FAILED,
+            sequence_name=state.on_failure or "",
+            sequence_key=f"init-{state.id}-{pile.batches[state.batch_id].init_count}",
+            init_execution_id=state.id,
+        )
     insert_rollbacks(pile.tx, new, pile.at)
 
 
@@ -59,20 +56,24 @@ def undo_membership(pile: Pile, removed: Sequence[MemberState]) -> None:
     new: list[NewRollback] = []
     for member in removed:
         version = pile.version_of(member.batch_id)
-        for index, step in enumerate(version.runbook.on_member_removed):
-            new.append(
-                NewRollback(
-                    batch_id=member.batch_id,
-                    runbook_version=version.number,
-                    cause=RollbackCause.MEMBER_REMOVED,
-                    sequence_name=REMOVAL,
-                    sequence_key=f"removed-{member.id}-{member.epoch}",
-                    batch_member_id=member.id,
-                    epoch=member.epoch,
-                    **work_of(pile, version.runbook, step, index),
-                )
-            )
+        new += _sequence(
+            pile,
+            version,
+            version.runbook.on_member_removed,
+            batch_id=member.batch_id,
+            cause=RollbackCause.MEMBER_REMOVED,
+            sequence_name=REMOVAL,
+            sequence_key=f"removed-{member.id}-{member.epoch}",
+            batch_member_id=member.id,
+            epoch=member.epoch,
+        )
     insert_rollbacks(pile.tx, new, pile.at)
+
+
+def _sequence(pile: Pile, version: Version, steps: Sequence[Step], **origin: Any) -> Iterator[NewRollback]:
+    """Make the rows of a sequence; `origin` says what it undoes and why."""
+    for index, step in enumerate(steps):
+        yield NewRollback(runbook_version=version.number, **origin, **work_of(pile, version.runbook, step, index))
 
 
 def _rollback(version: Version, name: str | None) -> Sequence[Step]:
