@@ -15,8 +15,8 @@ from sqlalchemy import (
     Insert,
     Select,
     StaticPool,
+    String,
     Table,
-    bindparam,
     func,
     literal_column,
     select,
@@ -36,7 +36,7 @@ from matoolkit.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, parameter
 from matoolkit.store.dialect.types import Instant
 
 _ERRORS: dict[int, type[StoreError]] = {
@@ -94,19 +94,22 @@ class SQLite(Dialect):
         """Ask for the time, written as stored times are."""
         return type_coerce(func.strftime("%Y-%m-%d %H:%M:%f000", "now"), Instant)
 
-    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+    def table_of(self, columns: Columns, name: str, given: Mapping[str, Any] | None = None) -> FromClause:
         """Hand the rows over as JSON; a single column as a plain array, which is quicker to read."""
-        only_one = len(columns) == 1
-        rows = _with_stored_times(columns, rows)
-        values = [row[0] for row in rows] if only_one else rows
-        given = func.json_each(bindparam("rows", orjson.dumps(values).decode(), unique=True))
-        value = given.table_valued("value", joins_implicitly=True).c.value
+        rows = func.json_each(parameter(name, String(), given))
+        value = rows.table_valued("value", joins_implicitly=True).c.value
         cells = [
-            value if only_one else func.json_extract(value, literal_column(f"'$[{position}]'"))
+            value if len(columns) == 1 else func.json_extract(value, literal_column(f"'$[{position}]'"))
             for position in range(len(columns))
         ]
         typed = zip(cells, columns.items(), strict=True)
         return select(*(type_coerce(cell, kind).label(name) for cell, (name, kind) in typed)).subquery()
+
+    def handed_over(self, columns: Columns, rows: Rows, name: str) -> dict[str, Any]:
+        """Write the rows as JSON."""
+        rows = _with_stored_times(columns, rows)
+        values = [row[0] for row in rows] if len(columns) == 1 else rows
+        return {name: orjson.dumps(values).decode()}
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:  # noqa: ARG002
         """Change nothing: the transaction holds the only write lock there is."""
