@@ -355,27 +355,21 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.executions.lost_jobs
-SELECT step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
 FROM step_executions 
 WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :p_at AND (step_executions.lost_at > :p_after_due_at OR step_executions.lost_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.lost_at, step_executions.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.executions.polls_due
-SELECT step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
 FROM step_executions 
 WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.executions.retries_due
-SELECT step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
 FROM step_executions 
 WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.executions.rollbacks_by_id
@@ -622,11 +616,9 @@ FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:r
 GO
 
 -- store.memberstates.caught_up_members
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.memberstates.keys_under_way
@@ -658,11 +650,9 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.memberstates.members_to_catch_up
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.status = 'active' AND batches.held_at IS NULL AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.memberstates.members_under_way_elsewhere
@@ -749,11 +739,9 @@ GO
 
 -- store.outbox.claim_messages
 WITH chosen AS 
-(SELECT outbox.id AS id 
+(SELECT TOP 7 outbox.id AS id 
 FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE outbox.claimed_until <= :p_at
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY)
+WHERE outbox.claimed_until <= :p_at ORDER BY outbox.claimed_until, outbox.id)
  UPDATE outbox SET claimed_until=:p_until, claim_token=:p_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
 FROM chosen) AND outbox.claimed_until <= :p_at
 GO
@@ -788,7 +776,7 @@ FROM outbox
 GO
 
 -- store.phases.batches_without_open_phases
-SELECT batches.id 
+SELECT TOP 7 batches.id 
 FROM batches 
 WHERE batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM phase_executions 
@@ -798,8 +786,6 @@ WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active' AN
 FROM rollback_executions 
 WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) AND batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.phases.cancel_phases
@@ -818,11 +804,9 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.phases.due_phases
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND batches.held_at IS NULL AND batches.runbook_name = :p_wanted_runbook_name ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.phases.fail_phases
@@ -858,14 +842,12 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.phases.phases_without_open_steps
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
 WHERE phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
 FROM step_executions 
 WHERE step_executions.phase_execution_id = phase_executions.id AND step_executions.status IN ('dispatched', 'pending', 'polling'))) AND phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY phase_executions.id
- OFFSET 0 ROWS
- FETCH FIRST :p_limit ROWS ONLY
 GO
 
 -- store.phases.reopen_phases
@@ -968,11 +950,9 @@ GO
 
 -- store.queue.lock_due
 WITH chosen AS 
-(SELECT bus_messages.id AS id 
+(SELECT TOP 7 bus_messages.id AS id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2
- OFFSET 0 ROWS
- FETCH FIRST :p_most ROWS ONLY)
+WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
  UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
 FROM chosen) AND bus_messages.visible_at <= :p_at
 GO

@@ -183,19 +183,20 @@ def _slice(
     limit: int,
 ) -> list[Overdue]:
     last = {} if after is None else {"due_at": after.due_at, "id": after.id}
-    return tx.rows(partial(Overdue, kind), _overdue(tx, at, limit, last, table=TABLES[kind], due=due, guard=guard))
+    query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit)
+    return tx.rows(partial(Overdue, kind), query)
 
 
 @prepared
 def _overdue(
     _draft: Drafting,
     at: datetime,
-    limit: int,
     after: Mapping[str, Any],
     *,
     table: Table,
     due: Column[Any],
     guard: ColumnElement[bool],
+    limit: int,
 ) -> Select[Any]:
     query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due).where(guard, due <= at)
     if after:

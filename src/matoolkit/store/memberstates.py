@@ -88,11 +88,11 @@ def keys_under_way(tx: Transaction, runbook_name: str, folds: Collection[str], *
 
 def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:
     """Return a slice of the active members of a batch that do not wait to catch up, by id (rule O2)."""
-    return tx.rows(MemberState, _caught_up(tx, batch_id, after, limit))
+    return tx.rows(MemberState, _caught_up(tx, batch_id, after, limit=limit))
 
 
 @prepared
-def _caught_up(_draft: Drafting, batch_id: int, after: int, limit: int) -> Select[Any]:
+def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Select[Any]:
     query = select_records(MemberState, batch_members).where(
         batch_members.c.batch_id == batch_id,
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
@@ -117,11 +117,11 @@ def members_under_way_elsewhere(tx: Transaction, batch_id: int, runbook_name: st
 
 def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:
     """Return members who wait to catch up though nothing is in their way, from after the last id before (rule O10)."""
-    return tx.rows(MemberState, _to_catch_up(tx, after, limit))
+    return tx.rows(MemberState, _to_catch_up(tx, after, limit=limit))
 
 
 @prepared
-def _to_catch_up(_draft: Drafting, after: int, limit: int) -> Select[Any]:
+def _to_catch_up(_draft: Drafting, after: int, *, limit: int) -> Select[Any]:
     query = (
         select_records(MemberState, batch_members)
         .join(batches, batches.c.id == batch_members.c.batch_id)

@@ -103,11 +103,11 @@ def _added(draft: Drafting, rows: Any, alike: Mapping[str, Any]) -> Insert:
 
 def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500) -> list[OutboxRow]:
     """Claim messages that nobody is sending, oldest first; what another process is claiming is passed by."""
-    return _in_order(tx.rows(OutboxRow, _claimed(tx, claim.token, claim.until, at, limit)))
+    return _in_order(tx.rows(OutboxRow, _claimed(tx, claim.token, claim.until, at, limit=limit)))
 
 
 @prepared
-def _claimed(draft: Drafting, token: str, until: datetime, at: datetime, limit: int) -> Update:
+def _claimed(draft: Drafting, token: str, until: datetime, at: datetime, *, limit: int) -> Update:
     free = select(outbox.c.id).where(outbox.c.claimed_until <= at)
     oldest = draft.locking(free.order_by(outbox.c.claimed_until, outbox.c.id).limit(limit), outbox, skip_locked=True)
     return (

@@ -93,11 +93,12 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
 
 def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: str | None = None) -> list[PhaseRow]:
     """Return pending phases whose time has come, in active batches that are not held, of one runbook or all (T8)."""
-    return tx.rows(PhaseRow, _due(tx, at, limit, {} if runbook_name is None else {"runbook_name": runbook_name}))
+    wanted = {} if runbook_name is None else {"runbook_name": runbook_name}
+    return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit))
 
 
 @prepared
-def _due(_draft: Drafting, at: datetime, limit: int, wanted: Mapping[str, Any]) -> Select[Any]:
+def _due(_draft: Drafting, at: datetime, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
     query = (
         select_records(PhaseRow, phase_executions)
         .join(batches, batches.c.id == phase_executions.c.batch_id)
@@ -117,11 +118,11 @@ def _due(_draft: Drafting, at: datetime, limit: int, wanted: Mapping[str, Any]) 
 def phases_without_open_steps(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[PhaseRow]:
     """Return dispatched phases all of whose steps have ended: of these, or of all for the sweep (O11, O16)."""
     wanted = {} if ids is None else {"id": ids}
-    return tx.rows(PhaseRow, _without_open_steps(tx, limit, wanted))
+    return tx.rows(PhaseRow, _without_open_steps(tx, wanted, limit=limit))
 
 
 @prepared
-def _without_open_steps(draft: Drafting, limit: int, wanted: Mapping[str, Any]) -> Select[Any]:
+def _without_open_steps(draft: Drafting, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
     open_step = exists().where(
         step_executions.c.phase_execution_id == phase_executions.c.id,
         is_any(step_executions.c.status, OPEN_STEPS),
@@ -140,11 +141,11 @@ def batches_without_open_phases(tx: Transaction, ids: Collection[int] | None = N
 
     A batch whose members wait to be caught up, or are being compensated, has not ended (rules O9 and O11).
     """
-    return tx.values(_without_open_phases(tx, limit, {} if ids is None else {"id": ids}))
+    return tx.values(_without_open_phases(tx, {} if ids is None else {"id": ids}, limit=limit))
 
 
 @prepared
-def _without_open_phases(draft: Drafting, limit: int, wanted: Mapping[str, Any]) -> Select[Any]:
+def _without_open_phases(draft: Drafting, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
     waiting = exists().where(
         batch_members.c.batch_id == batches.c.id,

@@ -134,8 +134,8 @@ def prepared(
     """Let a function build its statement once for each shape.
 
     Its arguments by position are values: it finds a parameter in the place of each, or of each value of a mapping.
-    Those by keyword are the shape: words, tables, columns, conditions. Conditions are told apart by what they are, not
-    by what they say, so they are made once and for all.
+    Those by keyword are the shape: words, tables, columns, limits (SQL Server wants a number there), conditions.
+    Conditions are told apart by what they are, not by what they say, so they are made once and for all.
     """
     accepted = list(inspect.signature(build).parameters.values())[1:]
     names = [(f"{_PREFIX}{one.name}", get_origin(one.annotation) is Mapping) for one in accepted]

@@ -105,13 +105,13 @@ def lock_due(
     most: int,
 ) -> list[QueuedRow]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
-    locked = _due_locked(tx, topic, subscription, token, at, until, most)
+    locked = _due_locked(tx, topic, subscription, token, at, until, most=most)
     return sorted(tx.rows(QueuedRow, locked), key=lambda row: row.id)
 
 
 @prepared
 def _due_locked(
-    draft: Drafting, topic: str, subscription: str, token: str, at: datetime, until: datetime, most: int
+    draft: Drafting, topic: str, subscription: str, token: str, at: datetime, until: datetime, *, most: int
 ) -> Update:
     due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
     oldest = draft.locking(

@@ -54,6 +54,7 @@ _ERRORS: dict[int, type[StoreError]] = {
 
 _OLDEST = (3, 38)  # the first that always knows JSON; UPDATE … FROM and RETURNING are older
 _TRIES = 10
+_READS_ONLY = "reads only"  # what a connection was told last
 # What the piles of a large batch touch again and again; the default holds less than one of them.
 _CACHE_KIBIBYTES = 32 * 1024
 
@@ -87,7 +88,9 @@ class SQLite(Dialect):
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
-        connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
+        if connection.info.get(_READS_ONLY, False) != reading:
+            connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
+            connection.info[_READS_ONLY] = reading
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     def now(self) -> ColumnElement[datetime]:
