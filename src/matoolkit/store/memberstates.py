@@ -1,20 +1,20 @@
 """Members as the orchestrator decides about them: narrow records, and their data only where it is needed."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, exists, select
 
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.records import record
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberState:
     """A member without its data."""
 
@@ -27,7 +27,7 @@ class MemberState:
     remove_reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberData:
     """What templates find in a member."""
 
@@ -36,7 +36,7 @@ class MemberData:
     worker_data_json: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberOutputs:
     """What a member's steps have put out so far."""
 

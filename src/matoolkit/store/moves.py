@@ -5,7 +5,6 @@ An answer counts once, for the job it belongs to, and also after that job was gi
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -14,13 +13,14 @@ from sqlalchemy import ColumnElement, Table, func
 
 from matoolkit.domain.states import OPEN_STEPS, UNSUCCESSFUL_STEPS, StepStatus
 from matoolkit.ids import Kind
+from matoolkit.records import record
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
 from matoolkit.store.statements import given, is_any, move, move_each
 from matoolkit.store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatch:
     """A job that is about to be sent; `attempt` is one more than the row has."""
 
@@ -32,7 +32,7 @@ class Dispatch:
     lost_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Success:
     """A job that succeeded."""
 
@@ -42,7 +42,7 @@ class Success:
     missing_outputs_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """A job that failed and is not tried again."""
 
@@ -53,7 +53,7 @@ class Failure:
     result_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Retry:
     """A job that failed and is tried again."""
 
@@ -66,7 +66,7 @@ class Retry:
     throttled_since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Incomplete:
     """A job that answered that it is not done yet."""
 
@@ -76,7 +76,7 @@ class Incomplete:
     poll_due_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Impossible:
     """Work that fails before any job is sent: a variable cannot be resolved, a message would be too large."""
 
@@ -85,7 +85,7 @@ class Impossible:
     error_message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LateResult:
     """The answer to a job of work that was cancelled meanwhile."""
 
@@ -94,7 +94,7 @@ class LateResult:
     result_json: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Withdrawal:
     """A job that was taken back before it left."""
 

@@ -5,13 +5,13 @@ it names that token. A lock that has run out is no lock: the message is received
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Delete, Executable, Select, Update, delete, func, literal_column, select, update
 
 from matoolkit.domain.delivery import MAX_DELIVERIES
+from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
@@ -22,7 +22,7 @@ from matoolkit.store.transaction import Transaction
 _DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewQueued:
     """A message for one subscription."""
 
@@ -36,7 +36,7 @@ class NewQueued:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueuedRow:
     """A message in a subscription."""
 
@@ -51,7 +51,7 @@ class QueuedRow:
     enqueued_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _RecentId:
     topic: str
     message_id: str

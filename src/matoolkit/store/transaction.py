@@ -15,25 +15,27 @@ from sqlalchemy import (
     Engine,
     Executable,
     FromClause,
+    Select,
     inspect,
     literal,
     select,
 )
 from sqlalchemy.types import TypeEngine
 
-from matoolkit.clock import Clock
+from matoolkit.clock import Clock, SystemClock
 from matoolkit.crashpoints import crash_point
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.faults import told_apart
-from matoolkit.store.prepared import Drafting, Ready
+from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.storable import storable_rows
 
 BEFORE_COMMIT = crash_point("store.before_commit")
 AFTER_COMMIT = crash_point("store.after_commit")
 
 _ROWS_AT_ONCE = 10_000
+_OUR_CLOCK = SystemClock()
 
 RowT = TypeVar("RowT")
 
@@ -99,7 +101,9 @@ class Transaction(Drafting):
         """Ask the database what time it is, or the virtual clock that stands in for it."""
         if self.clock is not None:
             return self.clock.now()
-        return cast("datetime", self.values(select(self.dialect.now()))[0])
+        if self.dialect.is_file:
+            return _OUR_CLOCK.now()  # a file has no other
+        return cast("datetime", self.values(_time(self))[0])
 
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Make rows of values a table of a statement."""
@@ -114,6 +118,11 @@ class Transaction(Drafting):
         if isinstance(statement, Ready):
             return self._connection.execute(*statement)
         return self._connection.execute(statement)
+
+
+@prepared
+def _time(draft: Drafting) -> Select[Any]:
+    return select(draft.now())
 
 
 class Store:

@@ -1,7 +1,6 @@
 """Executed work as the orchestrator decides about it: narrow records, without parameters, results and errors."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from sqlalchemy import ColumnElement, Select, Table, and_, exists, or_, select
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
 from matoolkit.ids import Kind
+from matoolkit.records import record
 from matoolkit.store.executions import TABLES
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
@@ -17,7 +17,7 @@ from matoolkit.store.statements import among, is_any, records_among, rows_by_id,
 from matoolkit.store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkState(Step):
     """What all executed work has that matters for its next move and its next job."""
 
@@ -37,7 +37,7 @@ class WorkState(Step):
         return self.lost_at is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepState(WorkState):
     """A step of a member."""
 
@@ -46,14 +46,14 @@ class StepState(WorkState):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InitState(WorkState):
     """A step of a batch's init."""
 
     runbook_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RollbackState(WorkState):
     """A compensating step."""
 
@@ -65,7 +65,7 @@ class RollbackState(WorkState):
     sequence_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredCall:
     """The call that work was resolved to when it was first dispatched."""
 
@@ -74,7 +74,7 @@ class StoredCall:
     params_json: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Debt:
     """Outputs that a step of a member promised and did not have."""
 
