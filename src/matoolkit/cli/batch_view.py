@@ -1,6 +1,8 @@
 """A batch at a glance: its phases on a time line, counts by status, failures by error, and what to do about them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,24 +13,46 @@ from matoolkit.cli import wording
 from matoolkit.cli.answers import printable
 from matoolkit.domain.states import ENDED_BATCHES, OPEN_STEPS, PhaseStatus
 
-WIDEST = 110
-_BAR = 16
-_NAME = 18
+_WIDEST = 110
 _MOST_FAILURES = 5
+# What a phase's line has besides its name and its bar.
+_RAIL, _OFFSET, _DUE, _STATE, _COUNTS = 2, 7, 17, 13, 14
 
 Item = Mapping[str, Any]
 
 
-def batch_view(batch: Item, failures: Sequence[Item], now: datetime, width: int, *, letters: bool = False) -> Text:
-    """Draw a batch in lines of at most this width."""
-    lines = [
-        *_header(batch, now, letters=letters),
-        Text(),
-        *_time_line(batch, now, letters=letters),
-        *_failures(batch, failures, letters=letters),
-    ]
-    for line in lines:
-        line.truncate(min(width, WIDEST), overflow="ellipsis")
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How wide it may be, if there is a limit, and whether the terminal has only letters."""
+
+    width: int | None
+    letters: bool
+
+    def pick(self, glyph: str, letter: str) -> str:
+        return letter if self.letters else glyph
+
+    @property
+    def bar(self) -> int:
+        return self._free * 2 // 5
+
+    @property
+    def name(self) -> int:
+        return self._free - self.bar
+
+    @property
+    def _free(self) -> int:
+        return max((self.width or _WIDEST) - _RAIL - _OFFSET - _DUE - _STATE - _COUNTS, 20)
+
+
+def batch_view(
+    batch: Item, failures: Sequence[Item], now: datetime, width: int | None, *, letters: bool = False
+) -> Text:
+    """Draw a batch in lines of at most this width; without a limit nothing is cut."""
+    look = _Look(None if width is None else min(width, _WIDEST), letters)
+    lines = [*_header(batch, now, look), Text(), *_time_line(batch, now, look), *_failures(batch, failures, look)]
+    if look.width is not None:
+        for line in lines:
+            line.truncate(look.width, overflow="ellipsis")
     return Text("\n").join(lines)
 
 
@@ -44,77 +68,81 @@ def steps_done(steps: Mapping[str, int]) -> tuple[int, int]:
     return total - sum(count for word, count in steps.items() if word in OPEN_STEPS), total
 
 
-def _header(batch: Item, now: datetime, *, letters: bool) -> Iterator[Text]:
+def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
+    number, status = batch.get("id"), batch.get("status")
     version = max((int(phase.get("runbookVersion") or 0) for phase in batch.get("phases") or []), default=0)
+    name = f"{printable(batch.get('runbookName'), 60)}{f' v{version}' if version else ''}"
     kind = " · manual" if batch.get("isManual") else ""
-    yield Text.assemble(
-        (f"batch {batch.get('id')}", "bold"),
-        f" · {printable(batch.get('runbookName'), 60)}{f' v{version}' if version else ''}{kind} · ",
-        wording.state(batch.get("status"), letters=letters),
-    )
+    yield Text.assemble((f"batch {number}", "bold"), f" · {name}{kind} · ", wording.state(status, letters=look.letters))
     start = wording.instant(batch.get("batchStartTime"))
     if start:
-        sign = "T-" if start > now else "T+"
-        yield _field("T", f"{wording.moment(batch.get('batchStartTime'))}, now {sign}{_gap(start, now)}")
-    elif batch.get("isManual") and batch.get("status") not in ENDED_BATCHES:
-        yield _field("T", f"none: `matoolkit batch advance {batch.get('id')}` starts what comes next")
-    yield Text.assemble(_field("members"), wording.counts(batch.get("members") or {}, letters=letters))
-    init = batch.get("initSteps") or []
+        yield _field("T", f"{wording.moment(batch.get('batchStartTime'))}, now T{_gap(start, now)}")
+    elif batch.get("isManual") and status not in ENDED_BATCHES:
+        yield _field("T", f"none: `matoolkit batch advance {number}` starts what comes next")
+    yield Text.assemble(_field("members"), wording.counts(batch.get("members") or {}, letters=look.letters))
+    init = Counter(str(step.get("status")) for step in batch.get("initSteps") or [])
     if init:
-        by_state: dict[str, int] = {}
-        for step in init:
-            by_state[step.get("status", "?")] = by_state.get(step.get("status", "?"), 0) + 1
-        yield Text.assemble(_field("init"), wording.counts(by_state, letters=letters))
+        yield Text.assemble(_field("init"), wording.counts(init, letters=look.letters))
     if batch.get("isHeld"):
         yield Text.assemble(_field("held"), (printable(batch.get("holdReason") or "waits for approval"), "bold yellow"))
-        yield _field("", f"matoolkit hold show {batch.get('id')}")
+        yield _field("", f"matoolkit hold show {number}")
 
 
-def _time_line(batch: Item, now: datetime, *, letters: bool) -> Iterator[Text]:
+def _time_line(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     """List the phases by their time, with a mark where now is."""
-    phases, is_marked = (
-        current_phases(batch),
-        batch.get("batchStartTime") is None or batch.get("status") in ENDED_BATCHES,
-    )
-    for phase in phases:
-        due = wording.instant(phase.get("dueAt"))
-        if not is_marked and due and due > now:
-            yield _mark(now, letters=letters)
-            is_marked = True
-        yield _phase(phase, letters=letters)
-    if not is_marked and phases:
-        yield _mark(now, letters=letters)
+    phases = current_phases(batch)
+    has_now = batch.get("batchStartTime") is not None and batch.get("status") not in ENDED_BATCHES
+    due = [wording.instant(phase.get("dueAt")) for phase in phases]
+    ahead = next((at for at, time in enumerate(due) if time and time > now), len(phases)) if has_now else None
+    if phases:
+        yield _titles(look)
+    for at, phase in enumerate(phases):
+        if at == ahead:
+            yield _mark(now, look)
+        yield _phase(phase, look, is_ahead=ahead is not None and at >= ahead)
+    if phases and ahead == len(phases):
+        yield _mark(now, look)
 
 
-def _mark(now: datetime, *, letters: bool) -> Text:
-    arrow = ">" if letters else "▶"
-    return Text(f"{arrow} now      {now:%a %d %b %H:%M} UTC {('-' if letters else '─') * 46}", style="cyan")
+def _titles(look: _Look) -> Text:
+    sizes = ((_RAIL, ""), (_OFFSET, "offset"), (_DUE, "due, UTC"), (_STATE, "state"), (look.name, "phase"))
+    line = "".join(f"{title:<{size}}" for size, title in sizes)
+    return Text(f"{line}{'steps done':<{look.bar}}", style="dim")
 
 
-def _phase(phase: Item, *, letters: bool) -> Text:
+def _mark(now: datetime, look: _Look) -> Text:
+    rest = look.pick("─", "-") * ((look.width or _WIDEST) - _RAIL - _OFFSET - _DUE)
+    return Text(f"{look.pick('▶', '>')} {'now':<{_OFFSET}}{now:%a %d %b %H:%M} {rest}", style="cyan")
+
+
+def _phase(phase: Item, look: _Look, *, is_ahead: bool) -> Text:
     steps = phase.get("steps") or {}
     due = wording.instant(phase.get("dueAt"))
     done, total = steps_done(steps)
     failed = sum(steps.get(word, 0) for word in ("failed", "poll_timeout"))
-    line = Text("  ")
-    _add(line, Text(wording.offset(phase.get("offsetMinutes")), style="bold"), 8)
-    _add(line, Text(f"{due:%a %d %b %H:%M}" if due else ""), 17)
-    _add(line, wording.state(phase.get("status"), letters=letters), 13)
-    _add(line, Text(printable(phase.get("phaseName"), 100)), _NAME)
+    rail = (look.pick("╎", ":"), "dim") if is_ahead else (look.pick("┃", "|"), "cyan")
+    line = Text.assemble(rail, " ")
+    _add(line, Text(wording.offset(phase.get("offsetMinutes")), style="bold"), _OFFSET, look)
+    _add(line, Text(f"{due:%a %d %b %H:%M}" if due else ""), _DUE, look)
+    _add(line, wording.state(phase.get("status"), letters=look.letters), _STATE, look)
+    _add(line, Text(printable(phase.get("phaseName"), 100)), look.name, look)
     if total:
-        _add(line, _bar(done, failed, total, letters=letters), _BAR + 1)
+        _add(line, _bar(done, failed, total, look), look.bar, look)
         line.append(f"{done:,}/{total:,}")
+        told = f" {look.pick('✖', 'x')}{failed:,}" if failed else ""
+        if look.width is None or cell_len(line.plain) + len(told) <= look.width:
+            line.append(told, style="bold red")
     return line
 
 
-def _bar(done: int, failed: int, total: int, *, letters: bool) -> Text:
-    full, empty = ("#", ".") if letters else ("━", "╌")
-    red = -(-failed * _BAR // total)
-    green = max((done * _BAR // total) - red, 0)
-    return Text.assemble((full * green, "green"), (full * red, "bold red"), (empty * (_BAR - green - red), "dim"))
+def _bar(done: int, failed: int, total: int, look: _Look) -> Text:
+    full, empty, size = look.pick("━", "#"), look.pick("╌", "."), look.bar - 1
+    red = -(-failed * size // total)
+    green = max(done * size // total - red, 0)
+    return Text.assemble((full * green, "green"), (full * red, "bold red"), (empty * (size - green - red), "dim"))
 
 
-def _failures(batch: Item, failures: Sequence[Item], *, letters: bool) -> Iterator[Text]:
+def _failures(batch: Item, failures: Sequence[Item], look: _Look) -> Iterator[Text]:
     if not failures:
         return
     yield Text()
@@ -122,28 +150,29 @@ def _failures(batch: Item, failures: Sequence[Item], *, letters: bool) -> Iterat
     for group in failures[:_MOST_FAILURES]:
         members = int(group.get("members") or 0)
         where = f"{printable(group.get('phaseName'), 40)}/{printable(group.get('stepName'), 40)}"
-        glyph = "x" if letters else "✖"
         yield Text.assemble(
-            (f"  {glyph} {members:,} ", "bold red"),
-            f"{'member' if members == 1 else 'members'} in {where}: ",
-            printable(group.get("error"), 300),
+            (f"{look.pick('✖', 'x')} {members:,} ", "bold red"),
+            f"{'member' if members == 1 else 'members'} in {where}: {printable(group.get('error'), 300)}",
         )
-        yield Text(f"      matoolkit batch retry {batch.get('id')} --like {group.get('exampleStepId')}", style="cyan")
+        yield Text(f"    matoolkit batch retry {batch.get('id')} --like {group.get('exampleStepId')}", style="cyan")
     rest = len(failures) - _MOST_FAILURES
     if rest > 0:
-        yield Text(f"  and {rest} more: matoolkit batch failures {batch.get('id')}")
+        yield Text(f"and {rest} more: matoolkit batch failures {batch.get('id')}")
 
 
 def _field(title: str, value: str = "") -> Text:
     return Text.assemble((f"{title:<9}", "dim"), value)
 
 
-def _add(line: Text, cell: Text, width: int) -> None:
+def _add(line: Text, cell: Text, width: int, look: _Look) -> None:
     """Add a cell that takes its width, and one blank at least."""
-    cell.truncate(width - 1, overflow="ellipsis")
+    if look.width is not None:
+        cell.truncate(width - 1, overflow="ellipsis")
     line.append_text(cell)
-    line.append(" " * (width - cell_len(cell.plain)))
+    line.append(" " * max(width - cell_len(cell.plain), 1))
 
 
 def _gap(start: datetime, now: datetime) -> str:
-    return wording.distance(start - now) if abs(start - now) >= timedelta(minutes=1) else "0"
+    if abs(start - now) < timedelta(minutes=1):
+        return "-0"
+    return f"{'-' if start > now else '+'}{wording.distance(start - now)}"

@@ -30,9 +30,15 @@ class Client:
         self._clock = clock
         headers = {"User-Agent": f"matoolkit/{__version__}", "Accept": "application/json, */*;q=0.1"}
         try:
-            # A proxy is not asked for what is on this machine.
-            by_proxy = not _is_here(address)
-            self._http = httpx.Client(base_url=address, timeout=seconds, headers=headers, trust_env=by_proxy)
+            self._http = httpx.Client(
+                base_url=address,
+                timeout=seconds,
+                headers=headers,
+                # A proxy is not asked for what is on this machine.
+                trust_env=not _is_here(address),
+                # Reading the certificates takes its time, and is only worth it where there is something to verify.
+                verify=address.startswith("https://"),
+            )
         except httpx.InvalidURL as wrong:
             raise InvalidSettings([f"the address of the admin API cannot be used: {wrong}"]) from None
 

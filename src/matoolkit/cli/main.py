@@ -3,10 +3,12 @@
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NoReturn
 
 import typer
+import typer.main
 
 from matoolkit import __version__
 from matoolkit.cli.commands import (
@@ -36,8 +38,10 @@ from matoolkit.cli.output import print_error
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import MatoolkitError
 
+PROGRAM = "matoolkit"
+
 app = typer.Typer(
-    name="matoolkit",
+    name=PROGRAM,
     help="Runs tenant-to-tenant migrations from runbooks.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -91,7 +95,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str], clock: Clock | None = None) -> int:
     """Run the command and return its exit code. Typer answers wrong usage and Ctrl-C, we answer the rest."""
     try:
-        app(list(arguments), obj=clock or SystemClock())
+        _command()(list(arguments), prog_name=PROGRAM, obj=clock or SystemClock())
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     except MatoolkitError as error:
@@ -103,6 +107,11 @@ def run(arguments: Sequence[str], clock: Clock | None = None) -> int:
     except Exception as bug:  # noqa: BLE001 - the last resort: people get a sentence, not a traceback
         return _show_bug(bug)
     return 0
+
+
+@cache
+def _command() -> Callable[..., object]:
+    return typer.main.get_command(app)
 
 
 def _show_bug(bug: Exception) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -92,30 +92,29 @@ def session(
 
 def asks_the_api(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command its session, and the options that all of them have."""
+    forms = [_option("output", Output, Form.TABLE), _option("json", Json, default=False)]
+    return _command(function, [*forms, _option("api_url", ApiUrl, None)])
+
+
+def asks_for_text(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command its session that prints a text as it is, whatever form others have."""
+    return _command(function, [_option("api_url", ApiUrl, None)])
+
+
+def _command(function: Callable[..., None], common: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Make what Typer sees: the function's own parameters and the common ones, in place of the session."""
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
 
     @wraps(function)
     def command(context: typer.Context, **given: Any) -> None:
-        form = Form.JSON if given.pop("json") else given.pop("output")
-        given.pop("output", None)
-        with session(context.obj, given.pop("api_url"), form) as opened:
+        form, is_json = given.pop("output", Form.TABLE), given.pop("json", False)
+        with session(context.obj, given.pop("api_url"), Form.JSON if is_json else form) as opened:
             function(opened, **given)
 
-    common = [
-        _option("output", Output, Form.TABLE),
-        _option("json", Json, default=False),
-        _option("api_url", ApiUrl, None),
-    ]
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *common]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    hints = {**get_type_hints(function, include_extras=True), "context": typer.Context}
-    command.__annotations__ = {
-        **{one.name: hints[one.name] for one in [context, *own]},
-        "output": Output,
-        "json": Json,
-        "api_url": ApiUrl,
-    }
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
 
 

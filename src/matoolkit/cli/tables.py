@@ -33,12 +33,13 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, where its value is, and how people are told it."""
+    """A column: its title, where its value is, how people are told it, and whether it is never cut."""
 
     title: str
     value: str | Callable[[Item], Any]
-    told: Callable[[Any], str | Text] = wording.text
+    told: Callable[..., str | Text] = wording.text
     is_number: bool = False
+    is_whole: bool = False
 
     def of(self, item: Item) -> Any:
         """Return the value itself."""
@@ -47,25 +48,29 @@ class Column:
     def cell(self, item: Item, *, plain: bool, letters: bool) -> Text:
         """Return the value as people read it; a glyph is for people, not for programs that read columns."""
         value = self.of(item)
-        if self.told is wording.state:
-            return Text(wording.text(value)) if plain else wording.state(value, letters=letters)
+        match self.told:
+            case wording.state:
+                return Text(wording.text(value)) if plain else wording.state(value, letters=letters)
+            case wording.counts:
+                by_state = value if isinstance(value, dict) else {}
+                return Text(wording.text(by_state)) if plain else wording.counts(by_state, letters=letters)
         told = self.told(value)
         return told if isinstance(told, Text) else Text(told)
 
 
 def number(title: str, value: str | Callable[[Item], Any]) -> Column:
     """Make a column of numbers."""
-    return Column(title, value, is_number=True)
+    return Column(title, value, is_number=True, is_whole=True)
 
 
 def status(title: str = "STATUS", value: str | Callable[[Item], Any] = "status") -> Column:
     """Make a column of states."""
-    return Column(title, value, wording.state)
+    return Column(title, value, wording.state, is_whole=True)
 
 
 def when(title: str, value: str) -> Column:
     """Make a column of times."""
-    return Column(title, value, wording.moment)
+    return Column(title, value, wording.moment, is_whole=True)
 
 
 def print_items(items: Iterable[Item], columns: Sequence[Column], form: Form) -> int:
@@ -115,13 +120,16 @@ def table(
 ) -> Iterable[Text]:
     """Write a table; with a width it is made to fit, without one nothing is cut and no glyph is added."""
     plain = width is None
-    cells = [[column.cell(item, plain=plain, letters=letters) for column in columns] for item in items]
-    head = [Text(column.title, style="bold") for column in columns]
-    widths = [max(cell_len(row[at].plain) for row in chain([head], cells)) for at in range(len(columns))]
+    # Programs find every column where it always is; people do not need to see one that holds nothing.
+    shown = [column for column in columns if plain or any(column.of(item) not in (None, "", []) for item in items)]
+    cells = [[column.cell(item, plain=plain, letters=letters) for column in shown] for item in items]
+    head = [Text(column.title, style="bold") for column in shown]
+    widths = [max(cell_len(row[at].plain) for row in chain([head], cells)) for at in range(len(shown))]
     if width is not None:
-        widths = _fitting(widths, [len(column.title) for column in columns], width)
+        least = [size if column.is_whole else _NARROWEST for column, size in zip(shown, widths, strict=True)]
+        widths = _fitting(widths, least, width)
     for row in chain([head], cells):
-        yield _line(row, widths, columns)
+        yield _line(row, widths, shown)
 
 
 def has_only_letters(console: Console) -> bool:
@@ -132,22 +140,20 @@ def has_only_letters(console: Console) -> bool:
 def _print_table(items: Sequence[Item], columns: Sequence[Column]) -> int:
     console = stdout()
     width = console.width if console.is_terminal else None
-    if items or console.is_terminal:
+    if items:
         for line in table(items, columns, width, letters=has_only_letters(console)):
             console.print(line)
     return len(items)
 
 
-def _fitting(widths: Sequence[int], titles: Sequence[int], width: int) -> list[int]:
+def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """Narrow the widest column again and again until the line fits, but none to less than can be read."""
     found = list(widths)
-    least = [max(title, _NARROWEST) for title in titles]
     while sum(found) + _GAP * (len(found) - 1) > width:
-        spare = [size - least[at] for at, size in enumerate(found)]
-        if max(spare) <= 0:
+        spare = [at for at, size in enumerate(found) if size > least[at]]
+        if not spare:
             break
-        widest = max(range(len(found)), key=lambda at: (spare[at] > 0, found[at]))
-        found[widest] -= 1
+        found[max(spare, key=lambda at: found[at])] -= 1
     return found
 
 
@@ -162,6 +168,7 @@ def _line(row: Sequence[Text], widths: Sequence[int], columns: Sequence[Column])
             Text.assemble(room, shown) if columns[at].is_number else Text.assemble(shown, "" if is_last else room)
         )
         line.append("" if is_last else " " * _GAP)
+    line.rstrip()
     return line
 
 

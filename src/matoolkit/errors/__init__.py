@@ -41,6 +41,7 @@
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
     │   ├── ConfirmationNeeded    CL428   somebody has to confirm, and there is no terminal to ask on
+    │   ├── UnknownFailure        CL404   no group of failures has a step as its example
     │   ├── UnwritableFile        IN403   a file that was named cannot be written
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
@@ -120,6 +121,7 @@ from matoolkit.errors.client import (
     ServerUnreachable,
     SignInFailed,
     SignInNeeded,
+    UnknownFailure,
     UnreadableAnswer,
     UnwritableFile,
 )
@@ -240,6 +242,7 @@ __all__ = [
     "TooManyColumns",
     "UnknownBatch",
     "UnknownDeadLetter",
+    "UnknownFailure",
     "UnknownFindingCode",
     "UnknownMember",
     "UnknownMembers",

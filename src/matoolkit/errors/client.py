@@ -105,6 +105,20 @@ class ConfirmationNeeded(Refused):
         super().__init__(f"this needs a confirmation: {question}", hint="there is no terminal to ask on: give --yes")
 
 
+class UnknownFailure(Refused):
+    """No group of failures has this step as its example."""
+
+    code = "CL404"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, batch: int, step: int) -> None:
+        super().__init__(
+            f"no step of batch {batch} has failed like step {step}",
+            hint=f"`matoolkit batch failures {batch}` lists what has",
+        )
+
+
 class UnwritableFile(Refused):
     """A file that was named cannot be written."""
 

@@ -2,12 +2,16 @@
 
 from datetime import timedelta
 
+import pytest
+
 from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from tests.stage import Failing, Stage
 from tests.system.api.conftest import DOCUMENT, Rows
 from tests.system.cli.conftest import Cli
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 def test_a3_a_manual_batch_goes_from_a_template_to_its_end(cli: Cli, stage: Stage) -> None:

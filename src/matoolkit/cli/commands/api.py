@@ -3,7 +3,7 @@
 import typer
 
 from matoolkit.cli.services import settings_of_service
-from matoolkit.cli.session import Session, asks_the_api
+from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column
 
 app = typer.Typer(help="Serve the admin API, or look whether it is there.", no_args_is_help=True)
@@ -33,7 +33,7 @@ def status(session: Session) -> None:
 
 
 @app.command()
-@asks_the_api
+@asks_for_text
 def metrics(session: Session) -> None:
     """Print the metrics, as Prometheus reads them."""
     typer.echo(b"".join(session.client.text("/metrics", "text/plain")), nl=False)

@@ -18,7 +18,6 @@ _ENTRIES = (
     Column("DID", "action"),
     Column("TO", lambda item: f"{item.get('subjectType')} {item.get('subjectId')}"),
     Column("REASON", "reason"),
-    Column("BEFORE", "before"),
     Column("AFTER", "after"),
 )
 

@@ -38,7 +38,7 @@ PHASES = (
     when("DUE", "dueAt"),
     status(),
     number("VERSION", "runbookVersion"),
-    Column("STEPS", "steps", lambda value: wording.counts(value or {})),
+    Column("STEPS", "steps", wording.counts),
 )
 _CREATED = (
     number("BATCH", "batchId"),
@@ -253,5 +253,5 @@ def _advance(session: Session, batch: int, reason: str | None) -> dict[str, Any]
 
 
 def _drawn(session: Session, seen: Any, console: Any) -> Any:
-    width = console.width if console.is_terminal else 10_000
+    width = console.width if console.is_terminal else None
     return batch_view(seen, seen["failures"], session.clock.now(), width, letters=has_only_letters(console))

@@ -14,7 +14,7 @@ from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
 from matoolkit.cli.watching import watch_items
-from matoolkit.errors import Refused
+from matoolkit.errors import UnknownFailure
 
 app = typer.Typer()
 
@@ -34,20 +34,6 @@ _RETRY = (
 )
 _INIT = (number("BATCH", "batchId"), number("VERSION", "version"))
 _MOST_NAMED = 5
-
-
-class UnknownFailure(Refused):
-    """No group of failures has this step as its example."""
-
-    code = "CL404"
-    http_status = 404
-    exit_code = 3
-
-    def __init__(self, batch: int, step: int) -> None:
-        super().__init__(
-            f"no step of batch {batch} has failed like step {step}",
-            hint=f"`matoolkit batch failures {batch}` lists what has",
-        )
 
 
 @app.command()

@@ -11,7 +11,7 @@ from matoolkit.cli.commands.batch import upload
 from matoolkit.cli.files import name_of, write_file
 from matoolkit.cli.options import All, Batch, Limit, Member, Reason, Replace, To, Yes
 from matoolkit.cli.output import counted
-from matoolkit.cli.session import Session, asks_the_api, confirm
+from matoolkit.cli.session import Session, asks_for_text, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, status, when
 from matoolkit.domain.states import MemberStatus, StepStatus
 
@@ -119,7 +119,7 @@ def remove_member(session: Session, batch: Batch, member: Member, reason: Reason
 
 
 @app.command()
-@asks_the_api
+@asks_for_text
 def export(
     session: Session,
     batch: Batch,

@@ -43,7 +43,7 @@ _STATUS = (
     number("VERSION", "version"),
     Column("ACTIVE", "isActive"),
     status("AUTOMATION", lambda item: "enabled" if item.get("automationEnabled") else "disabled"),
-    Column("BATCHES", "batches", lambda value: wording.counts(value or {})),
+    Column("BATCHES", "batches", wording.counts),
     Column("LAST TICK", lambda item: (item.get("lastTick") or {}).get("finishedAt"), wording.moment),
     Column("ROWS", lambda item: _rows(item.get("lastTick"))),
     Column("LAST ERROR", "lastError"),

@@ -9,7 +9,7 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, write_file
 from matoolkit.cli.options import Name, Replace, To
 from matoolkit.cli.output import stdout
-from matoolkit.cli.session import Session, asks_the_api
+from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column, Form, number, print_items, when
 
 app = typer.Typer(help="Look at what a runbook's source returns.", no_args_is_help=True)
@@ -51,7 +51,7 @@ def preview(
 
 
 @templates.command()
-@asks_the_api
+@asks_for_text
 def download(session: Session, name: Name, to: To = None, *, force: Replace = False) -> None:
     """Print a CSV file to start from: the query's columns, and a row that shows how several values are packed."""
     pieces = session.client.text(path_of("runbooks", name, "template"), "text/csv")
