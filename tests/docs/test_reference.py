@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -82,29 +81,6 @@ def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return slugs | set(re.findall(r'<a id="([^"]+)">', text))
-
-
-CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
-
-
-def examples() -> Iterator[tuple[str, str]]:
-    for page in PAGES:
-        for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
-            for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-                command, _, output = entry.partition("\n")
-                yield command, output
-
-
-@pytest.mark.parametrize(("command", "output"), list(examples()))
-def test_commands_in_the_docs_print_what_the_docs_say(
-    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    program, *arguments = shlex.split(command, comments=True)
-    assert program == "matoolkit"
-    run(arguments)
-    printed = capsys.readouterr()
-    assert (printed.out + printed.err).rstrip() == output.rstrip()
 
 
 def test_the_readme_shows_what_the_linter_prints(
