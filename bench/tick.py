@@ -1,7 +1,7 @@
 """What a tick costs, beside reading the rows of the source and decoding them to members.
 
     python -m bench.tick              SQLite in a temporary folder, and PostgreSQL (see --postgres)
-    python -m bench.tick --record     the same, and add the results to bench/RESULTS.md
+    python -m bench.tick --record     the same, and write the results to bench/RESULTS.md
     python -m bench.tick --size N     a first sight and an unchanged tick of N rows on SQLite, with the memory
 
 The source is an SQLite database of its own with nine columns, one of them multi-valued, in 50 waves.
