@@ -12,6 +12,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import astuple
 
 from bench.contestants import BARS, CONTESTANTS, POSTGRESQL, REDIS, Bar, Contestant, Costs
 from bench.measuring import record
@@ -39,21 +40,17 @@ def measured(contestants: Sequence[Contestant], options: argparse.Namespace) -> 
 
 def median(rounds: Sequence[Costs]) -> Costs:
     """Return the median of each figure."""
-    return Costs(
-        statistics.median(one.steps_per_s for one in rounds),
-        statistics.median(one.cpu_s_per_1000 for one in rounds),
-        statistics.median(one.peak_mib for one in rounds),
-    )
+    return Costs(*(statistics.median(values) for values in zip(*map(astuple, rounds), strict=True)))
 
 
 def table_of(found: Rounds) -> str:
-    heads = ["who", "steps/s", "lowest to highest", "CPU seconds per 1,000 steps", "peak memory"]
+    heads = ["who", "steps/s", "lowest to highest", "CPU seconds per 1,000 steps", "peak memory", "cores others used"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for one, rounds in found.items():
         middle, rates = median(rounds), [costs.steps_per_s for costs in rounds]
         lines.append(
             f"| {one.name} | {middle.steps_per_s:,.0f} | {min(rates):,.0f} to {max(rates):,.0f} "
-            f"| {middle.cpu_s_per_1000:.3f} | {middle.peak_mib:,.0f} MiB |"
+            f"| {middle.cpu_s_per_1000:.3f} | {middle.peak_mib:,.0f} MiB | {middle.others_cores:.1f} |"
         )
     return "\n".join(lines)
 

@@ -18,11 +18,12 @@ _HERE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Costs:
-    """What one run cost."""
+    """What one run cost, and how many cores others used meanwhile."""
 
     steps_per_s: float
     cpu_s_per_1000: float
     peak_mib: float
+    others_cores: float
 
 
 @dataclass(frozen=True)

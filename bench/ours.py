@@ -11,7 +11,6 @@ It begins when a phase is due and ends when the batch is completed. Making membe
 import argparse
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -19,19 +18,14 @@ from sqlalchemy import event
 
 from bench.bare import BareLoop
 from bench.peers.meter import Meter, wait_for
-from bench.wave import WORKER, Embedded, Wave
+from bench.wave import Embedded, Wave, in_threads, pretender
 from matoolkit.bus.sql import SqlBus
-from matoolkit.hosting.orchestrator import orchestrator_parts, run_orchestrator
-from matoolkit.hosting.process import run_parts, stopped_by_signals
-from matoolkit.settings import Settings, WorkerSettings
+from matoolkit.hosting.orchestrator import run_orchestrator
+from matoolkit.hosting.process import stopped_by_signals
+from matoolkit.settings import Settings
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
-from matoolkit.system import build_worker
-from matoolkit.worker.masking import Masking
-from matoolkit.worker.rehearsal import rehearsal
 
-# As many as a worker of several cores would have; the functions answer at once.
-_THREADS = 4
 _WARM_MEMBERS = 20
 
 
@@ -71,18 +65,9 @@ def measured_from_outside(store: Store, bus: SqlBus, options: argparse.Namespace
 
 
 def threads(store: Store, options: argparse.Namespace) -> None:
-    bus, stop = SqlBus(store), threading.Event()
-    bus.start()
-    worker = build_worker(bus, _worker_settings(), WORKER, rehearsal(), Masking())
-    parts = {**orchestrator_parts(_settings(options.url), store, bus), "worker": worker.run}
-    system = threading.Thread(target=run_parts, args=(parts, stop))
-    system.start()
-    try:
+    bus = SqlBus(store)
+    with in_threads(store, bus):
         measured_from_outside(store, bus, options)
-    finally:
-        stop.set()
-        system.join()
-        bus.stop()
 
 
 def processes(store: Store, options: argparse.Namespace) -> None:
@@ -108,7 +93,7 @@ def run_worker(url: str) -> None:
     store = open_store(url)
     bus = SqlBus(store)
     bus.start()
-    worker = build_worker(bus, _worker_settings(), WORKER, rehearsal(), Masking())
+    worker = pretender(bus)
     with stopped_by_signals() as stop:
         worker.run(stop)
     worker.close()
@@ -126,14 +111,6 @@ def bare(store: Store, options: argparse.Namespace) -> None:
     loop.close()
 
 
-def _settings(url: str) -> Settings:
-    return Settings.model_validate({"database_url": url})
-
-
-def _worker_settings() -> WorkerSettings:
-    return WorkerSettings(max_parallelism=_THREADS, idle_timeout_seconds=0)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = {"embedded": embedded, "threads": threads, "processes": processes, "bare": bare}
@@ -146,7 +123,7 @@ def main() -> None:
     parser.add_argument("--synchronous", choices=["NORMAL"], help="SQLite: leave commits to the operating system")
     options = parser.parse_args()
     if options.way == "orchestrator":
-        run_orchestrator(_settings(options.url))
+        run_orchestrator(Settings.model_validate({"database_url": options.url}))
     elif options.way == "worker":
         run_worker(options.url)
     else:

@@ -1,6 +1,9 @@
 """A batch of many members whose only phase is due, and our system at work on it: alone, or in several processes."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from bench.measuring import CLOCK, NOW
@@ -10,11 +13,12 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import BatchStatus
-from matoolkit.hosting.process import spare_the_collector
+from matoolkit.hosting.orchestrator import orchestrator_parts
+from matoolkit.hosting.process import run_parts, spare_the_collector
 from matoolkit.ids import phase_due_id
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.ports import Outgoing
-from matoolkit.settings import WorkerSettings
+from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.store import Store
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches
 from matoolkit.store.members import NewMember, insert_members
@@ -22,6 +26,7 @@ from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
 from matoolkit.system import build_worker
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.rehearsal import rehearsal
+from matoolkit.worker.runner import Runner
 
 WORKER = "worker-01"
 RUNBOOK = """
@@ -81,6 +86,27 @@ class Wave:
         return NewMember(self._batch_id, data["email"], json.dumps(data), "hash", caught_up_at=NOW - timedelta(days=5))
 
 
+def pretender(bus: SqlBus) -> Runner:
+    """Make a worker whose functions answer at once; it waits for more when there is nothing to do."""
+    return build_worker(bus, WorkerSettings(idle_timeout_seconds=0), WORKER, rehearsal(), Masking())
+
+
+@contextmanager
+def in_threads(store: Store, bus: SqlBus) -> Iterator[None]:
+    """Run orchestrator and worker in threads of this process, as `matoolkit up` does, until this is left."""
+    stop = threading.Event()
+    parts = {**orchestrator_parts(Settings(), store, bus), "worker": pretender(bus).run}
+    system = threading.Thread(target=run_parts, args=(parts, stop))
+    bus.start()
+    system.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        system.join()
+        bus.stop()
+
+
 class Embedded:
     """Orchestrator and worker in one thread, taking turns."""
 
@@ -90,7 +116,7 @@ class Embedded:
         handle = Orchestrator(store, self.bus).handle
         self._events = Consumer(store, self.bus, EVENTS_OF_ORCHESTRATOR, handle)
         self._results = Consumer(store, self.bus, RESULTS_OF_ORCHESTRATOR, handle)
-        self._worker = build_worker(self.bus, WorkerSettings(), WORKER, rehearsal(), Masking())
+        self._worker = pretender(self.bus)
 
     def run(self) -> None:
         """Take turns until nothing is left to do."""

@@ -1,7 +1,7 @@
 """What a run of W(N,S) costs: its time, and the CPU time and memory of every process that takes part. Linux only.
 
 CPU time is that of this process, of all its children, and of the server it uses; memory that of this process and its
-children, each page counted once.
+children, each page counted once. What the machine's other processes use meanwhile tells how far to trust a figure.
 """
 
 import argparse
@@ -34,11 +34,13 @@ class Meter:
     def __enter__(self) -> Self:
         self._sampler.start()
         self._cpu = self._cpu_seconds()
+        self._machine = _machine_seconds()
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._seconds = time.perf_counter() - self._start
+        self._machine = _machine_seconds() - self._machine
         self._cpu = self._cpu_seconds() - self._cpu
         self._is_over.set()
         self._sampler.join()
@@ -50,6 +52,7 @@ class Meter:
             "steps_per_s": steps / self._seconds,
             "cpu_s_per_1000": 1000 * self._cpu / steps,
             "peak_mib": self._peak / 1024,
+            "others_cores": max(0.0, self._machine - self._cpu) / self._seconds,
         }
         print(json.dumps(costs), flush=True)
 
@@ -97,6 +100,12 @@ def _family(roots: Iterable[int]) -> set[int]:
         found.add(pid)
         waiting += children.get(pid, [])
     return found
+
+
+def _machine_seconds() -> float:
+    """Sum up what all processes of the machine have used; the fourth and fifth field are idle time."""
+    ticks = [int(field) for field in (_PROC / "stat").read_text(encoding="utf-8").splitlines()[0].split()[1:8]]
+    return (sum(ticks) - sum(ticks[3:5])) / _TICKS
 
 
 def _cpu_ticks(pid: int) -> int:
