@@ -28,6 +28,10 @@ class Watch:
             if entry.new == "dispatched" and entry.what in _DISPATCHES:
                 self._see_job(entry)
                 _DISPATCHES[entry.what](entry)
+            elif entry.what == "step" and entry.new == "cancelled":
+                _step_cancelled(entry)
+            elif entry.what == "new_rollback":
+                _compensation_begun(entry)
             elif entry.what == self._published_by and entry.about["topic"] == "worker-jobs":
                 self.published.add(entry.new or "")
         if unsent := self.dispatched - self.published:
@@ -100,6 +104,22 @@ def _rollback_dispatched(entry: Entry) -> None:
         (about["others"] == 0, "beside another sequence of its member"),
         (about["busy"] == 0, "while another job of its member is out"),
     )
+
+
+def _step_cancelled(entry: Entry) -> None:
+    about = entry.about
+    is_wanted = about["member_status"] == "active" and about["epoch"] == about["member_epoch"]
+    if is_wanted and about["phase_status"] not in ("superseded", "cancelled"):
+        raise Violation(f"step {entry.id} was cancelled, though its member, phase and batch go on: {about}")
+
+
+_LEFT_AS = {"member_removed": "removed", "step_failed": "failed"}
+
+
+def _compensation_begun(entry: Entry) -> None:
+    about = entry.about
+    if about["member_status"] != _LEFT_AS[about["cause"]] or about["epoch"] != about["member_epoch"]:
+        raise Violation(f"rollback {entry.id} undoes what its member still needs: {about}")
 
 
 _DISPATCHES = {"step": _step_dispatched, "init": _init_dispatched, "rollback": _rollback_dispatched}
