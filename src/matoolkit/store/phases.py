@@ -4,9 +4,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, exists, func, literal, select
+from sqlalchemy import ColumnElement, exists, func, literal, or_, select
 
-from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import (
+    ENDED_PHASES,
+    MOVED,
+    OPEN_PHASES,
+    OPEN_STEPS,
+    BatchStatus,
+    MemberStatus,
+    PhaseStatus,
+)
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.statements import (
@@ -122,12 +130,14 @@ def phases_without_open_steps(tx: Transaction, ids: Collection[int] | None = Non
 def batches_without_open_phases(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[int]:
     """Return active batches all of whose phases have ended: of these, or of all for the sweep (O11, O16).
 
-    A batch whose members wait to be caught up, or are being compensated, has not ended (rules O9 and O11).
+    A batch whose members wait to be caught up or seen off, or are being compensated, has not ended (O9 and O11).
     """
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
     waiting = exists().where(
         batch_members.c.batch_id == batches.c.id,
-        is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+        is_any(batch_members.c.status, {MemberStatus.ACTIVE, MemberStatus.REMOVED}),
+        # Nothing is to run for those who moved to another batch.
+        or_(batch_members.c.remove_reason.is_(None), batch_members.c.remove_reason != MOVED),
         batch_members.c.caught_up_at.is_(None),
     )
     compensating = exists().where(
