@@ -24,8 +24,9 @@ _MEMBER = """
              AND lost_at IS NOT NULL AND NOT (id = NEW.id AND NOT {steps})),
     'elsewhere', (SELECT COUNT(*) FROM batch_members mine JOIN batch_members other
                   ON other.member_key_fold = mine.member_key_fold AND other.id <> mine.id
-                  JOIN step_executions s ON s.batch_member_id = other.id AND s.lost_at IS NOT NULL
-                  WHERE mine.id = NEW.batch_member_id)
+                  JOIN (SELECT batch_member_id FROM step_executions WHERE lost_at IS NOT NULL UNION ALL
+                        SELECT batch_member_id FROM rollback_executions WHERE lost_at IS NOT NULL) job
+                  ON job.batch_member_id = other.id WHERE mine.id = NEW.batch_member_id)
 """
 _STEP = """
     'phase', NEW.phase_execution_id,
@@ -77,9 +78,24 @@ _MEMBERS = """
 _BATCHES = """
     'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
     'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'start', NEW.batch_start_time,
-    'old_start', OLD.batch_start_time
+    'old_start', OLD.batch_start_time,
+    'phases', (SELECT COUNT(*) FROM phase_executions WHERE batch_id = NEW.id AND status IN ('pending', 'dispatched')),
+    'waiting', (SELECT COUNT(*) FROM batch_members WHERE batch_id = NEW.id AND status = 'active'
+                AND caught_up_at IS NULL),
+    'undoing', (SELECT COUNT(*) FROM rollback_executions WHERE batch_id = NEW.id
+                AND status IN ('pending', 'dispatched', 'polling'))
 """
-_PHASES = "'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name"
+_PHASES = """
+    'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name,
+    'expanded', NEW.expanded_at IS NOT NULL,
+    'open', (SELECT COUNT(*) FROM step_executions WHERE phase_execution_id = NEW.id
+             AND status IN ('pending', 'dispatched', 'polling')),
+    'through', (SELECT COUNT(*) FROM batch_members m WHERE m.batch_id = NEW.batch_id AND EXISTS
+                (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = NEW.id AND s.batch_member_id = m.id
+                 AND s.epoch = m.epoch) AND NOT EXISTS
+                (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = NEW.id AND s.batch_member_id = m.id
+                 AND s.epoch = m.epoch AND s.status <> 'succeeded'))
+"""
 
 _TABLE = """
 CREATE TABLE sim_log (seq INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT, id INTEGER, old TEXT, new TEXT, about TEXT)
