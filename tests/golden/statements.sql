@@ -541,7 +541,7 @@ UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash 
 GO
 
 -- store.members.remove_members
-UPDATE batch_members SET status=:p_values_status, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
@@ -782,7 +782,7 @@ WHERE batches.status = 'active' AND NOT (EXISTS (SELECT *
 FROM phase_executions 
 WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('dispatched', 'pending'))) AND NOT (EXISTS (SELECT * 
 FROM batch_members 
-WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
+WHERE batch_members.batch_id = batches.id AND batch_members.status IN ('active', 'removed') AND (batch_members.remove_reason IS NULL OR batch_members.remove_reason != :remove_reason_1) AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) AND batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id

@@ -147,9 +147,10 @@ def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:
 
 
 def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, at: datetime) -> list[int]:
-    """Take active members out of their batches."""
+    """Take active members out of their batches; until the orchestrator has seen them off their batch cannot end."""
     values = {
         "status": MemberStatus.REMOVED,
+        "caught_up_at": None,
         "removed_at": at,
         "removed_by": by,
         "remove_reason": reason,
@@ -202,7 +203,7 @@ def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) 
 
 
 def note_caught_up(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
-    """Note that members have caught up with their batch, unless they have started all over since."""
+    """Note that members have caught up with their batch or were seen off, unless they have started all over since."""
     return move_each(tx, batch_members, members, {"caught_up_at": at}, _NOT_CAUGHT_UP, matching=("epoch",))
 
 

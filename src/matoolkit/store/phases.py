@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 
-from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import (
+    ENDED_PHASES,
+    MOVED,
+    OPEN_PHASES,
+    OPEN_STEPS,
+    BatchStatus,
+    MemberStatus,
+    PhaseStatus,
+)
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
@@ -139,7 +147,7 @@ def _without_open_steps(draft: Drafting, wanted: Mapping[str, Any], *, limit: in
 def batches_without_open_phases(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[int]:
     """Return active batches all of whose phases have ended: of these, or of all for the sweep (O11, O16).
 
-    A batch whose members wait to be caught up, or are being compensated, has not ended (rules O9 and O11).
+    A batch whose members wait to be caught up or seen off, or are being compensated, has not ended (O9 and O11).
     """
     return tx.values(_without_open_phases(tx, {} if ids is None else {"id": ids}, limit=limit))
 
@@ -149,7 +157,9 @@ def _without_open_phases(draft: Drafting, wanted: Mapping[str, Any], *, limit: i
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
     waiting = exists().where(
         batch_members.c.batch_id == batches.c.id,
-        is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+        is_any(batch_members.c.status, {MemberStatus.ACTIVE, MemberStatus.REMOVED}),
+        # Nothing is to run for those who moved to another batch.
+        or_(batch_members.c.remove_reason.is_(None), batch_members.c.remove_reason != MOVED),
         batch_members.c.caught_up_at.is_(None),
     )
     compensating = exists().where(
