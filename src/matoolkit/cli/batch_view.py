@@ -16,7 +16,7 @@ from matoolkit.domain.states import ENDED_BATCHES, OPEN_STEPS, PhaseStatus
 _WIDEST = 110
 _MOST_FAILURES = 5
 # What a phase's line has besides its name and its bar.
-_RAIL, _OFFSET, _DUE, _STATE, _COUNTS = 2, 7, 17, 13, 14
+_RAIL, _OFFSET, _DUE, _STATE, _COUNTS = 2, 7, 17, 13, 16
 
 Item = Mapping[str, Any]
 

@@ -52,14 +52,18 @@ class Client:
 
     def items(self, path: str, most: int | None = None, **query: Any) -> Iterator[dict[str, Any]]:
         """Go through a list, page after page, until its end or until there are enough."""
-        cursor, left = None, most
+        cursor: str | None = None
+        left = most
         while left is None or left > 0:
             size = MOST_ON_A_PAGE if left is None else min(MOST_ON_A_PAGE, left)
-            found, cursor = self._page(path, {**query, "limit": size, "cursor": cursor})
+            found, following = self._page(path, {**query, "limit": size, "cursor": cursor})
             yield from found[:left]
             left = None if left is None else left - len(found)
-            if not cursor or not found:
+            if not following or not found:
                 return
+            if following == cursor:
+                raise UnreadableAnswer(self.address, "its pages go round in circles")
+            cursor = following
 
     def whole_list(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """Ask for a list that is always one page."""

@@ -133,7 +133,7 @@ def _exit_code(status: int, code: str | None) -> int:
     """Return the exit code of the same error when it happens here, if it is one of ours."""
     if status >= _FIRST_FAULT:
         return MatoolkitError.exit_code
-    known = {error.code: error.exit_code for error in _all(Refused)}
+    known = {error.code: error.exit_code for error in _all(MatoolkitError)}
     return known.get(code or "", _BY_STATUS.get(status, Refused.exit_code))
 
 
