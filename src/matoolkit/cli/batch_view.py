@@ -50,9 +50,10 @@ def batch_view(
     """Draw a batch in lines of at most this width; without a limit nothing is cut."""
     look = _Look(None if width is None else min(width, _WIDEST), letters)
     lines = [*_header(batch, now, look), Text(), *_time_line(batch, now, look), *_failures(batch, failures, look)]
-    if look.width is not None:
-        for line in lines:
-            line.truncate(look.width, overflow="ellipsis")
+    for line in lines:
+        line.rstrip()
+        if look.width is not None:
+            wording.cut(line, look.width, letters=letters)
     return Text("\n").join(lines)
 
 
@@ -72,8 +73,9 @@ def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     number, status = batch.get("id"), batch.get("status")
     version = max((int(phase.get("runbookVersion") or 0) for phase in batch.get("phases") or []), default=0)
     name = f"{printable(batch.get('runbookName'), 60)}{f' v{version}' if version else ''}"
-    kind = " · manual" if batch.get("isManual") else ""
-    yield Text.assemble((f"batch {number}", "bold"), f" · {name}{kind} · ", wording.state(status, letters=look.letters))
+    dot = look.pick(" · ", ", ")
+    told = f"{dot}{name}{f'{dot}manual' if batch.get('isManual') else ''}{dot}"
+    yield Text.assemble((f"batch {number}", "bold"), told, wording.state(status, letters=look.letters))
     start = wording.instant(batch.get("batchStartTime"))
     if start:
         yield _field("T", f"{wording.moment(batch.get('batchStartTime'))}, now T{_gap(start, now)}")
@@ -167,7 +169,7 @@ def _field(title: str, value: str = "") -> Text:
 def _add(line: Text, cell: Text, width: int, look: _Look) -> None:
     """Add a cell that takes its width, and one blank at least."""
     if look.width is not None:
-        cell.truncate(width - 1, overflow="ellipsis")
+        wording.cut(cell, width - 1, letters=look.letters)
     line.append_text(cell)
     line.append(" " * max(width - cell_len(cell.plain), 1))
 

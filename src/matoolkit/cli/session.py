@@ -44,6 +44,9 @@ class Session:
 
     def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str) -> int:
         """Print a list; that there is nothing in it is said to people only."""
+        if self.form is not Form.JSONL:
+            with self.busy("reading"):
+                items = list(items)
         count = print_items(items, columns, self.form)
         if not count:
             self.say(nothing)

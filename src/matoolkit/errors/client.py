@@ -52,8 +52,8 @@ class ServerTooSlow(MatoolkitError):
     http_status = 504
     transient = True
 
-    def __init__(self, address: str, seconds: float, *, is_change: bool) -> None:
-        looking = "it may have been done all the same: look before you do it again; " if is_change else ""
+    def __init__(self, address: str, seconds: float, *, may_be_done: bool) -> None:
+        looking = "it may have been done all the same: look before you do it again; " if may_be_done else ""
         super().__init__(
             f"the admin API at {address} did not answer within {seconds:g} s",
             hint=f"{looking}MATOOLKIT_API_TIMEOUT gives it longer",

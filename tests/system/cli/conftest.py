@@ -1,5 +1,6 @@
 """The command line against an API that is served over a real store, with an orchestrator and a scripted worker."""
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -104,7 +105,14 @@ def cli(
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Cli]:
     routes: set[tuple[str, str]] = set()
+    # Commands of other tests may have sent the log to a standard error that is closed by now.
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [one for one in root.handlers if not _is_closed(one)])
     with serving(services, lambda method, path: routes.add((method, path))) as address:
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         monkeypatch.setenv("MATOOLKIT_API_URL", address)
         yield Cli(capsys, Moving(clock), tmp_path, routes)
+
+
+def _is_closed(handler: logging.Handler) -> bool:
+    return isinstance(handler, logging.StreamHandler) and bool(getattr(handler.stream, "closed", False))

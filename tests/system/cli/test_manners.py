@@ -45,7 +45,7 @@ REFUSALS: list[tuple[str, int, str]] = [
     ("runbook delete wave 1", 2, "give --yes"),
     ("batch create wave nowhere.csv", 3, "cannot read nowhere.csv: no such file or directory"),
     ("hold show 99", 3, "AD404"),
-    ("batch list --api-url ftp://x", 2, "MATOOLKIT_API_URL should be an address"),
+    ("batch list --api-url ftp://x", 2, "--api-url should be an address"),
     ("batch list --api-url http://127.0.0.1:1", 6, "connection refused"),
     ("runbook get ..", 3, "PB404"),
     ("runbook get a/b", 3, "404"),
@@ -127,7 +127,7 @@ def test_pages_are_followed_and_what_was_left_out_is_said(cli: Cli) -> None:
     cli.published()
     batch = cli.created(*(f"u{number:04}@x" for number in range(1203)))
     assert len(cli.json("batch", "members", batch)) == 100
-    assert cli.err == "the first 100; --all lists all\n"
+    assert cli.err == "100 of 1,203; --all lists all\n"
     assert len(cli.json("batch", "members", batch, "--all")) == 1203
     assert len(cli.json("batch", "members", batch, "--limit", "1100")) == 1100
 

@@ -118,11 +118,13 @@ def test_a_server_that_does_not_answer_in_time_is_said_to_be_slow() -> None:
         client = Client(address, 0.05, lambda: None, SystemClock())
         with pytest.raises(ServerTooSlow) as read:
             client.get("/api/runbooks")
+        with pytest.raises(ServerTooSlow) as previewed:
+            client.preview("/api/runbooks/x/query/preview")
         with pytest.raises(ServerTooSlow) as changed:
-            client.post("/api/batches/1/cancel")
+            client.post("/api/batches/1/cancel", {})
         over.set()
         client.close()
-    assert "may have been done" not in (read.value.hint or "")
+    assert "may have been done" not in f"{read.value.hint} {previewed.value.hint}"
     assert "may have been done" in (changed.value.hint or "")
 
 
@@ -187,21 +189,21 @@ def test_what_a_server_says_cannot_steer_a_terminal() -> None:
 def test_what_may_be_sent_twice_is_sent_again_with_its_key_when_the_connection_is_lost() -> None:
     lost, good = Answer(is_reset=True), Answer({"ok": 1}, headers=JSON)
     with asking(lost, good) as (client, service):
-        assert client.post_once("/api/batches/1/advance") == {"ok": 1}
+        assert client.post_once("/api/batches/1/advance", {}) == {"ok": 1}
         keys = [request.headers["Idempotency-Key"] for request in service.requests]
     assert len(keys) == 2
     assert keys[0] == keys[1]
     with asking(lost, good) as (client, service):
         assert client.get("/x") == {"ok": 1}
     with asking(lost, good) as (client, service), pytest.raises(ServerUnreachable):
-        client.post("/api/batches/1/cancel")
+        client.post("/api/batches/1/cancel", {})
     assert len(service.requests) == 1
 
 
 def test_two_changes_have_two_keys() -> None:
     with asking(Answer({}, headers=JSON)) as (client, service):
-        client.post_once("/x")
-        client.post_once("/x")
+        client.post_once("/x", {})
+        client.post_once("/x", {})
         assert len({request.headers["Idempotency-Key"] for request in service.requests}) == 2
 
 
@@ -294,6 +296,6 @@ def test_every_command_says_nonsense_in_a_sentence(
 
 
 def test_the_errors_of_the_client_are_our_own() -> None:
-    for error in (ServerUnreachable("a", "b"), ServerTooSlow("a", 1, is_change=False), UnreadableAnswer("a", "b")):
+    for error in (ServerUnreachable("a", "b"), ServerTooSlow("a", 1, may_be_done=False), UnreadableAnswer("a", "b")):
         assert isinstance(error, MatoolkitError)
         assert error.exit_code == 6

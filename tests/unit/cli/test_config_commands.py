@@ -84,7 +84,7 @@ def test_a_setting_that_cannot_be_used_is_not_written(
         ('{"api-url": 5}', "should be a JSON object whose values are texts"),
         ('{"api-ulr": "x"}', "did you mean 'api-url'?"),
         ('{"access-token": "x"}', "is not a setting"),
-        ('{"api-url": "x"}', "MATOOLKIT_API_URL should be an address"),
+        ('{"api-url": "x"}', "config.json should be an address"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_said_to_be(
