@@ -106,13 +106,9 @@ def cli(
 ) -> Iterator[Cli]:
     routes: set[tuple[str, str]] = set()
     # Commands of other tests may have sent the log to a standard error that is closed by now.
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [one for one in root.handlers if not _is_closed(one)])
+    monkeypatch.setattr(logging.getLogger("matoolkit"), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("matoolkit"), "propagate", True)
     with serving(services, lambda method, path: routes.add((method, path))) as address:
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         monkeypatch.setenv("MATOOLKIT_API_URL", address)
         yield Cli(capsys, Moving(clock), tmp_path, routes)
-
-
-def _is_closed(handler: logging.Handler) -> bool:
-    return isinstance(handler, logging.StreamHandler) and bool(getattr(handler.stream, "closed", False))
