@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from rich.cells import cell_len
@@ -78,7 +78,7 @@ def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     yield Text.assemble((f"batch {number}", "bold"), told, wording.state(status, letters=look.letters))
     start = wording.instant(batch.get("batchStartTime"))
     if start:
-        yield _field("T", f"{wording.moment(batch.get('batchStartTime'))}, now T{_gap(start, now)}")
+        yield _field("T", f"{wording.moment(batch.get('batchStartTime'), exactly=True)}, now T{_gap(start, now)}")
     elif batch.get("isManual") and status not in ENDED_BATCHES:
         yield _field("T", f"none: `matoolkit batch advance {number}` starts what comes next")
     yield Text.assemble(_field("members"), wording.counts(batch.get("members") or {}, letters=look.letters))
@@ -175,6 +175,4 @@ def _add(line: Text, cell: Text, width: int, look: _Look) -> None:
 
 
 def _gap(start: datetime, now: datetime) -> str:
-    if abs(start - now) < timedelta(minutes=1):
-        return "-0"
-    return f"{'-' if start > now else '+'}{wording.distance(start - now)}"
+    return f"{'+' if now > start else '-'}{wording.distance(start - now)}"

@@ -42,9 +42,9 @@ class Session:
         """Print one thing."""
         print_item(item, columns, self.form)
 
-    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str) -> int:
-        """Print a list; that there is nothing in it is said to people only."""
-        if self.form is not Form.JSONL:
+    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str, is_long: bool = False) -> int:
+        """Print a list; that there is nothing in it is said to people only, and that it takes its time too."""
+        if is_long and self.form is not Form.JSONL:
             with self.busy("reading"):
                 items = list(items)
         count = print_items(items, columns, self.form)

@@ -64,10 +64,12 @@ def instant(value: object) -> datetime | None:
     return found.astimezone(UTC) if found and found.tzinfo else None
 
 
-def moment(value: object) -> str:
-    """Write a time with its zone."""
+def moment(value: object, *, exactly: bool = False) -> str:
+    """Write a time with its zone, to the minute or to the second."""
     found = instant(value)
-    return f"{found:%Y-%m-%d %H:%M} UTC" if found else ""
+    if found is None:
+        return ""
+    return f"{found:%Y-%m-%d %H:%M:%S} UTC" if exactly and found.second else f"{found:%Y-%m-%d %H:%M} UTC"
 
 
 def offset(minutes: object) -> str:

@@ -64,7 +64,7 @@ def members(
     found = session.client.items(
         path_of("batches", batch, "members"), None if all_ else limit, status=wanted and wanted.value
     )
-    count = session.show_all(found, _MEMBERS, nothing="there is no such member")
+    count = session.show_all(found, _MEMBERS, nothing="there is no such member", is_long=all_)
     if count == limit and not all_:
         by_state = session.client.get(path_of("batches", batch)).get("members") or {}
         _say_how_many(session, count, by_state, wanted)
@@ -86,7 +86,7 @@ def steps(
     """List the steps of the members of a batch."""
     query = {"phase": phase, "status": wanted and wanted.value}
     found = session.client.items(path_of("batches", batch, "steps"), None if all_ else limit, **query)
-    count = session.show_all(found, _STEPS, nothing="there is no such step")
+    count = session.show_all(found, _STEPS, nothing="there is no such step", is_long=all_)
     if count == limit and not all_:
         phases = session.client.whole_list(path_of("batches", batch, "phases"))
         by_state = Counter[str]()
