@@ -24,7 +24,7 @@ import httpx
 from sqlalchemy import text, update
 
 from bench.measuring import CLOCK, NOW, Ratio, ratio_of, run
-from bench.work import Wave
+from bench.wave import Embedded, Wave
 from matoolkit.admin.publishing import publish
 from matoolkit.domain.states import BatchStatus, StepStatus
 from matoolkit.store import Store
@@ -129,7 +129,8 @@ def growth(store: Store) -> list[Ratio]:
 
 def looking_on(store: Store) -> Ratio:
     """Let a hundred clients look on while a batch runs, and compare their answers with those before."""
-    wave = Wave(store, RUNNING_MEMBERS, STEPS)
+    wave, system = Wave(store, RUNNING_MEMBERS, STEPS), Embedded(store)
+    wave.begin(system.bus)
     over = threading.Event()
     seen: Counter[object] = Counter()
     with served(store) as address, httpx.Client(base_url=address, timeout=120) as client:
@@ -153,9 +154,9 @@ def looking_on(store: Store) -> Ratio:
         with ThreadPoolExecutor(READERS) as readers:
             for number in range(READERS):
                 readers.submit(look, number)
-            wave.run()
+            system.run()
             over.set()
-    wave.check()
+    assert wave.is_completed()
     errors = sum(count for answer, count in seen.items() if answer != 200)
     what = f"answers to {READERS} clients while {RUNNING_MEMBERS:,} members run ÷ to {CLIENTS} alone; errors: {errors}"
     ours = statistics.quantiles(times, n=20)[-1]
