@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import case, exists, false, func, or_, select, true
+from sqlalchemy import ColumnElement, case, exists, false, func, or_, select, true
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.picture import Membership
@@ -155,16 +155,35 @@ def members_page(
     batch_id: int,
     *,
     status: MemberStatus | None = None,
+    key_part: str | None = None,
     after: int = 0,
     limit: int = 100,
 ) -> list[MemberRow]:
     """Return one page of the members of a batch, by id, from after the last id of the page before."""
     query = select_records(MemberRow, batch_members).where(
-        batch_members.c.batch_id == batch_id, batch_members.c.id > after
+        *_members(batch_id, status, key_part), batch_members.c.id > after
     )
-    if status is not None:
-        query = query.where(is_any(batch_members.c.status, {status}))
     return tx.rows(MemberRow, query.order_by(batch_members.c.id).limit(limit))
+
+
+def count_members(
+    tx: Transaction, batch_id: int, *, status: MemberStatus | None = None, key_part: str | None = None
+) -> int:
+    """Count the members of a batch."""
+    query = select(func.count()).select_from(batch_members).where(*_members(batch_id, status, key_part))
+    count: int = tx.values(query)[0]
+    return count
+
+
+def _members(batch_id: int, status: MemberStatus | None, key_part: str | None) -> list[ColumnElement[bool]]:
+    found = [batch_members.c.batch_id == batch_id]
+    if status is not None:
+        found.append(is_any(batch_members.c.status, {status}))
+    if key_part is not None:
+        # A bracket means something to SQL Server alone; the others take it, escaped, for what it is.
+        escaped = "".join(f"/{sign}" if sign in "/%_[" else sign for sign in folded(key_part))
+        found.append(batch_members.c.member_key_fold.like(f"%{escaped}%", escape="/"))
+    return found
 
 
 def members_waiting_to_catch_up(tx: Transaction, batch_ids: Collection[int]) -> list[MemberRow]:

@@ -138,14 +138,14 @@ class TestAdvancing:
         advance_batch(stage.store, stage.bus, batch.id, by="anna")
         stage.run()
         added = add_to_manual_batch(stage.store, stage.bus, batch.id, people("late", "A"), by="anna")
-        assert (added.members, added.left_out) == (("late",), ("A",))
+        assert (added.members, added.left_out) == (1, ("A",))
         remove_from_manual_batch(stage.store, stage.bus, batch.id, ["B"], by="anna", reason="changed their mind")
         stage.run()
         assert stage.states(batch, "early") == stage.states(batch, "late") == {"create": "succeeded"}
         assert stage.member(batch, "b").status is MemberStatus.REMOVED
         again = add_to_manual_batch(stage.store, stage.bus, batch.id, people("b"), by="anna")
         stage.run()
-        assert (again.members, stage.member(batch, "b").epoch) == (("b",), 2)
+        assert (again.members, stage.member(batch, "b").epoch) == (1, 2)
         with pytest.raises(UnknownMembers):
             remove_from_manual_batch(stage.store, stage.bus, batch.id, ["nobody", "late"], by="anna")
         assert stage.member(batch, "late").status is MemberStatus.ACTIVE
@@ -159,7 +159,7 @@ class TestAdvancing:
     def test_o13_who_is_in_a_batch_under_way_is_left_out(self, stage: Stage) -> None:
         stage.batch(stage.publish(ONE_STEP), ["busy"])
         made = create_manual_batch(stage.store, "wave", people("Busy", "free"), by="anna")
-        assert (made.members, made.left_out) == (("free",), ("Busy",))
+        assert (made.members, made.left_out) == (1, ("Busy",))
 
 
 class TestRetrying:
