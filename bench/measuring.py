@@ -86,7 +86,8 @@ def record(title: str, about: str, tables: str) -> None:
     """Write a section of bench/RESULTS.md, in place of the one that was there."""
     # Who was started as a module finds its name after -m.
     command = f"`{' '.join(['python', *sys.orig_argv[1:]])}`: " if "-m" in sys.orig_argv else ""
-    said = textwrap.fill(f"{command}{machine()}; {about}", 120, break_on_hyphens=False)
+    load = f"load {os.getloadavg()[1]:.1f}"  # what neighbours do to a figure can be told from it
+    said = textwrap.fill(f"{command}{machine()}, {load}; {about}", 120, break_on_hyphens=False)
     section = f"## {title}, {NOW:%Y-%m-%d}\n\n{said}\n\n{tables}\n\n"
     before = RESULTS.read_text(encoding="utf-8").rstrip() + "\n\n"
     old = re.compile(rf"^## {re.escape(title)}, [-0-9]+\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
