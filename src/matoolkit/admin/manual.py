@@ -38,6 +38,7 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
+from matoolkit.store.membership import busy_keys
 from matoolkit.store.memberstates import keys_under_way, members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import active_runbook, latest_version, runbook_names, runbooks_by_id
@@ -49,7 +50,7 @@ _AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ManualChange:
-    """Who joined or left a manual batch, and who was left out because a batch under way has them already."""
+    """Who joined or left a manual batch, and who was left out: another batch has them, or still runs something."""
 
     batch: BatchRow
     members: tuple[str, ...]
@@ -68,12 +69,12 @@ def create_manual_batch(
             raise NoActiveVersion(runbook_name)
         model, at = parse_runbook(version.yaml_content), tx.time()
         keyed = _keyed(rows, model)
-        taken = keys_under_way(tx, version.name, keyed)
+        taken = keys_under_way(tx, version.name, keyed) | busy_keys(tx, version.name, keyed)
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
         (batch,) = insert_batches(tx, [new], at)
         joining = {fold: row for fold, row in keyed.items() if fold not in taken}
         if not joining:
-            raise InvalidMembers(["all of them are in batches under way"])
+            raise InvalidMembers(["all of them are in batches under way, or something still runs for them there"])
         _insert(tx, (_member(batch.id, key, row, at) for key, row in joining.values()), at)
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
@@ -99,6 +100,7 @@ def add_to_manual_batch(
         keyed = _keyed(rows, parse_runbook(runbooks_by_id(tx, [batch.runbook_id])[0].yaml_content))
         known = {folded(member.member_key): member for member in members_with_keys(tx, batch_id, keyed)}
         taken = keys_under_way(tx, batch.runbook_name, keyed)
+        taken |= busy_keys(tx, batch.runbook_name, keyed, besides=batch_id)
         joining = {
             fold: row
             for fold, row in keyed.items()
