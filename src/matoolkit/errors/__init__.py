@@ -38,6 +38,11 @@
     │   ├── RoleMissing           AP403   whoever asks lacks the role for it
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
     │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
+    │   ├── SignInNeeded          CL401   nobody is signed in on this machine
+    │   ├── SignInFailed          CL403   signing in did not work
+    │   ├── ConfirmationNeeded    CL428   somebody has to confirm, and there is no terminal to ask on
+    │   ├── UnknownFailure        CL404   no group of failures has a step as its example
+    │   ├── UnwritableFile        IN403   a file that was named cannot be written
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
@@ -50,6 +55,10 @@
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   ├── NotAFunctionName      TP423   a templated function resolved to something that is no name
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+    ├── ProblemOfServer           CL400   the admin API refused or failed; code and hint are its own
+    ├── ServerUnreachable         CL503   nobody answers at the address of the admin API
+    ├── ServerTooSlow             CL504   the admin API did not answer in time
+    ├── UnreadableAnswer          CL502   an answer is not one of the admin API
     ├── SignInUnavailable         AP503   Entra's signing keys cannot be fetched
     ├── UnreadableMessage         BU422   a message is not what it should be
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
@@ -105,6 +114,17 @@ from matoolkit.errors.api import (
     WrongMethod,
 )
 from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.client import (
+    ConfirmationNeeded,
+    ProblemOfServer,
+    ServerTooSlow,
+    ServerUnreachable,
+    SignInFailed,
+    SignInNeeded,
+    UnknownFailure,
+    UnreadableAnswer,
+    UnwritableFile,
+)
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -164,6 +184,7 @@ __all__ = [
     "BusNotSupported",
     "BusUnavailable",
     "CannotAdvance",
+    "ConfirmationNeeded",
     "DeadLetterResolved",
     "DriverMissing",
     "Finding",
@@ -191,6 +212,7 @@ __all__ = [
     "NothingToRetry",
     "OtherName",
     "PrimaryKeyChanged",
+    "ProblemOfServer",
     "PublishedMeanwhile",
     "Refused",
     "RoleMissing",
@@ -199,7 +221,11 @@ __all__ = [
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
+    "ServerTooSlow",
+    "ServerUnreachable",
     "Severity",
+    "SignInFailed",
+    "SignInNeeded",
     "SignInRequired",
     "SignInUnavailable",
     "SourceFailed",
@@ -216,16 +242,19 @@ __all__ = [
     "TooManyColumns",
     "UnknownBatch",
     "UnknownDeadLetter",
+    "UnknownFailure",
     "UnknownFindingCode",
     "UnknownMember",
     "UnknownMembers",
     "UnknownRoute",
     "UnknownRunbook",
     "UnknownVersion",
+    "UnreadableAnswer",
     "UnreadableFile",
     "UnreadableMessage",
     "UnresolvedVariable",
     "UnusableKey",
+    "UnwritableFile",
     "VersionNotActive",
     "WrongBatchStatus",
     "WrongContentType",

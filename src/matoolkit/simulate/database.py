@@ -72,9 +72,12 @@ class MemoryDatabase:
 
     def meddle(self, statement: str) -> int:
         """Change something past everybody, and say how many rows that was."""
-        # Whoever was the last to read has left the connection so that it cannot write.
+        # Whoever was the last to read may have left the connection so that it cannot write.
+        ((reads_only,),) = self.look("PRAGMA query_only")
         self._connection.execute("PRAGMA query_only = 0")
-        return self._connection.execute(statement).rowcount
+        changed = self._connection.execute(statement).rowcount
+        self._connection.execute(f"PRAGMA query_only = {reads_only}")
+        return changed
 
     def note(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         """Write down something about the transaction at hand, which is undone with it."""
