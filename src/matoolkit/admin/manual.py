@@ -36,6 +36,7 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
+from matoolkit.store.membership import busy_keys
 from matoolkit.store.memberstates import keys_under_way, members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import RunbookRow, active_runbook, latest_version, runbook_names, runbooks_by_id
@@ -47,7 +48,7 @@ _MOST_NAMED = 100
 
 @dataclass(frozen=True, slots=True)
 class ManualChange:
-    """How many joined or left a manual batch, and how many were left out because a batch under way has them already.
+    """How many joined or left a manual batch, and how many were left out: another batch has them, or still runs something.
 
     Of those who were left out the first are named.
     """
@@ -86,12 +87,12 @@ def create_manual_batch(
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
         (batch,) = insert_batches(tx, [new], at)
         for piece in keyed_pieces(rows, model.data_source.primary_key):
-            taken = keys_under_way(tx, version.name, piece)
+            taken = keys_under_way(tx, version.name, piece) | busy_keys(tx, version.name, piece)
             joining = {fold: row for fold, row in piece.items() if fold not in taken}
             insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
             tally.note(piece, joining)
         if not tally.joined:
-            raise InvalidMembers(["all of them are in batches under way"])
+            raise InvalidMembers(["all of them are in batches under way, or something still runs for them there"])
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
             for index, phase in enumerate(model.phases)
@@ -124,6 +125,7 @@ def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, 
     """Let those of some rows join who can, and return their folded keys."""
     known = {folded(member.member_key): member for member in members_with_keys(tx, batch.id, piece)}
     taken = keys_under_way(tx, batch.runbook_name, piece)
+    taken |= busy_keys(tx, batch.runbook_name, piece, besides=batch.id)
     joining = {
         fold: row
         for fold, row in piece.items()

@@ -161,6 +161,20 @@ class TestAdvancing:
         made = create_manual_batch(stage.store, "wave", people("Busy", "free"), by="anna")
         assert (made.members, made.left_out) == (1, ("Busy",))
 
+    def test_o13_whose_job_is_still_out_elsewhere_is_left_out(self, stage: Stage) -> None:
+        """The simulation found two jobs of one person at a time."""
+        over = stage.batch(stage.publish(ONE_STEP), ["busy"])
+        stage.due(over, "prepare")
+        stage.handle()
+        (job,) = stage.take_jobs()
+        cancel_batch(stage.store, stage.bus, over.id, by="anna")
+        batch = create_manual_batch(stage.store, "wave", people("busy", "free"), by="anna").batch
+        assert [member.member_key for member in stage.members(batch)] == ["free"]
+        assert add_to_manual_batch(stage.store, stage.bus, batch.id, people("busy"), by="anna").left_out == ("busy",)
+        stage.answer(job)
+        stage.handle()
+        assert add_to_manual_batch(stage.store, stage.bus, batch.id, people("busy"), by="anna").members == ("busy",)
+
 
 class TestRetrying:
     def test_o14_who_failed_before_anything_was_undone_goes_on_from_there(self, stage: Stage) -> None:
@@ -237,6 +251,20 @@ class TestRetrying:
         stage.due(batch, "prepare")
         stage.run()
         stage.batch_at(runbook, ["U0"], days=9)
+        done = retry_members(stage.store, stage.bus, batch.id, by="anna")
+        assert (done.going_on, done.left_out) == (("u1",), ("u0",))
+
+    def test_o14_members_whose_job_is_still_out_elsewhere_are_left_out_and_shown(self, stage: Stage) -> None:
+        runbook = stage.publish(ONE_STEP)
+        batch = stage.batch(runbook, 2)
+        stage.answers["Create"] = Failing()
+        stage.due(batch, "prepare")
+        stage.run()
+        other = stage.batch_at(runbook, ["U0"], days=9)
+        stage.due(other, "prepare")
+        stage.handle()
+        assert len(stage.take_jobs()) == 1
+        cancel_batch(stage.store, stage.bus, other.id, by="anna")
         done = retry_members(stage.store, stage.bus, batch.id, by="anna")
         assert (done.going_on, done.left_out) == (("u1",), ("u0",))
 
