@@ -48,7 +48,7 @@ _MOST_NAMED = 100
 
 @dataclass(frozen=True, slots=True)
 class ManualChange:
-    """How many joined or left a manual batch, and how many were left out: another batch has them, or still runs something.
+    """How many joined or left a manual batch, and how many were left out: others have them, or still run something.
 
     Of those who were left out the first are named.
     """
