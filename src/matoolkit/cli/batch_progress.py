@@ -74,7 +74,7 @@ def wait_for_rest(session: Session, batch: int, keys: set[str], least_steps: int
         return ended(seen) or (not open_ and steps_of(seen) >= least_steps)
 
     wait(session, lambda: session.client.get(path_of("batches", batch)), is_over, _how_far)
-    members = session.client.items(path_of("batches", batch, "members"), status="failed")
+    members = session.client.pages(path_of("batches", batch, "members"), status="failed")
     again = sum(member.get("memberKey") in keys for member in members)
     sentence = f"{counted(again, 'member')} of {len(keys):,} failed again" if again else "nobody failed again"
     return _said(session, Outcome(is_good=not again, sentence=sentence))

@@ -83,7 +83,7 @@ def retry(
     if not yes:
         confirm(f"batch {batch}: {_in_words(planned)}. Go ahead?", yes=yes)
     before = steps_of(session.client.get(path_of("batches", batch))) if wait else 0
-    done = session.client.post_once(path_of("batches", batch, "retry"), {**chosen, "reason": reason})
+    done = session.client.post(path_of("batches", batch, "retry"), {**chosen, "reason": reason})
     session.say(f"batch {batch}: {_in_words(done)}")
     going_on, again = done["goingOn"], done["beginningAgain"]
     # Whoever begins again has no new step before the orchestrator has heard of it.
@@ -97,7 +97,7 @@ def retry(
 @asks_the_api
 def retry_init(session: Session, batch: Batch, reason: Reason = None, *, wait: Wait = False) -> None:
     """Let an init run again that failed. --wait waits until it has ended; exit code 1 if it failed again."""
-    done = session.client.post_once(path_of("batches", batch, "init", "retry"), {"reason": reason})
+    done = session.client.post(path_of("batches", batch, "init", "retry"), {"reason": reason})
     session.say(f"batch {batch}: the init of version {done.get('version')} runs again")
     outcome = wait_for_step(session, batch, {"action": "init_dispatched"}) if wait else None
     if not session.is_for_people:
