@@ -48,7 +48,10 @@ def list_(session: Session, *, watch: Watch = False) -> None:
 @asks_the_api
 def show(session: Session, batch: HeldBatch) -> None:
     """Show exactly what a batch is held for: who would leave, or when it would start."""
-    session.show(session.client.get(path_of("batches", batch, "hold")), _HOLD)
+    hold = session.client.get(path_of("batches", batch, "hold"))
+    # Of many members the hold itself names only the first.
+    held = session.client.items(path_of("batches", batch, "hold", "members"))
+    session.show({**hold, "members": [member.get("memberKey") for member in held]}, _HOLD)
 
 
 @app.command()
@@ -74,9 +77,9 @@ def approve(
 
 
 def _in_words(hold: dict[str, Any]) -> str:
-    members = hold.get("members") or []
+    members, count = hold.get("members") or [], int(hold.get("memberCount") or 0)
     if members:
-        more = f" and {len(members) - 5:,} more" if len(members) > 5 else ""
-        return f"{counted(len(members), 'member')} would leave ({wording.text(members[:5])}{more})"
+        more = f" and {count - 5:,} more" if count > 5 else ""
+        return f"{counted(count, 'member')} would leave ({wording.text(members[:5])}{more})"
     start = wording.moment(hold.get("newStart"))
     return f"it would start at {start}" if start else wording.text(hold.get("reason"))
