@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
 
 from bench.bare import BareLoop
 from bench.measuring import CLOCK, NOW, RESULTS, databases, processor, seconds
@@ -46,8 +47,8 @@ from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
 from matoolkit.store.upgrade import upgrade
 from matoolkit.system import build_worker
+from matoolkit.worker import Context, Registry, function
 from matoolkit.worker.masking import Masking
-from matoolkit.worker.rehearsal import rehearsal
 
 STEPS = 5
 SIZES = {"SQLite": (1_000, 10_000, 100_000), "PostgreSQL": (1_000, 10_000)}
@@ -110,7 +111,7 @@ class Wave:
         handle = Orchestrator(store, self._bus).handle
         self._events = Consumer(store, self._bus, EVENTS_OF_ORCHESTRATOR, handle)
         self._results = Consumer(store, self._bus, RESULTS_OF_ORCHESTRATOR, handle)
-        self._worker = build_worker(self._bus, WorkerSettings(), WORKER, rehearsal(), Masking())
+        self._worker = build_worker(self._bus, WorkerSettings(), WORKER, _functions(), Masking())
         self._batch_id = self._make(members, steps)
 
     def run(self) -> None:
@@ -140,6 +141,17 @@ class Wave:
             due = PhaseDue(batch.id, row.name, row.version, "cutover", phase.id)
             self._bus.publish(tx, [Outgoing(phase_due_id(phase.id, 1), due)])
         return batch.id
+
+
+@function("Set-EntraUserAttributes")
+def _answer_at_once(_: Context, user_id: str, attributes: dict[str, Any]) -> bool:
+    return bool(user_id and attributes)
+
+
+def _functions() -> Registry:
+    registry = Registry()
+    registry.register(_answer_at_once)
+    return registry
 
 
 def _member(batch_id: int, number: int) -> NewMember:

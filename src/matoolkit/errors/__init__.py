@@ -38,6 +38,8 @@
     │   ├── RoleMissing           AP403   whoever asks lacks the role for it
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
     │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
+    │   ├── AlreadyUp             HO409   `matoolkit up` runs in a folder already
+    │   ├── PortTaken             HO410   another program listens on a port
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
@@ -105,6 +107,7 @@ from matoolkit.errors.api import (
     WrongMethod,
 )
 from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.hosting import AlreadyUp, PortTaken
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -158,6 +161,7 @@ from matoolkit.errors.store import (
 )
 
 __all__ = [
+    "AlreadyUp",
     "AmbiguousVariable",
     "AnotherSchedulerWorks",
     "BodyTooLarge",
@@ -190,6 +194,7 @@ __all__ = [
     "NotText",
     "NothingToRetry",
     "OtherName",
+    "PortTaken",
     "PrimaryKeyChanged",
     "PublishedMeanwhile",
     "Refused",
