@@ -36,7 +36,7 @@ class Story:
 
     def so_far(self) -> list[Line]:
         """Return where every batch stands."""
-        return standing(self._seen)
+        return standing(self._seen, self._clock.now())
 
     def tell_until(self, stop: threading.Event) -> None:
         """Tell until told to stop."""

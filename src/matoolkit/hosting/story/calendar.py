@@ -6,8 +6,7 @@ import orjson
 
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
 from matoolkit.hosting.story.comparison import Comparison
-from matoolkit.hosting.story.lines import Line, Mark
-from matoolkit.hosting.story.look import Look
+from matoolkit.hosting.story.lines import Line, Mark, moment_text
 from matoolkit.hosting.story.standing import counted, outcome_of
 from matoolkit.runbook.offsets import Offset
 from matoolkit.store.automation import TickRow
@@ -23,7 +22,7 @@ def batches_told(looks: Comparison) -> Iterator[Line]:
     for batch in looks.after.batches.values():
         known = looks.before.batches.get(batch.id)
         if known is None:
-            yield looks.line(batch.detected_at, Mark.FOUND, _found(batch, looks.after), batch.id)
+            yield looks.line(batch.detected_at, Mark.FOUND, _found(batch, looks), batch.id)
         else:
             yield from _moved(looks, known, batch)
         if batch.is_held and (known is None or known.hold_count != batch.hold_count):
@@ -59,17 +58,19 @@ def _moved(looks: Comparison, known: BatchRow, batch: BatchRow) -> Iterator[Line
     if known.is_held and not batch.is_held:
         yield looks.line(None, Mark.CHANGED, "no longer held", batch.id)
     if batch.batch_start_time and known.batch_start_time != batch.batch_start_time:
-        yield looks.line(None, Mark.CHANGED, f"T is now {batch.batch_start_time:%H:%M:%S}", batch.id)
+        text = f"T is now {moment_text(batch.batch_start_time, looks.now)}"
+        yield looks.line(None, Mark.CHANGED, text, batch.id)
     if known.runbook_id != batch.runbook_id:
         yield looks.line(None, Mark.CHANGED, "follows another version of its runbook", batch.id)
     if known.status in ENDED_BATCHES and batch.status not in ENDED_BATCHES:
         yield looks.line(batch.reopened_at, Mark.CHANGED, "reopened, to try again", batch.id)
 
 
-def _found(batch: BatchRow, look: Look) -> str:
-    size = sum(look.counts.get(batch.id, {}).values())
-    whence = f"T is {batch.batch_start_time:%H:%M:%S}" if batch.batch_start_time else f"made by {batch.created_by}"
-    keys = ", ".join(member.member_key for member in look.members_of(batch.id))
+def _found(batch: BatchRow, looks: Comparison) -> str:
+    size = sum(looks.after.counts.get(batch.id, {}).values())
+    start = batch.batch_start_time
+    whence = f"T is {moment_text(start, looks.now)}" if start else f"made by {batch.created_by}"
+    keys = ", ".join(member.member_key for member in looks.after.members_of(batch.id))
     return f"{counted(size, 'member')} of {batch.runbook_name}, {whence}{f': {keys}' if keys else ''}"
 
 

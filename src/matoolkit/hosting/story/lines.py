@@ -70,3 +70,8 @@ def offset_text(after: timedelta) -> str:
     if not minutes:
         return f"T{sign}{rest}s" if rest else "T-0"
     return f"T{sign}{minutes}m{rest}s" if rest else f"T{sign}{minutes}m"
+
+
+def moment_text(instant: datetime, now: datetime) -> str:
+    """Write when something is or was: of another day than today, the date as well."""
+    return f"{instant:%H:%M:%S}" if instant.date() == now.date() else f"{instant:%Y-%m-%d %H:%M}"
