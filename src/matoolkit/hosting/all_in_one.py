@@ -164,4 +164,5 @@ def _with_source(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _address(store: Store) -> str:
-    return store.engine.url.render_as_string(hide_password=True)
+    url = store.engine.url
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)

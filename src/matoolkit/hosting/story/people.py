@@ -79,7 +79,7 @@ def _trouble(looks: Comparison, step: ExecutionRow, known: ExecutionRow | None, 
         yield looks.line(step.answered_at, Mark.AGAIN, text, step.batch_id)
     elif step.poll_started_at and step.status is StepStatus.POLLING and not (known and known.poll_started_at):
         every = format_duration(timedelta(seconds=step.poll_interval_sec or 0))
-        yield looks.line(step.poll_started_at, Mark.WAITS, f"{said}, asked every {every}", step.batch_id)
+        yield looks.line(step.poll_started_at, Mark.WAITS, f"{said}, every {every}", step.batch_id)
 
 
 def _key(looks: Comparison, step: StepRow | RollbackRow) -> str:
