@@ -19,20 +19,21 @@ setup: $(VENV)/.ready ## create the virtual environment from the lock file
 
 define create
 @test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found: install it, or run make PYTHON=/path/to/python3"; exit 1; }
+@echo "Setting up $(VENV), which takes a moment, once."
 @test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 endef
 
 # Running needs half of what developing does, and whoever tries it for the first time should not wait for the rest.
 $(VENV)/.runs: requirements/run.txt pyproject.toml
 	$(create)
-	$(INSTALL) --no-compile --require-hashes -r requirements/run.txt
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(INSTALL) --no-compile --require-hashes -r requirements/run.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	$(create)
-	$(INSTALL) --require-hashes -r requirements/dev.txt
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runs $@
 
 test: lint types contracts unit ## everything a change must pass
