@@ -6,8 +6,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
 
+# Whom the benches compare us with, each in a virtual environment of its own, and a Redis if none is installed.
+PEERS  := dbos dramatiq procrastinate redis
+
 .DEFAULT_GOAL := help
-.PHONY: help up setup test lint types contracts unit format docs lock clean
+.PHONY: help up setup test lint types contracts unit format docs bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +61,14 @@ format: setup ## rewrite the code in house style
 docs: setup ## rewrite the generated reference pages and schemas
 	$(BIN)/python docs/generate.py
 
+bench: setup $(PEERS:%=.bench/venvs/%/.ready) ## measure everything, beside others, into bench/RESULTS.md
+	$(BIN)/python -m bench
+
+.bench/venvs/%/.ready: bench/peers/requirements/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --annotation-style=line \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 
@@ -68,4 +79,4 @@ lock: setup ## resolve the newest allowed dependencies into requirements/
 		--output-file requirements/run.txt pyproject.toml
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

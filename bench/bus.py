@@ -1,7 +1,7 @@
 """What a message costs on the SQL bus, beside the same rows moved by the bare driver.
 
     python -m bench.bus              SQLite in a temporary folder, and PostgreSQL (see --postgres)
-    python -m bench.bus --record     the same, and add the results to bench/RESULTS.md
+    python -m bench.bus --record     the same, and write the results to bench/RESULTS.md
 
 Every message is published, received and completed in piles of 500, each pile a commit that is on the disk. The bare
 loop inserts, locks and deletes the same rows of the same table in the same piles, and does nothing else.

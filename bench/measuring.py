@@ -5,7 +5,9 @@ import contextlib
 import gc
 import os
 import platform
+import re
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -72,6 +74,23 @@ def processor() -> str:
     return platform.processor() or "unknown processor"
 
 
+def machine() -> str:
+    """Describe where this is measured."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} {platform.release()}"
+    return f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, {system}"
+
+
+def record(title: str, about: str, tables: str) -> None:
+    """Write a section of bench/RESULTS.md, in place of the one that was there."""
+    command = f"`python -m {sys.orig_argv[2]} {' '.join(sys.argv[1:])}`" if "-m" in sys.orig_argv else ""
+    section = f"## {title}, {NOW:%Y-%m-%d}\n\n{command}: {machine()}; {about}\n\n{tables}\n\n"
+    before = RESULTS.read_text(encoding="utf-8").rstrip() + "\n\n"
+    old = re.compile(rf"^## {re.escape(title)}, [-0-9]+\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    after = old.sub(lambda _: section, before) if old.search(before) else before + section
+    RESULTS.write_text(after.rstrip() + "\n", encoding="utf-8")
+
+
 def table_of(results: dict[str, list[Ratio]]) -> str:
     lines = ["| database | what | least | ours | ratio | allowed |", "|---|---|---|---|---|---|"]
     lines += [
@@ -87,7 +106,7 @@ def run(title: str, measure: Callable[[Store], list[Ratio]], description: str | 
     """Measure on each database, print the ratios, and say whether all are as they should be."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--postgres", help="URL of an empty PostgreSQL database to use instead of starting one")
-    parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
+    parser.add_argument("--record", action="store_true", help="write the results to bench/RESULTS.md")
     options = parser.parse_args()
     results = {}
     with databases(options.postgres) as urls:
@@ -99,8 +118,5 @@ def run(title: str, measure: Callable[[Store], list[Ratio]], description: str | 
     report = table_of(results)
     print(report)
     if options.record:
-        machine = f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores"
-        heading = f"\n## {title}, {NOW:%Y-%m-%d}\n\n{machine}; medians of {ROUNDS} rounds.\n\n"
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(f"{heading}{report}\n")
+        record(title, f"medians of {ROUNDS} rounds.", report)
     return 0 if all(ratio.is_met for ratios in results.values() for ratio in ratios) else 1

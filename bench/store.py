@@ -1,7 +1,7 @@
 """Three ratios that say whether the store is quick enough, each measured within one run.
 
     python -m bench.store            SQLite in a temporary folder, and PostgreSQL (see --postgres)
-    python -m bench.store --record   the same, and add the results to bench/RESULTS.md
+    python -m bench.store --record   the same, and write the results to bench/RESULTS.md
 
 An absolute time says more about the machine than about the code, so each time is divided by that of the
 least that could be done: the bare driver, the same moves one by one, reading the same rows.

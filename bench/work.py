@@ -1,7 +1,7 @@
 """W(N,S): N members, each S steps one after the other, through the whole system, beside a bare loop over like tables.
 
     python -m bench.work                      SQLite and PostgreSQL (see --postgres), 1,000 to 100,000 members
-    python -m bench.work --record             the same, and add the results to bench/RESULTS.md
+    python -m bench.work --record             the same, and write the results to bench/RESULTS.md
     python -m bench.work --only SQLite --members 1000 …     one database, other numbers of members
     python -m bench.work --profile 5000       where the time goes, for one number of members
 
@@ -13,8 +13,6 @@ Each number of members is measured in a process of its own, for the sake of its 
 import argparse
 import cProfile
 import json
-import os
-import platform
 import pstats
 import resource
 import statistics
@@ -25,30 +23,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import Any
 
 from bench.bare import BareLoop
-from bench.measuring import CLOCK, NOW, RESULTS, databases, processor, seconds
-from matoolkit.admin.publishing import publish
-from matoolkit.bus.consumer import Consumer
-from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
-from matoolkit.domain.messages import PhaseDue
-from matoolkit.domain.states import BatchStatus
-from matoolkit.hosting.process import spare_the_collector
-from matoolkit.ids import phase_due_id
-from matoolkit.orchestrator import Orchestrator
-from matoolkit.ports import Outgoing
-from matoolkit.settings import WorkerSettings
-from matoolkit.store import Store, open_store
-from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches
-from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
+from bench.measuring import databases, record, seconds
+from bench.wave import Embedded, Wave
+from matoolkit.store import open_store
 from matoolkit.store.upgrade import upgrade
-from matoolkit.system import build_worker
-from matoolkit.worker import Context, Registry, function
-from matoolkit.worker.masking import Masking
 
 STEPS = 5
 SIZES = {"SQLite": (1_000, 10_000, 100_000), "PostgreSQL": (1_000, 10_000)}
@@ -57,26 +37,6 @@ FLAT = 1.25
 ROUNDS = 3
 # The bare loop is as flat as its indexes: so many members tell how fast it is.
 BARE_MEMBERS = 4_000
-WORKER = "worker-01"
-RUNBOOK = """
-name: NAME
-data_source:
-  type: sql
-  connection: SOURCE
-  query: SELECT email, cutover, name, note FROM people
-  primary_key: email
-  batch_time_column: cutover
-phases:
-  - name: cutover
-    offset: T-0
-    steps:
-"""
-STEP = """
-      - name: step-NUMBER
-        worker_id: worker-01
-        function: Set-EntraUserAttributes
-        params: {UserId: "{{email}}", Attributes: {displayName: "{{name}}", note: "{{note}}"}}
-"""
 
 
 @dataclass(frozen=True)
@@ -101,74 +61,17 @@ class Measured:
         return 1000 * self.cpu_seconds / (self.members * self.steps)
 
 
-class Wave:
-    """A batch of many members whose only phase is due."""
-
-    def __init__(self, store: Store, members: int, steps: int) -> None:
-        spare_the_collector()
-        self._store = store
-        self._bus = SqlBus(store)
-        handle = Orchestrator(store, self._bus).handle
-        self._events = Consumer(store, self._bus, EVENTS_OF_ORCHESTRATOR, handle)
-        self._results = Consumer(store, self._bus, RESULTS_OF_ORCHESTRATOR, handle)
-        self._worker = build_worker(self._bus, WorkerSettings(), WORKER, _functions(), Masking())
-        self._batch_id = self._make(members, steps)
-
-    def run(self) -> None:
-        """Let orchestrator and worker take turns until nothing is left to do."""
-        while self._events.turn() + self._worker.turn() + self._results.turn():
-            pass
-
-    def check(self) -> None:
-        """Make sure that the batch went through."""
-        with self._store.reading() as tx:
-            assert batches_by_id(tx, [self._batch_id])[0].status is BatchStatus.COMPLETED
-
-    def _make(self, members: int, steps: int) -> int:
-        name = f"wave-{members}-{CLOCK.monotonic()}".replace(".", "-")
-        text = RUNBOOK.replace("NAME", name) + "".join(STEP.replace("NUMBER", str(n)) for n in range(steps))
-        row = publish(self._store, text, by="bench", now=NOW).row
-        assert row is not None
-        with self._store.transaction() as tx:
-            batch = insert_batches(tx, [NewBatch(row.id, row.name, NOW, BatchStatus.ACTIVE)], NOW)[0]
-        for first in range(0, members, 5_000):
-            people = [_member(batch.id, n) for n in range(first, min(first + 5_000, members))]
-            with self._store.transaction() as tx:
-                insert_members(tx, people, NOW)
-        with self._store.transaction() as tx:
-            phase = insert_phases(tx, [NewPhase(batch.id, row.version, "cutover", 0, 0, NOW)])[0]
-            dispatch_phases(tx, [phase.id], NOW)
-            due = PhaseDue(batch.id, row.name, row.version, "cutover", phase.id)
-            self._bus.publish(tx, [Outgoing(phase_due_id(phase.id, 1), due)])
-        return batch.id
-
-
-@function("Set-EntraUserAttributes")
-def _answer_at_once(_: Context, user_id: str, attributes: dict[str, Any]) -> bool:
-    return bool(user_id and attributes)
-
-
-def _functions() -> Registry:
-    registry = Registry()
-    registry.register(_answer_at_once)
-    return registry
-
-
-def _member(batch_id: int, number: int) -> NewMember:
-    data = {"email": f"user{number}@contoso.com", "name": f"User Number {number}", "note": "n" * 200}
-    return NewMember(batch_id, data["email"], json.dumps(data), "hash", caught_up_at=NOW - timedelta(days=5))
-
-
 def measure(url: str, members: int, steps: int) -> Measured:
     """Run the whole system, then the bare loop."""
     store = open_store(url)
     upgrade(store)
-    wave = Wave(store, members, steps)
+    wave, system = Wave(store, members, steps), Embedded(store)
+    wave.begin(system.bus)
     before, cpu = _peak(), time.process_time()
-    taken = seconds(wave.run)
+    taken = seconds(system.run)
     cpu = time.process_time() - cpu
     peak = _peak()
-    wave.check()
+    assert wave.is_completed()
     loop = BareLoop(store, BARE_MEMBERS, steps)
     loop.prepare()
     bare_cpu = time.process_time()
@@ -184,10 +87,11 @@ def profile(members: int, steps: int) -> None:
     with tempfile.TemporaryDirectory(prefix="bench") as folder:
         store = open_store(f"sqlite:///{folder}/state.db")
         upgrade(store)
-        wave = Wave(store, members, steps)
+        wave, system = Wave(store, members, steps), Embedded(store)
+        wave.begin(system.bus)
         profiler = cProfile.Profile()
-        profiler.runcall(wave.run)
-        wave.check()
+        profiler.runcall(system.run)
+        assert wave.is_completed()
         pstats.Stats(profiler).sort_stats("tottime").print_stats(40)
 
 
@@ -258,7 +162,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--one", metavar="URL", help="measure once, in this process, and print JSON")
     parser.add_argument("--profile", type=int, metavar="N", help="profile W(N,S) on SQLite")
-    parser.add_argument("--record", action="store_true", help="add the results to bench/RESULTS.md")
+    parser.add_argument("--record", action="store_true", help="write the results to bench/RESULTS.md")
     options = parser.parse_args()
     if options.profile:
         profile(options.profile, options.steps)
@@ -273,10 +177,7 @@ def main() -> int:
     report = table_of(results)
     print(report)
     if options.record:
-        machine = f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores"
-        heading = f"\n## W(N,{STEPS}), {NOW:%Y-%m-%d}\n\n{machine}; medians of {options.rounds} rounds.\n\n"
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(f"{heading}{report}\n")
+        record(f"W(N,{options.steps})", f"medians of {options.rounds} rounds.", report)
     return 0 if all(flatness(one, runs[0]) <= FLAT for runs in results.values() for one in runs) else 1
 
 

@@ -1,7 +1,7 @@
 """What the worker adds to a function's own time, on the SQL bus.
 
     python -m bench.worker              SQLite in a temporary folder, and PostgreSQL (see --postgres)
-    python -m bench.worker --record     the same, and add the results to bench/RESULTS.md
+    python -m bench.worker --record     the same, and write the results to bench/RESULTS.md
 
 Functions that do nothing: the time for each job is overhead, from the job's message to its settlement. Functions that
 wait: how near the worker comes to a bare loop of as many threads that do the same waits and nothing else. Calls of a

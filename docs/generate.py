@@ -13,11 +13,13 @@ from types import ModuleType
 from typing import Any, cast
 
 import orjson
+import typer.main
 from pydantic import BaseModel, SecretStr
 from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, UniqueConstraint
 
 from matoolkit import errors
 from matoolkit.api.app import openapi_document
+from matoolkit.cli.main import app
 from matoolkit.domain import batch, member, phase, step
 from matoolkit.duration import format_duration
 from matoolkit.runbook import values
@@ -269,6 +271,39 @@ def _routes(topic: str) -> Callable[[], str]:
     return block
 
 
+def _commands(*groups: str) -> Callable[[], str]:
+    def block() -> str:
+        program = cast("Any", typer.main.get_command(app))
+        rows = (
+            (f"`matoolkit {group} {name}{_usage(command)}`", " ".join((command.help or "").split()))
+            for group in groups
+            for name, command in program.commands[group].commands.items()
+            if _is_asking(command)
+        )
+        return _table(("command", "does"), rows)
+
+    return block
+
+
+def _is_asking(command: Any) -> bool:
+    return any("--api-url" in parameter.opts for parameter in command.params)
+
+
+def _usage(command: Any) -> str:
+    """Write what a command takes, but for the options that all of them have."""
+    said = ""
+    for one in command.params:
+        if one.param_type_name == "argument":
+            name = one.metavar or one.name.upper()
+            said += f" {name}" if one.required else f" [{name}]"
+        elif not {"--output", "--json", "--api-url"} & set(one.opts):
+            long = next(opt for opt in one.opts if opt.startswith("--"))
+            other = f"|{one.secondary_opts[0]}" if one.secondary_opts else ""
+            value = "" if one.is_flag else f" {one.metavar or long.removeprefix('--').upper().replace('-', '_')}"
+            said += f" [{long}{other}{value}]{'…' if one.multiple else ''}"
+    return said
+
+
 def _states(life: ModuleType, first: str) -> Callable[[], str]:
     def block() -> str:
         arrows: dict[tuple[str, str], list[str]] = {}
@@ -305,6 +340,9 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "client-settings": _settings(ClientSettings),
     "worker-settings": _settings(WorkerSettings),
     **{f"routes-{topic}": _routes(topic) for topic in ("runbooks", "batches", "members", "operations", "system")},
+    "commands-runbooks": _commands("runbook", "automation", "query", "template"),
+    "commands-batches": _commands("batch", "member"),
+    "commands-operations": _commands("hold", "dead-letter", "audit", "worker", "api"),
     "states-step": _states(step, "pending"),
     "states-member": _states(member, "active"),
     "states-phase": _states(phase, "pending"),

@@ -5,9 +5,10 @@ a new attempt is a new fact and gives a new id, so a retry is never taken for a 
 """
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from matoolkit.records import record
 
 
 class Kind(StrEnum):
@@ -26,7 +27,7 @@ class Reason(StrEnum):
     POLL = "poll"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobRef:
     """The work that a job belongs to, and which attempt of it the job is."""
 

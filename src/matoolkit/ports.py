@@ -6,17 +6,17 @@ own.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
 from matoolkit.domain.messages import Message
+from matoolkit.records import record
 
 # The store's transaction. Services pass it on and never look inside.
 Transaction: TypeAlias = Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outgoing:
     """A message to publish, under an id that is derived from facts (rule M2).
 
@@ -29,7 +29,7 @@ class Outgoing:
     order_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subscription:
     """A queue of a topic: all of its messages, or those that have a certain value of a property."""
 
@@ -39,7 +39,7 @@ class Subscription:
     filter_value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Received:
     """A message that this process has locked; `handle` and `lock_token` mean something to its bus only."""
 
@@ -53,7 +53,7 @@ class Received:
     lock_token: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Delivery:
     """A message, read, and how it came."""
 
@@ -61,7 +61,7 @@ class Delivery:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Piece:
     """Some rows of a query's result, and its columns."""
 

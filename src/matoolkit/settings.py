@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -38,6 +40,20 @@ def _duration(value: Any) -> Any:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
+
+
+def _address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 - looks whether it is a number
+    except ValueError:
+        raise ValueError("should be an address") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in value:
+        raise ValueError("should be an address that begins with https:// or http://, without a name or a query in it")
+    return value.rstrip("/")
+
+
+Address = Annotated[str, AfterValidator(_address)]
 
 
 class _FromEnvironment(BaseModel):
@@ -111,10 +127,14 @@ class ClientSettings(_FromEnvironment):
 
     prefix = PREFIX
 
-    api_url: str = Field("http://127.0.0.1:8080", description="Address of the admin API.")
+    api_url: Address = Field("http://127.0.0.1:8080", description="Address of the admin API.")
     tenant_id: str | None = Field(None, description="Entra tenant in which people sign in.")
     client_id: str | None = Field(None, description="Application id of the command line in that tenant.")
-    api_scope: str | None = Field(None, description="Scope to ask a token for, such as `api://…/.default`.")
+    api_scope: str | None = Field(
+        None, description="Scope to ask a token for; `api://`, the client id and `/.default` when not given."
+    )
+    authority: Address = Field("https://login.microsoftonline.com", description="Where people sign in.")
+    api_timeout: Duration = Field(timedelta(seconds=60), description="How long the admin API may take to answer.")
     access_token: SecretStr | None = Field(None, description="A token to use as it is, for pipelines.")
 
 

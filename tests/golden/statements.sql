@@ -5,8 +5,8 @@ WHERE audit_log.subject_type = :subject_type_1 AND audit_log.subject_id = :subje
 GO
 
 -- store.audit.record_changes
-INSERT INTO audit_log (actor, action, subject_type, subject_id, runbook_name, batch_id, before_json, after_json, reason, at) OUTPUT inserted.id SELECT anon_1.actor AS actor, anon_1.action AS action, anon_1.subject_type AS subject_type, anon_1.subject_id AS subject_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.before_json AS before_json, anon_1.after_json AS after_json, anon_1.reason AS reason, :param_1 AS at 
-FROM (SELECT [actor], [action], [subject_type], [subject_id], [runbook_name], [batch_id], [before_json], [after_json], [reason] FROM OPENJSON(:rows_1) WITH ([actor] NVARCHAR(200) '$[0]', [action] NVARCHAR(100) '$[1]', [subject_type] NVARCHAR(50) '$[2]', [subject_id] NVARCHAR(200) '$[3]', [runbook_name] NVARCHAR(100) '$[4]', [batch_id] BIGINT '$[5]', [before_json] NVARCHAR(MAX) '$[6]', [after_json] NVARCHAR(MAX) '$[7]', [reason] NVARCHAR(MAX) '$[8]')) AS anon_1
+INSERT INTO audit_log (actor, action, subject_type, subject_id, runbook_name, batch_id, before_json, after_json, reason, at) OUTPUT inserted.id SELECT anon_1.actor AS actor, anon_1.action AS action, anon_1.subject_type AS subject_type, anon_1.subject_id AS subject_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.before_json AS before_json, anon_1.after_json AS after_json, anon_1.reason AS reason, :p_values_at AS at 
+FROM (SELECT [actor], [action], [subject_type], [subject_id], [runbook_name], [batch_id], [before_json], [after_json], [reason] FROM OPENJSON(:p_rows) WITH ([actor] NVARCHAR(200) '$[0]', [action] NVARCHAR(100) '$[1]', [subject_type] NVARCHAR(50) '$[2]', [subject_id] NVARCHAR(200) '$[3]', [runbook_name] NVARCHAR(100) '$[4]', [batch_id] BIGINT '$[5]', [before_json] NVARCHAR(MAX) '$[6]', [after_json] NVARCHAR(MAX) '$[7]', [reason] NVARCHAR(MAX) '$[8]')) AS anon_1
 GO
 
 -- store.automation.automated_runbooks
@@ -69,18 +69,18 @@ UPDATE runbook_ticks SET runbook_version=:runbook_version, started_at=:started_a
 GO
 
 -- store.batches.activate_batches
-UPDATE batches SET status=:status OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'detected', N'init_dispatched')
+UPDATE batches SET status=:p_values_status OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('detected', 'init_dispatched')
 GO
 
 -- store.batches.advance_to_phase
-UPDATE batches SET current_phase=:current_phase OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = N'active' AND batches.is_manual = 1
+UPDATE batches SET current_phase=:p_values_current_phase OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active' AND batches.is_manual = 1
 GO
 
 -- store.batches.approve_hold
-UPDATE batches SET approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :hold_key_1 AND batches.held_at IS NOT NULL
+UPDATE batches SET approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :p_given_hold_key AND batches.held_at IS NOT NULL
 GO
 
 -- store.batches.batches_at
@@ -94,7 +94,7 @@ GO
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.batches.batches_page
@@ -104,30 +104,30 @@ WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND 
 GO
 
 -- store.batches.cancel_batches
-UPDATE batches SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.batches.complete_batches
-UPDATE batches SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = N'active'
+UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active'
 GO
 
 -- store.batches.dispatch_init
-UPDATE batches SET status=:status, init_dispatched_at=:init_dispatched_at, init_count=(batches.init_count + :init_count_1) OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+UPDATE batches SET status=:p_values_status, init_dispatched_at=:p_values_init_dispatched_at, init_count=(batches.init_count + :init_count_1) OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.batches.fail_batches
-UPDATE batches SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.batches.follow_version
-UPDATE batches SET runbook_id=:runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.runbook_name = (SELECT runbooks.name 
+UPDATE batches SET runbook_id=:p_values_runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.is_manual = 0 AND batches.runbook_id != :p_given_runbook_id AND batches.runbook_name = (SELECT runbooks.name 
 FROM runbooks 
-WHERE runbooks.id = :id_1) AND batches.runbook_id != :runbook_id_1 AND batches.is_manual = 0 AND batches.reopened_at IS NULL
+WHERE runbooks.id = :p_given_runbook_id) AND batches.reopened_at IS NULL
 GO
 
 -- store.batches.has_batches
@@ -137,50 +137,50 @@ WHERE batches.runbook_name = :runbook_name_1
 GO
 
 -- store.batches.hold_batches
-UPDATE batches SET held_at=coalesce(batches.held_at, :param_1), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_2 ELSE :param_3 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:approved_hold_key, approved_hold_by=:approved_hold_by, approved_hold_at=:approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN (N'active', N'detected', N'init_dispatched')
+UPDATE batches SET held_at=coalesce(batches.held_at, :p_given_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.batches.insert_batches
-INSERT INTO batches (runbook_id, runbook_name, batch_start_time, status, is_manual, created_by, init_dispatched_at, init_count, detected_at, hold_count) OUTPUT inserted.id SELECT anon_1.runbook_id AS runbook_id, anon_1.runbook_name AS runbook_name, anon_1.batch_start_time AS batch_start_time, anon_1.status AS status, anon_1.is_manual AS is_manual, anon_1.created_by AS created_by, anon_1.init_dispatched_at AS init_dispatched_at, anon_1.init_count AS init_count, :param_1 AS detected_at, :param_2 AS hold_count 
-FROM (SELECT [runbook_id], [runbook_name], [batch_start_time], [status], [is_manual], [created_by], [init_dispatched_at], [init_count] FROM OPENJSON(:rows_1) WITH ([runbook_id] BIGINT '$[0]', [runbook_name] NVARCHAR(100) '$[1]', [batch_start_time] DATETIME2(6) '$[2]', [status] NVARCHAR(20) '$[3]', [is_manual] BIT '$[4]', [created_by] NVARCHAR(200) '$[5]', [init_dispatched_at] DATETIME2(6) '$[6]', [init_count] BIGINT '$[7]')) AS anon_1
+INSERT INTO batches (runbook_id, runbook_name, batch_start_time, status, is_manual, created_by, init_dispatched_at, init_count, detected_at, hold_count) OUTPUT inserted.id SELECT anon_1.runbook_id AS runbook_id, anon_1.runbook_name AS runbook_name, anon_1.batch_start_time AS batch_start_time, anon_1.status AS status, anon_1.is_manual AS is_manual, anon_1.created_by AS created_by, anon_1.init_dispatched_at AS init_dispatched_at, anon_1.init_count AS init_count, :p_values_detected_at AS detected_at, :p_values_hold_count AS hold_count 
+FROM (SELECT [runbook_id], [runbook_name], [batch_start_time], [status], [is_manual], [created_by], [init_dispatched_at], [init_count] FROM OPENJSON(:p_rows) WITH ([runbook_id] BIGINT '$[0]', [runbook_name] NVARCHAR(100) '$[1]', [batch_start_time] DATETIME2(6) '$[2]', [status] NVARCHAR(20) '$[3]', [is_manual] BIT '$[4]', [created_by] NVARCHAR(200) '$[5]', [init_dispatched_at] DATETIME2(6) '$[6]', [init_count] BIGINT '$[7]')) AS anon_1
 GO
 
 -- store.batches.insert_batches
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
 WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.batches.lock_batches
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
 GO
 
 -- store.batches.release_batches
-UPDATE batches SET held_at=:held_at, hold_reason=:hold_reason, hold_key=:hold_key, hold_json=:hold_json OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.held_at IS NOT NULL
+UPDATE batches SET held_at=:p_values_held_at, hold_reason=:p_values_hold_reason, hold_key=:p_values_hold_key, hold_json=:p_values_hold_json OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.held_at IS NOT NULL
 GO
 
 -- store.batches.reopen_batches
-UPDATE batches SET status=:status, completed_at=:completed_at, reopened_at=:reopened_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN (N'completed', N'failed')
+UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at, reopened_at=:p_values_reopened_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('completed', 'failed')
 GO
 
 -- store.batches.reschedule_batches
-UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.is_manual = 0
+UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.is_manual = 0
 GO
 
 -- store.batches.reschedule_batches
-UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batches.is_manual = 0
+UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.is_manual = 0
 GO
 
 -- store.batches.unfinished_batches
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')
+WHERE batches.runbook_name = :p_runbook_name AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.catalogue.announce_functions
@@ -188,11 +188,11 @@ DELETE FROM worker_functions WHERE worker_functions.worker_id = :worker_id_1
 GO
 
 -- store.catalogue.announce_functions
-INSERT INTO worker_functions (function_name, parameters_json, worker_id, announced_at) SELECT anon_1.function_name AS function_name, anon_1.parameters_json AS parameters_json, :param_1 AS worker_id, :param_2 AS announced_at 
-FROM (SELECT [function_name], [parameters_json] FROM OPENJSON(:rows_1) WITH ([function_name] NVARCHAR(200) '$[0]', [parameters_json] NVARCHAR(MAX) '$[1]')) AS anon_1 
+INSERT INTO worker_functions (function_name, parameters_json, worker_id, announced_at) SELECT anon_1.function_name AS function_name, anon_1.parameters_json AS parameters_json, :p_values_worker_id AS worker_id, :p_values_announced_at AS announced_at 
+FROM (SELECT [function_name], [parameters_json] FROM OPENJSON(:p_rows) WITH ([function_name] NVARCHAR(200) '$[0]', [parameters_json] NVARCHAR(MAX) '$[1]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM worker_functions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.worker_id = :param_1 AND there.function_name = anon_1.function_name))
+WHERE there.worker_id = :p_values_worker_id AND there.function_name = anon_1.function_name))
 GO
 
 -- store.catalogue.known_functions
@@ -208,7 +208,7 @@ GO
 -- store.counts.failures_by_error
 SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS substring_1, count(*) AS count_1, count(DISTINCT step_executions.batch_member_id) AS count_2, min(step_executions.id) AS min_1 
 FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
-WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN (N'failed', N'poll_timeout') GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) ORDER BY count(*) DESC, min(step_executions.id)
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN ('failed', 'poll_timeout') GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) ORDER BY count(*) DESC, min(step_executions.id)
 GO
 
 -- store.counts.member_counts
@@ -221,15 +221,15 @@ GO
 -- store.counts.members_that_failed
 SELECT step_executions.batch_member_id 
 FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
-WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN (N'failed', N'poll_timeout') AND phase_executions.phase_name = :phase_name_1 AND step_executions.step_name = :step_name_1 AND substring(coalesce(step_executions.error_message, ''), 1, 200) = :substring_1
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN ('failed', 'poll_timeout') AND phase_executions.phase_name = :phase_name_1 AND step_executions.step_name = :step_name_1 AND substring(coalesce(step_executions.error_message, ''), 1, 200) = :substring_1
 GO
 
 -- store.counts.phase_outcomes
 SELECT anon_1.phase_execution_id, count(*) AS count_1, sum(anon_1.through) AS sum_1 
-FROM (SELECT step_executions.phase_execution_id AS phase_execution_id, min(CASE WHEN (step_executions.status = N'succeeded') THEN :param_1 ELSE :param_2 END) AS through 
+FROM (SELECT step_executions.phase_execution_id AS phase_execution_id, min(CASE WHEN (step_executions.status = 'succeeded') THEN :param_1 ELSE :param_2 END) AS through 
 FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
 WHERE step_executions.phase_execution_id IN (SELECT anon_2.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.epoch = batch_members.epoch GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id) AS anon_1 GROUP BY anon_1.phase_execution_id ORDER BY anon_1.phase_execution_id
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.epoch = batch_members.epoch GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id) AS anon_1 GROUP BY anon_1.phase_execution_id ORDER BY anon_1.phase_execution_id
 GO
 
 -- store.counts.step_counts
@@ -273,8 +273,8 @@ ALTER TABLE runbook_wave_v1_there ADD [Email] NVARCHAR(max) NULL
 GO
 
 -- store.datatables.open_data_table
-INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :param_1 AS table_name 
-FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
+INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :p_values_table_name AS table_name 
+FROM (SELECT [source_name], [column_name] FROM OPENJSON(:p_rows) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.open_data_table
@@ -302,8 +302,8 @@ CREATE TABLE runbook_wave_v1 (
 GO
 
 -- store.datatables.open_data_table
-INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :param_1 AS table_name 
-FROM (SELECT [source_name], [column_name] FROM OPENJSON(:rows_1) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
+INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :p_values_table_name AS table_name 
+FROM (SELECT [source_name], [column_name] FROM OPENJSON(:p_rows) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.upsert_rows
@@ -315,23 +315,23 @@ GO
 SELECT dead_letters.id, dead_letters.topic, dead_letters.subscription, dead_letters.message_id, dead_letters.message_type, dead_letters.body, dead_letters.properties_json, dead_letters.reason, dead_letters.description, dead_letters.delivery_count, dead_letters.enqueued_at, dead_letters.dead_lettered_at, dead_letters.status, dead_letters.resolved_at, dead_letters.resolved_by, dead_letters.resent_message_id 
 FROM dead_letters 
 WHERE dead_letters.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.deadletters.dead_letters_page
 SELECT TOP 7 dead_letters.id, dead_letters.topic, dead_letters.subscription, dead_letters.message_id, dead_letters.message_type, dead_letters.body, dead_letters.properties_json, dead_letters.reason, dead_letters.description, dead_letters.delivery_count, dead_letters.enqueued_at, dead_letters.dead_lettered_at, dead_letters.status, dead_letters.resolved_at, dead_letters.resolved_by, dead_letters.resent_message_id 
 FROM dead_letters 
-WHERE dead_letters.status = N'open' AND dead_letters.id < :id_1 ORDER BY dead_letters.id DESC
+WHERE dead_letters.status = 'open' AND dead_letters.id < :id_1 ORDER BY dead_letters.id DESC
 GO
 
 -- store.deadletters.discard_dead_letters
-UPDATE dead_letters SET status=:status, resolved_at=:resolved_at, resolved_by=:resolved_by OUTPUT inserted.id WHERE dead_letters.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND dead_letters.status = N'open'
+UPDATE dead_letters SET status=:p_values_status, resolved_at=:p_values_resolved_at, resolved_by=:p_values_resolved_by OUTPUT inserted.id WHERE dead_letters.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND dead_letters.status = 'open'
 GO
 
 -- store.deadletters.keep_dead_letters
-INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_values_dead_lettered_at AS dead_lettered_at, :p_values_status AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -340,50 +340,50 @@ GO
 -- store.deadletters.open_dead_letters
 SELECT TOP 7 dead_letters.id, dead_letters.message_id, dead_letters.reason, dead_letters.description 
 FROM dead_letters 
-WHERE dead_letters.status = N'open' AND dead_letters.id > :id_1 ORDER BY dead_letters.id
+WHERE dead_letters.status = 'open' AND dead_letters.id > :id_1 ORDER BY dead_letters.id
 GO
 
 -- store.deadletters.resend_dead_letters
-UPDATE dead_letters SET status=:status, resolved_at=:resolved_at, resolved_by=:resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], [resent_message_id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(200) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = N'open'
+UPDATE dead_letters SET status=:p_values_status, resolved_at=:p_values_resolved_at, resolved_by=:p_values_resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], [resent_message_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(200) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = 'open'
 GO
 
 -- store.executions.inits_by_id
 SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
 FROM init_executions 
 WHERE init_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.executions.lost_jobs
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
 FROM step_executions 
-WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :lost_at_1 AND (step_executions.lost_at > :lost_at_2 OR step_executions.lost_at = :lost_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.lost_at, step_executions.id
+WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :p_at AND (step_executions.lost_at > :p_after_due_at OR step_executions.lost_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.lost_at, step_executions.id
 GO
 
 -- store.executions.polls_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
 FROM step_executions 
-WHERE step_executions.status = N'polling' AND step_executions.poll_due_at <= :poll_due_at_1 AND (step_executions.poll_due_at > :poll_due_at_2 OR step_executions.poll_due_at = :poll_due_at_3 AND step_executions.id > :id_1) ORDER BY step_executions.poll_due_at, step_executions.id
+WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
 GO
 
 -- store.executions.retries_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
 FROM step_executions 
-WHERE step_executions.status = N'pending' AND step_executions.retry_after <= :retry_after_1 AND (step_executions.retry_after > :retry_after_2 OR step_executions.retry_after = :retry_after_3 AND step_executions.id > :id_1) ORDER BY step_executions.retry_after, step_executions.id
+WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
 GO
 
 -- store.executions.rollbacks_by_id
 SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.executions.steps_by_id
 SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.idempotency.begin_request
@@ -392,7 +392,7 @@ GO
 
 -- store.idempotency.begin_request
 INSERT INTO idempotency_keys (actor, idempotency_key, request_hash, created_at, expires_at) OUTPUT inserted.actor SELECT anon_1.actor AS actor, anon_1.idempotency_key AS idempotency_key, anon_1.request_hash AS request_hash, anon_1.created_at AS created_at, anon_1.expires_at AS expires_at 
-FROM (SELECT [actor], [idempotency_key], [request_hash], [created_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([actor] NVARCHAR(200) '$[0]', [idempotency_key] NVARCHAR(200) '$[1]', [request_hash] NVARCHAR(64) '$[2]', [created_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
+FROM (SELECT [actor], [idempotency_key], [request_hash], [created_at], [expires_at] FROM OPENJSON(:p_rows) WITH ([actor] NVARCHAR(200) '$[0]', [idempotency_key] NVARCHAR(200) '$[1]', [request_hash] NVARCHAR(64) '$[2]', [created_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM idempotency_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.actor = anon_1.actor AND there.idempotency_key = anon_1.idempotency_key))
@@ -410,27 +410,27 @@ GO
 SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.inits.inits_of_batches
 SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
 FROM init_executions 
 WHERE init_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.inits.insert_inits
-INSERT INTO init_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.runbook_version SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
-FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]')) AS anon_1 
+INSERT INTO init_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.runbook_version SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, :p_values_status AS status, :p_values_attempt AS attempt, :p_values_poll_count AS poll_count, :p_values_retry_count AS retry_count, :p_values_created_at AS created_at 
+FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM init_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.step_index = anon_1.step_index))
 GO
 
 -- store.leases.acquire_lease
-INSERT INTO leases (name, holder, token, acquired_at, expires_at) SELECT anon_1.name AS name, anon_1.holder AS holder, anon_1.token AS token, anon_1.acquired_at AS acquired_at, anon_1.expires_at AS expires_at 
-FROM (SELECT [name], [holder], [token], [acquired_at], [expires_at] FROM OPENJSON(:rows_1) WITH ([name] NVARCHAR(100) '$[0]', [holder] NVARCHAR(200) '$[1]', [token] BIGINT '$[2]', [acquired_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
+INSERT INTO leases (name, holder, token, expires_at, acquired_at) SELECT anon_1.name AS name, anon_1.holder AS holder, anon_1.token AS token, anon_1.expires_at AS expires_at, :p_values_acquired_at AS acquired_at 
+FROM (SELECT [name], [holder], [token], [expires_at] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(100) '$[0]', [holder] NVARCHAR(200) '$[1]', [token] BIGINT '$[2]', [expires_at] DATETIME2(6) '$[3]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM leases AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.name = anon_1.name))
@@ -439,7 +439,7 @@ GO
 -- store.leases.acquire_lease
 SELECT leases.token 
 FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE leases.name = :name_1 AND leases.expires_at <= sysutcdatetime()
+WHERE leases.name = :p_name AND leases.expires_at <= sysutcdatetime()
 GO
 
 -- store.leases.acquire_lease
@@ -447,13 +447,13 @@ SELECT sysutcdatetime() AS sysutcdatetime_1
 GO
 
 -- store.leases.acquire_lease
-UPDATE leases SET holder=:holder, token=(leases.token + :token_1), acquired_at=:acquired_at, expires_at=:expires_at OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :name_1 AND leases.expires_at <= sysutcdatetime()
+UPDATE leases SET holder=:p_holder, token=(leases.token + :token_1), acquired_at=:p_now, expires_at=:p_until OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :p_name AND leases.expires_at <= sysutcdatetime()
 GO
 
 -- store.leases.confirm_lease
 SELECT leases.token 
 FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+WHERE leases.name = :p_name AND leases.token = :p_token AND leases.expires_at > sysutcdatetime()
 GO
 
 -- store.leases.held_leases
@@ -469,7 +469,7 @@ GO
 -- store.leases.renew_lease
 SELECT leases.token 
 FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+WHERE leases.name = :p_name AND leases.token = :p_token AND leases.expires_at > sysutcdatetime()
 GO
 
 -- store.leases.renew_lease
@@ -477,81 +477,81 @@ SELECT sysutcdatetime() AS sysutcdatetime_1
 GO
 
 -- store.leases.renew_lease
-UPDATE leases SET expires_at=:expires_at OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
+UPDATE leases SET expires_at=:p_until OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :p_name AND leases.token = :p_token AND leases.expires_at > sysutcdatetime()
 GO
 
 -- store.members.fail_members
-UPDATE batch_members SET status=:status, failed_at=:failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = N'active'
+UPDATE batch_members SET status=:p_values_status, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active'
 GO
 
 -- store.members.insert_members
-INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, :param_1 AS status, :param_2 AS epoch, :param_3 AS added_at 
-FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], [data_hash], [worker_data_json], [caught_up_at] FROM OPENJSON(:rows_1) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(400) '$[1]', [member_key_fold] NVARCHAR(400) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(32) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]')) AS anon_1
+INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, :p_values_status AS status, :p_values_epoch AS epoch, :p_values_added_at AS added_at 
+FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], [data_hash], [worker_data_json], [caught_up_at] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(400) '$[1]', [member_key_fold] NVARCHAR(400) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(32) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]')) AS anon_1
 GO
 
 -- store.members.keep_outputs
-UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch], [worker_data_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]', [worker_data_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch
+UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch], [worker_data_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]', [worker_data_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch
 GO
 
 -- store.members.member_labels
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.epoch 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.members.members_by_id
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.members.note_add_dispatched
-UPDATE batch_members SET add_dispatched_at=:add_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active'
+UPDATE batch_members SET add_dispatched_at=:p_values_add_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
 -- store.members.note_caught_up
-UPDATE batch_members SET caught_up_at=:caught_up_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.caught_up_at IS NULL
+UPDATE batch_members SET caught_up_at=:p_values_caught_up_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.caught_up_at IS NULL
 GO
 
 -- store.members.note_in_source
-UPDATE batch_members SET left_source_at=:left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.left_source_at IS NOT NULL
+UPDATE batch_members SET left_source_at=:p_values_left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.left_source_at IS NOT NULL
 GO
 
 -- store.members.note_left_source
-UPDATE batch_members SET left_source_at=:left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active' AND batch_members.left_source_at IS NULL
+UPDATE batch_members SET left_source_at=:p_values_left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active' AND batch_members.left_source_at IS NULL
 GO
 
 -- store.members.note_remove_dispatched
-UPDATE batch_members SET remove_dispatched_at=:remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'removed'
+UPDATE batch_members SET remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'removed'
 GO
 
 -- store.members.reactivate_members
-UPDATE batch_members SET status=:status, caught_up_at=:caught_up_at, failed_at=:failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'failed'
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, failed_at=:p_values_failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'failed'
 GO
 
 -- store.members.refresh_members
-UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = N'active'
+UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
 GO
 
 -- store.members.remove_members
-UPDATE batch_members SET status=:status, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'active'
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
 -- store.members.restart_members
-UPDATE batch_members SET status=:status, epoch=(batch_members.epoch + :epoch_1), worker_data_json=:worker_data_json, added_at=:added_at, add_dispatched_at=:add_dispatched_at, caught_up_at=:caught_up_at, left_source_at=:left_source_at, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at, failed_at=:failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = N'failed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'failed'
 GO
 
 -- store.members.return_members
-UPDATE batch_members SET status=:status, epoch=(batch_members.epoch + :epoch_1), data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:added_at, add_dispatched_at=:add_dispatched_at, caught_up_at=:caught_up_at, left_source_at=:left_source_at, removed_at=:removed_at, removed_by=:removed_by, remove_reason=:remove_reason, remove_dispatched_at=:remove_dispatched_at, failed_at=:failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = N'removed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
 GO
 
 -- store.membership.batches_with_active_members
@@ -560,7 +560,7 @@ FROM batches
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
 FROM batch_members 
-WHERE batch_members.batch_id = batches.id AND batch_members.status = N'active'))
+WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active'))
 GO
 
 -- store.membership.enrolments_of_key
@@ -581,20 +581,20 @@ GO
 -- store.membership.member_fingerprints
 SELECT batch_members.data_hash 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batch_members.status = N'active'
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active'
 GO
 
 -- store.membership.members_page
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = N'active' ORDER BY batch_members.id
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = 'active' ORDER BY batch_members.id
 GO
 
 -- store.membership.members_waiting_to_catch_up
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL AND batch_members.status = N'active'
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL AND batch_members.status = 'active'
 GO
 
 -- store.membership.memberships
@@ -609,7 +609,7 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)))) THEN 1 ELSE 0 END AS anon_1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)))) THEN 1 ELSE 0 END AS anon_1 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
@@ -618,13 +618,13 @@ GO
 -- store.memberstates.caught_up_members
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = N'active' AND batch_members.id > :id_1 AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
 GO
 
 -- store.memberstates.keys_under_way
 SELECT batch_members.member_key_fold 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched') AND batch_members.status = N'active' AND batch_members.member_key_fold IN (SELECT anon_1.value 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' AND batch_members.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND batches.id != :id_1
 GO
 
@@ -632,35 +632,35 @@ GO
 SELECT batch_members.id, batch_members.data_json, batch_members.worker_data_json 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.memberstates.member_outputs
 SELECT batch_members.id, batch_members.epoch, batch_members.worker_data_json 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.memberstates.member_states
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.memberstates.members_to_catch_up
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.status = N'active' AND batches.held_at IS NULL AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :id_1 ORDER BY batch_members.id
+WHERE batches.status = 'active' AND batches.held_at IS NULL AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.memberstates.members_under_way_elsewhere
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = N'active' AND (EXISTS (SELECT * 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND (EXISTS (SELECT * 
 FROM batch_members AS batch_members_1, batches 
-WHERE batch_members_1.member_key_fold = batch_members.member_key_fold AND batch_members_1.batch_id != :batch_id_2 AND batch_members_1.status = N'active' AND batches.id = batch_members_1.batch_id AND batches.runbook_name = :runbook_name_1 AND batches.status IN (N'active', N'detected', N'init_dispatched')))
+WHERE batch_members_1.member_key_fold = batch_members.member_key_fold AND batch_members_1.batch_id != :batch_id_2 AND batch_members_1.status = 'active' AND batches.id = batch_members_1.batch_id AND batches.runbook_name = :runbook_name_1 AND batches.status IN ('active', 'detected', 'init_dispatched')))
 GO
 
 -- store.memberstates.members_with_keys
@@ -671,67 +671,67 @@ FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:r
 GO
 
 -- store.moves.cancel
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
 GO
 
 -- store.moves.dispatch
-UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:dispatched_at, answered_at=:answered_at, lost_at=anon_1.lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(MAX) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN (N'pending', N'polling')
+UPDATE step_executions SET function_name=anon_1.function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=anon_1.attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=anon_1.lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [attempt], [job_id], [function_name], [params_json], [lost_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [attempt] BIGINT '$[1]', [job_id] NVARCHAR(100) '$[2]', [function_name] NVARCHAR(MAX) '$[3]', [params_json] NVARCHAR(MAX) '$[4]', [lost_at] DATETIME2(6) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = anon_1.attempt - :attempt_1 AND step_executions.status IN ('pending', 'polling')
 GO
 
 -- store.moves.fail
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.fail_lost
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :p_given_at
 GO
 
 -- store.moves.fail_undispatched
-UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = N'pending'
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = 'pending'
 GO
 
 -- store.moves.give_up_cancelled
-UPDATE step_executions SET lost_at=:lost_at OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.lost_at <= :lost_at_1
+UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :p_given_at
 GO
 
 -- store.moves.note_late_results
-UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:answered_at, lost_at=:lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.note_withdrawn
-UPDATE step_executions SET lost_at=:lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'cancelled', N'failed', N'poll_timeout')
+UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout')
 GO
 
 -- store.moves.poll_later
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, answered_at=:answered_at, lost_at=:lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :param_1), last_polled_at=:last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :p_given_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.reopen
-UPDATE step_executions SET function_name=:function_name, params_json=:params_json, status=:status, job_id=:job_id, result_json=:result_json, error_type=:error_type, error_message=:error_message, missing_outputs_json=:missing_outputs_json, completed_at=:completed_at, answered_at=:answered_at, poll_started_at=:poll_started_at, last_polled_at=:last_polled_at, poll_due_at=:poll_due_at, poll_count=:poll_count, retry_count=:retry_count, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = N'pending' AND step_executions.lost_at IS NULL
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending' AND step_executions.lost_at IS NULL
 GO
 
 -- store.moves.retry_later
-UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:answered_at, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.retry_lost
-UPDATE step_executions SET status=:status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = N'dispatched' AND step_executions.lost_at <= :lost_at_1
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :p_given_at
 GO
 
 -- store.moves.succeed
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=:error_type, error_message=:error_message, missing_outputs_json=anon_1.missing_outputs_json, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [missing_outputs_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [missing_outputs_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=anon_1.missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [missing_outputs_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [missing_outputs_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.time_out_polls
-UPDATE step_executions SET status=:status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:completed_at, answered_at=:answered_at, lost_at=:lost_at, last_polled_at=:last_polled_at, poll_due_at=:poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN (N'dispatched', N'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.outbox.add_messages
-INSERT INTO outbox (topic, message_id, message_type, body, properties_json, order_key, not_before, created_at, claim_token, claimed_until, tries) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.order_key AS order_key, anon_1.not_before AS not_before, :param_2 AS created_at, :param_3 AS claim_token, :param_4 AS claimed_until, :param_5 AS tries 
-FROM (SELECT [position], [topic], [message_id], [message_type], [body], [properties_json], [order_key], [not_before] FROM OPENJSON(:rows_1) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [order_key] NVARCHAR(100) '$[6]', [not_before] DATETIME2(6) '$[7]')) AS anon_1 
+INSERT INTO outbox (topic, message_id, message_type, body, properties_json, order_key, not_before, created_at, claim_token, claimed_until, tries) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.order_key AS order_key, anon_1.not_before AS not_before, :p_alike_created_at AS created_at, :p_alike_claim_token AS claim_token, :p_alike_claimed_until AS claimed_until, :p_alike_tries AS tries 
+FROM (SELECT [position], [topic], [message_id], [message_type], [body], [properties_json], [order_key], [not_before] FROM OPENJSON(:p_rows) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [order_key] NVARCHAR(100) '$[6]', [not_before] DATETIME2(6) '$[7]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM outbox AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id)) ORDER BY anon_1.position
@@ -741,23 +741,23 @@ GO
 WITH chosen AS 
 (SELECT TOP 7 outbox.id AS id 
 FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE outbox.claimed_until <= :claimed_until_1 ORDER BY outbox.claimed_until, outbox.id)
- UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
-FROM chosen) AND outbox.claimed_until <= :claimed_until_2
+WHERE outbox.claimed_until <= :p_at ORDER BY outbox.claimed_until, outbox.id)
+ UPDATE outbox SET claimed_until=:p_until, claim_token=:p_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
+FROM chosen) AND outbox.claimed_until <= :p_at
 GO
 
 -- store.outbox.delete_sent
 DELETE FROM outbox OUTPUT deleted.id WHERE outbox.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :claim_token_1
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :p_token
 GO
 
 -- store.outbox.out_of_turn
 SELECT outbox.id 
 FROM outbox 
 WHERE outbox.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
 FROM outbox AS outbox_1 
-WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :claim_token_1)))
+WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :p_token)))
 GO
 
 -- store.outbox.remove_unsent
@@ -778,95 +778,95 @@ GO
 -- store.phases.batches_without_open_phases
 SELECT TOP 7 batches.id 
 FROM batches 
-WHERE batches.status = N'active' AND NOT (EXISTS (SELECT * 
+WHERE batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN (N'dispatched', N'pending'))) AND NOT (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('dispatched', 'pending'))) AND NOT (EXISTS (SELECT * 
 FROM batch_members 
-WHERE batch_members.batch_id = batches.id AND batch_members.status = N'active' AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
+WHERE batch_members.batch_id = batches.id AND batch_members.status IN ('active', 'removed') AND (batch_members.remove_reason IS NULL OR batch_members.remove_reason != :remove_reason_1) AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN (N'dispatched', N'pending', N'polling'))) AND batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
+WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) AND batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
 GO
 
 -- store.phases.cancel_phases
-UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'dispatched', N'pending')
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
 -- store.phases.complete_phases
-UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'dispatched'
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
 GO
 
 -- store.phases.dispatch_phases
-UPDATE phase_executions SET status=:status, dispatched_at=:dispatched_at, dispatch_count=(phase_executions.dispatch_count + :dispatch_count_1), expanded_at=:expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'pending'
+UPDATE phase_executions SET status=:p_values_status, dispatched_at=:p_values_dispatched_at, dispatch_count=(phase_executions.dispatch_count + :dispatch_count_1), expanded_at=:p_values_expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
 GO
 
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
-WHERE phase_executions.status = N'pending' AND phase_executions.due_at <= :due_at_1 AND batches.status = N'active' AND batches.held_at IS NULL AND batches.runbook_name = :runbook_name_1 ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND batches.held_at IS NULL AND batches.runbook_name = :p_wanted_runbook_name ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.fail_phases
-UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'dispatched'
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
 GO
 
 -- store.phases.insert_phases
-INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at SELECT anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :param_1 AS dispatch_count 
-FROM (SELECT [batch_id], [runbook_version], [phase_name], [phase_index], [offset_minutes], [due_at], [status], [completed_at] FROM OPENJSON(:rows_1) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(100) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(20) '$[6]', [completed_at] DATETIME2(6) '$[7]')) AS anon_1 
+INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at SELECT anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :p_values_dispatch_count AS dispatch_count 
+FROM (SELECT [batch_id], [runbook_version], [phase_name], [phase_index], [offset_minutes], [due_at], [status], [completed_at] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(100) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(20) '$[6]', [completed_at] DATETIME2(6) '$[7]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM phase_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.phase_index = anon_1.phase_index))
 GO
 
 -- store.phases.note_expanded
-UPDATE phase_executions SET expanded_at=:expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'dispatched'
+UPDATE phase_executions SET expanded_at=:p_values_expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
 GO
 
 -- store.phases.phases_by_id
 SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
 WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.phases.phases_of_batches
 SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.phases.phases_without_open_steps
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
-WHERE phase_executions.status = N'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
+WHERE phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
 FROM step_executions 
-WHERE step_executions.phase_execution_id = phase_executions.id AND step_executions.status IN (N'dispatched', N'pending', N'polling'))) AND phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY phase_executions.id
+WHERE step_executions.phase_execution_id = phase_executions.id AND step_executions.status IN ('dispatched', 'pending', 'polling'))) AND phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY phase_executions.id
 GO
 
 -- store.phases.reopen_phases
-UPDATE phase_executions SET status=:status, expanded_at=coalesce(phase_executions.expanded_at, :param_1), completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'completed', N'failed', N'skipped')
+UPDATE phase_executions SET status=:p_values_status, expanded_at=coalesce(phase_executions.expanded_at, :p_given_at), completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('completed', 'failed', 'skipped')
 GO
 
 -- store.phases.reschedule_phases
-UPDATE phase_executions SET due_at=anon_1.due_at OUTPUT inserted.id FROM phase_executions, (SELECT [id], [due_at] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = N'pending'
+UPDATE phase_executions SET due_at=anon_1.due_at OUTPUT inserted.id FROM phase_executions, (SELECT [id], [due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = 'pending'
 GO
 
 -- store.phases.skip_phases
-UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = N'pending'
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
 GO
 
 -- store.phases.supersede_phases
-UPDATE phase_executions SET status=:status, completed_at=:completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN (N'dispatched', N'pending')
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
 -- store.queue.bury_expired
@@ -881,8 +881,8 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.queue.bury_expired
-INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_values_dead_lettered_at AS dead_lettered_at, :p_values_status AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -894,8 +894,8 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.queue.bury_locked
-INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_values_dead_lettered_at AS dead_lettered_at, :p_values_status AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -913,29 +913,29 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.queue.bury_undeliverable
-INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :param_1 AS dead_lettered_at, :param_2 AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_values_dead_lettered_at AS dead_lettered_at, :p_values_status AS status 
+FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
 GO
 
 -- store.queue.enqueue
-DELETE FROM bus_recent_ids WHERE bus_recent_ids.topic = :topic_1 AND bus_recent_ids.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :published_at_1
+DELETE FROM bus_recent_ids WHERE bus_recent_ids.topic = :p_topic AND bus_recent_ids.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :p_before
 GO
 
 -- store.queue.enqueue
-INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.topic, inserted.message_id SELECT anon_1.topic AS topic, anon_1.message_id AS message_id, :param_1 AS published_at 
-FROM (SELECT [topic], [message_id] FROM OPENJSON(:rows_1) WITH ([topic] NVARCHAR(100) '$[0]', [message_id] NVARCHAR(200) '$[1]')) AS anon_1 
+INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.topic, inserted.message_id SELECT anon_1.topic AS topic, anon_1.message_id AS message_id, :p_values_published_at AS published_at 
+FROM (SELECT [topic], [message_id] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [message_id] NVARCHAR(200) '$[1]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
 GO
 
 -- store.queue.extend_locks
-UPDATE bus_messages SET visible_at=:visible_at OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+UPDATE bus_messages SET visible_at=:p_until OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :p_token
 GO
 
 -- store.queue.forget_ids
@@ -945,16 +945,16 @@ GO
 -- store.queue.has_due
 SELECT TOP 1 bus_messages.id 
 FROM bus_messages 
-WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscription_1 AND bus_messages.visible_at <= :visible_at_1 AND bus_messages.expires_at > :expires_at_1 AND bus_messages.delivery_count < :delivery_count_1
+WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_1
 GO
 
 -- store.queue.lock_due
 WITH chosen AS 
 (SELECT TOP 7 bus_messages.id AS id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.topic = :topic_1 AND bus_messages.subscription = :subscription_1 AND bus_messages.visible_at <= :visible_at_1 AND bus_messages.expires_at > :expires_at_1 AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
- UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
-FROM chosen) AND bus_messages.visible_at <= :visible_at_2
+WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
+ UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
+FROM chosen) AND bus_messages.visible_at <= :p_at
 GO
 
 -- store.queue.queue_lengths
@@ -964,7 +964,7 @@ GO
 
 -- store.queue.remove_locked
 DELETE FROM bus_messages OUTPUT deleted.id WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :p_token
 GO
 
 -- store.queue.remove_untouched
@@ -982,8 +982,8 @@ UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token WHERE bus
 GO
 
 -- store.rollbacks.insert_rollbacks
-INSERT INTO rollback_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, cause, sequence_name, sequence_key, batch_member_id, epoch, step_execution_id, init_execution_id, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.batch_member_id, inserted.epoch, inserted.runbook_version, inserted.cause, inserted.step_execution_id, inserted.init_execution_id, inserted.sequence_name, inserted.sequence_key SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.cause AS cause, anon_1.sequence_name AS sequence_name, anon_1.sequence_key AS sequence_key, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, anon_1.step_execution_id AS step_execution_id, anon_1.init_execution_id AS init_execution_id, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
-FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], [cause], [sequence_name], [sequence_key], [batch_member_id], [epoch], [step_execution_id], [init_execution_id] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [cause] NVARCHAR(20) '$[12]', [sequence_name] NVARCHAR(100) '$[13]', [sequence_key] NVARCHAR(100) '$[14]', [batch_member_id] BIGINT '$[15]', [epoch] BIGINT '$[16]', [step_execution_id] BIGINT '$[17]', [init_execution_id] BIGINT '$[18]')) AS anon_1 
+INSERT INTO rollback_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, cause, sequence_name, sequence_key, batch_member_id, epoch, step_execution_id, init_execution_id, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.batch_member_id, inserted.epoch, inserted.runbook_version, inserted.cause, inserted.step_execution_id, inserted.init_execution_id, inserted.sequence_name, inserted.sequence_key SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.cause AS cause, anon_1.sequence_name AS sequence_name, anon_1.sequence_key AS sequence_key, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, anon_1.step_execution_id AS step_execution_id, anon_1.init_execution_id AS init_execution_id, :p_values_status AS status, :p_values_attempt AS attempt, :p_values_poll_count AS poll_count, :p_values_retry_count AS retry_count, :p_values_created_at AS created_at 
+FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], [cause], [sequence_name], [sequence_key], [batch_member_id], [epoch], [step_execution_id], [init_execution_id] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [cause] NVARCHAR(20) '$[12]', [sequence_name] NVARCHAR(100) '$[13]', [sequence_key] NVARCHAR(100) '$[14]', [batch_member_id] BIGINT '$[15]', [epoch] BIGINT '$[16]', [step_execution_id] BIGINT '$[17]', [init_execution_id] BIGINT '$[18]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM rollback_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.sequence_key = anon_1.sequence_key AND there.step_index = anon_1.step_index))
@@ -993,28 +993,28 @@ GO
 SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.status IN (N'dispatched', N'pending', N'polling')
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.status IN ('dispatched', 'pending', 'polling')
 GO
 
 -- store.rollbacks.rollbacks_in_sequences
 SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.sequence_key IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(100) '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] NVARCHAR(100) '$[0]')) AS anon_1)
 GO
 
 -- store.rollbacks.rollbacks_of_batches
 SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.rollbacks.rollbacks_of_members
 SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.runbooks.active_runbook
@@ -1064,8 +1064,8 @@ UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 A
 GO
 
 -- store.runbooks.publish_version
-INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :param_1 AS is_active, :param_2 AS ignore_overdue_applied, :param_3 AS created_at 
-FROM (SELECT [name], [name_key] COLLATE Latin1_General_100_BIN2 AS [name_key], [version], [data_table_name], [yaml_content], [content_hash], [overdue_behavior], [rerun_init], [published_by] FROM OPENJSON(:rows_1) WITH ([name] NVARCHAR(100) '$[0]', [name_key] NVARCHAR(400) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(63) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(64) '$[5]', [overdue_behavior] NVARCHAR(20) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(200) '$[8]')) AS anon_1
+INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :p_values_is_active AS is_active, :p_values_ignore_overdue_applied AS ignore_overdue_applied, :p_values_created_at AS created_at 
+FROM (SELECT [name], [name_key] COLLATE Latin1_General_100_BIN2 AS [name_key], [version], [data_table_name], [yaml_content], [content_hash], [overdue_behavior], [rerun_init], [published_by] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(100) '$[0]', [name_key] NVARCHAR(400) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(63) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(64) '$[5]', [overdue_behavior] NVARCHAR(20) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(200) '$[8]')) AS anon_1
 GO
 
 -- store.runbooks.record_error
@@ -1094,29 +1094,29 @@ GO
 SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
 FROM runbooks 
 WHERE runbooks.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.steps.cancel_steps_of_batches
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
 GO
 
 -- store.steps.cancel_steps_of_members
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
 GO
 
 -- store.steps.cancel_steps_of_older_epochs
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling') AND step_executions.epoch < (SELECT batch_members.epoch 
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch < (SELECT batch_members.epoch 
 FROM batch_members 
 WHERE batch_members.id = step_executions.batch_member_id)
 GO
 
 -- store.steps.cancel_steps_of_phases
-UPDATE step_executions SET status=:status, completed_at=:completed_at, poll_due_at=:poll_due_at, retry_after=:retry_after, throttled_since=:throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN (N'dispatched', N'pending', N'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
 GO
 
 -- store.steps.current_steps_of_members
@@ -1127,19 +1127,19 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.steps.insert_phase_steps
-INSERT INTO step_executions (batch_member_id, batch_id, epoch, step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, status, attempt, poll_count, retry_count, created_at, phase_execution_id) SELECT TOP 2147483647 anon_1.id AS batch_member_id, anon_1.batch_id AS batch_id, anon_1.epoch AS epoch, :param_2 AS step_name, :param_3 AS step_index, :param_4 AS worker_id, :param_5 AS timeout_sec, :param_6 AS is_poll_step, :param_7 AS poll_interval_sec, :param_8 AS poll_timeout_sec, :param_9 AS on_failure, :param_10 AS max_retries, :param_11 AS retry_interval_sec, :param_12 AS status, :param_13 AS attempt, :param_14 AS poll_count, :param_15 AS retry_count, :param_16 AS created_at, :param_17 AS phase_execution_id 
+INSERT INTO step_executions (batch_member_id, batch_id, epoch, step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, status, attempt, poll_count, retry_count, created_at, phase_execution_id) SELECT TOP 2147483647 anon_1.id AS batch_member_id, anon_1.batch_id AS batch_id, anon_1.epoch AS epoch, :p_alike_step_name AS step_name, :p_alike_step_index AS step_index, :p_alike_worker_id AS worker_id, :p_alike_timeout_sec AS timeout_sec, :p_alike_is_poll_step AS is_poll_step, :p_alike_poll_interval_sec AS poll_interval_sec, :p_alike_poll_timeout_sec AS poll_timeout_sec, :p_alike_on_failure AS on_failure, :p_alike_max_retries AS max_retries, :p_alike_retry_interval_sec AS retry_interval_sec, :p_alike_status AS status, :p_alike_attempt AS attempt, :p_alike_poll_count AS poll_count, :p_alike_retry_count AS retry_count, :p_alike_created_at AS created_at, :p_alike_phase_execution_id AS phase_execution_id 
 FROM (SELECT batch_members.id AS id, batch_members.batch_id AS batch_id, batch_members.epoch AS epoch 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_2.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_2)) AS anon_1 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_2)) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there.phase_execution_id = :param_17 AND there.step_index = :param_3)) ORDER BY anon_1.id
+WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there.phase_execution_id = :p_alike_phase_execution_id AND there.step_index = :p_alike_step_index)) ORDER BY anon_1.id
 GO
 
 -- store.steps.insert_steps
-INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :param_1 AS status, :param_2 AS attempt, :param_3 AS poll_count, :param_4 AS retry_count, :param_5 AS created_at 
-FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch] FROM OPENJSON(:rows_1) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]')) AS anon_1 
+INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :p_values_status AS status, :p_values_attempt AS attempt, :p_values_poll_count AS poll_count, :p_values_retry_count AS retry_count, :p_values_created_at AS created_at 
+FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_member_id = anon_1.batch_member_id AND there.epoch = anon_1.epoch AND there.phase_execution_id = anon_1.phase_execution_id AND there.step_index = anon_1.step_index))
@@ -1157,85 +1157,85 @@ GO
 SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.steps.steps_page
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
-WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.status = N'pending' AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.status = 'pending' AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
 GO
 
 -- store.working.batches_of_work
 SELECT DISTINCT step_executions.batch_id 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.debts_of_members
 SELECT step_executions.id, step_executions.batch_member_id, step_executions.epoch, step_executions.step_name, step_executions.missing_outputs_json 
 FROM step_executions 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.missing_outputs_json IS NOT NULL
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.missing_outputs_json IS NOT NULL
 GO
 
 -- store.working.init_states
 SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
 FROM init_executions 
 WHERE init_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.init_states_of_batches
 SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
 FROM init_executions 
 WHERE init_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.next_steps_of_members
 SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN (N'dispatched', N'pending', N'polling') AND NOT (EXISTS (SELECT * 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN ('dispatched', 'pending', 'polling') AND NOT (EXISTS (SELECT * 
 FROM step_executions AS step_executions_1 
-WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index < step_executions.step_index AND step_executions_1.status IN (N'dispatched', N'pending', N'polling'))))
+WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index < step_executions.step_index AND step_executions_1.status IN ('dispatched', 'pending', 'polling'))))
 GO
 
 -- store.working.rollback_states
 SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.step_states
 SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.stored_calls
 SELECT step_executions.id, step_executions.function_name, step_executions.params_json 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.unfinished_rollbacks_of_inits
 SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
 GO
 
 -- store.working.unfinished_rollbacks_of_members
 SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (rollback_executions.status IN (N'dispatched', N'pending', N'polling') OR rollback_executions.lost_at IS NOT NULL)
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
 GO
 
 -- store.upgrade.upgrade

@@ -9,7 +9,7 @@ import inspect
 import pkgutil
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -19,8 +19,9 @@ from typing import Any
 
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Boolean, Integer, make_url
+from sqlalchemy import BindParameter, Boolean, Integer, make_url
 from sqlalchemy.dialects import mssql
+from sqlalchemy.sql import visitors
 from sqlalchemy.types import TypeEngine
 
 from matoolkit import store
@@ -43,6 +44,7 @@ NOT_STATEMENTS = {
     "store.engine",
     "store.upgrade",
     "store.faults",
+    "store.prepared",
     "store.withdrawal",
     "store.waking",
 }
@@ -81,7 +83,11 @@ class CompilingConnection:
     def exec_driver_sql(self, statement: str) -> None:
         self.sent.append(statement)
 
-    def execute(self, statement: Any) -> Answer:
+    def execute(self, statement: Any, parameters: Mapping[str, Any] | None = None) -> Answer:
+        # Where SQL Server wants a number and no parameter, the compiler asks for its value.
+        for part in visitors.iterate(statement):
+            if isinstance(part, BindParameter) and parameters and part.key in parameters:
+                part.value, part.required = parameters[part.key], False
         compiled = statement.compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
         self.sent.append(str(compiled).strip())
         columns = getattr(statement, "exported_columns", None)

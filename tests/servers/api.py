@@ -1,10 +1,11 @@
 """The admin API on a free port of this machine, served as it is served to people."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from matoolkit.api.app import create_app
 from matoolkit.api.services import Services
@@ -12,9 +13,16 @@ from tests.waiting import until
 
 
 @contextmanager
-def serving(services: Services) -> Iterator[str]:
-    """Serve for as long as the context lasts, and return the address."""
-    config = uvicorn.Config(create_app(services), host="127.0.0.1", port=0, log_level="critical", ws="none")
+def serving(services: Services, noted: Callable[[str, str], None] = lambda *_: None) -> Iterator[str]:
+    """Serve for as long as the context lasts, and return the address; method and path of every request are noted."""
+    app = create_app(services)
+
+    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            noted(scope["method"], scope["path"])
+        await app(scope, receive, send)
+
+    config = uvicorn.Config(noting, host="127.0.0.1", port=0, log_level="critical", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

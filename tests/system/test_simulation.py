@@ -17,6 +17,8 @@ from matoolkit.simulate.story import Story
 from .planted import rollback_steps_are_sent_all_at_once
 
 RUNBOOKS = Path(__file__).resolve().parents[2] / "runbooks"
+# How many seeds every run of the tests plays, and how many of them one test takes: tests spread over processes.
+SEEDS = 64
 SEEDS_AT_ONCE = 8
 EVENTFUL = (
     "u99 join",
@@ -29,7 +31,7 @@ EVENTFUL = (
 )
 
 
-@pytest.mark.parametrize("first", range(1, 65, SEEDS_AT_ONCE))
+@pytest.mark.parametrize("first", range(1, SEEDS + 1, SEEDS_AT_ONCE))
 def test_seeds_hold(first: int) -> None:
     summary = summed_up(played([Plan(seed) for seed in range(first, first + SEEDS_AT_ONCE)]))
     assert [(outcome.plan.seed, outcome.violation) for outcome in summary.failures] == []

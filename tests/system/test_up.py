@@ -167,10 +167,10 @@ def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People
             running.says("#1 ● found 3 members of demo, ada@contoso.com, grace@contoso.com, alan@contoso.com")
             running.says("! set aside joan@contoso.com: ambiguous")
             running.says("#1 ▶ due phase prepare, planned for T-2m")
-            running.says("✓ done ada@contoso.com create-account")
+            running.says("✔ done ada@contoso.com create-account")
             running.says("↻ again alan@contoso.com join-group in 5s: there is no group")
             running.says("… waits grace@contoso.com check-addresses, every 5s")
-            running.says("✗ failed alan@contoso.com join-group: there is no group")
+            running.says("✖ failed alan@contoso.com join-group: there is no group")
             running.says("↶ undone alan@contoso.com remove-account (undo-account)")
             running.says("★ migrated ada@contoso.com")
             running.says("★ migrated grace@contoso.com")
@@ -191,7 +191,7 @@ def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People
 
 def test_what_is_killed_again_and_again_goes_on_where_it_was(folder: Path, people: People) -> None:
     people.approve(FIRST, seconds=5)
-    for moment in ("M&A Toolkit", "#1 ● found", "✓ done create-account", "↻ again alan", "✓ done check-addresses"):
+    for moment in ("M&A Toolkit", "#1 ● found", "✔ done create-account", "↻ again alan", "✔ done check-addresses"):
         with up(folder) as running:
             # What happened just before the last kill is not told again, so the end has to do.
             running.says(moment, "#1 completed")
@@ -199,7 +199,7 @@ def test_what_is_killed_again_and_again_goes_on_where_it_was(folder: Path, peopl
     people.approve(SECOND, seconds=15)
     with up(folder) as running:
         running.says("It goes on where it was")
-        running.says("✓ done hedy@contoso.com join-group")
+        running.says("✔ done hedy@contoso.com join-group")
         people.withdraw("hedy")
         people.follow("emmy", "katherine")
         running.says("- left hedy@contoso.com: the source no longer returns it")

@@ -1,7 +1,6 @@
 """A message on its way: encoded, addressed, and small enough for every bus."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -9,9 +8,10 @@ from matoolkit.bus.wire import encode
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.errors import MessageTooLarge
 from matoolkit.ports import Outgoing
+from matoolkit.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Envelope:
     """What a bus carries."""
 

@@ -1,17 +1,21 @@
 """Findings for people, for programs and for GitHub."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from rich.cells import cell_len
 from rich.text import Text
 
+from matoolkit.cli.answers import printable
+from matoolkit.cli.output import stderr
 from matoolkit.errors import Finding, UnreadableFile
 from matoolkit.runbook.findings import FINDING_KINDS
 from matoolkit.runbook.parse import Report
 from matoolkit.runbook.presentable import presentable_line
+from matoolkit.runbook.source import Source
 
 _KEY = re.compile(r"[\"']?[\w.-]+[\"']?\s{0,20}:\s{0,20}")
 _WORD = re.compile(r"[\w.-]+")
@@ -80,6 +84,26 @@ def as_github(linted: LintedFile, found: Finding) -> str:
     message = f"{found.message} ({found.hint})" if found.hint else found.message
     where = f"file={_property(linted.name)},line={found.line},col={found.column},title={found.code}"
     return f"::{found.severity} {where}::{_escaped(message)}"
+
+
+def print_findings(name: str, content: bytes, errors: Sequence[Mapping[str, Any]]) -> None:
+    """Print on standard error what a server found in a document, each with its line."""
+    known = [found for error in errors if (found := _finding(error))]
+    source = Source(content.decode(errors="replace").removeprefix("\ufeff"))
+    linted = LintedFile(name, Report(known, None, source))
+    for found in known:
+        stderr().print(as_text(linted, found))
+
+
+def _finding(error: Mapping[str, Any]) -> Finding | None:
+    """Read a finding of an answer; one of a newer server, of which nothing is known here, has only its message."""
+    code, line, column = error.get("code"), error.get("line"), error.get("column")
+    kind = FINDING_KINDS.get(str(code))
+    if kind is None or not isinstance(line, int) or not isinstance(column, int) or line < 1 or column < 1:
+        return None
+    hint = error.get("hint")
+    told = printable(hint) if isinstance(hint, str) else None
+    return Finding(kind.code, kind.severity, printable(error.get("message")), line, column, told)
 
 
 def _start_of_value(line: str, column: int) -> int:

@@ -3,32 +3,77 @@
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NoReturn
 
 import typer
+import typer.main
 
 from matoolkit import __version__
-from matoolkit.cli.commands import api, db, orchestrator, runbook, scheduler, simulate, tenant, up, worker
+from matoolkit.cli.commands import (
+    api,
+    audit,
+    auth,
+    automation,
+    batch,
+    batch_failures,
+    batch_members,
+    config,
+    db,
+    deadletter,
+    hold,
+    member,
+    orchestrator,
+    published,
+    query,
+    runbook,
+    scheduler,
+    simulate,
+    tenant,
+    up,
+    worker,
+)
 from matoolkit.cli.output import print_error
+from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import MatoolkitError
 
+PROGRAM = "matoolkit"
+
 app = typer.Typer(
-    name="matoolkit",
+    name=PROGRAM,
     help="Runs tenant-to-tenant migrations from runbooks.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(runbook.app, name="runbook")
-app.add_typer(db.app, name="db")
-app.add_typer(scheduler.app, name="scheduler")
-app.add_typer(orchestrator.app, name="orchestrator")
-app.add_typer(worker.app, name="worker")
-app.add_typer(tenant.app, name="tenant")
-app.command("simulate")(simulate.simulate)
-app.add_typer(api.app, name="api")
-app.command()(up.up)
+_ASKING = "Runbooks and batches, through the admin API"
+_SETTING_UP = "The command line itself"
+_RUNNING = "Running the system"
+
+runbook.app.add_typer(published.app)
+batch.app.add_typer(batch_members.app)
+batch.app.add_typer(batch_failures.app)
+
+app.add_typer(runbook.app, name="runbook", rich_help_panel=_ASKING)
+app.add_typer(automation.app, name="automation", rich_help_panel=_ASKING)
+app.add_typer(query.app, name="query", rich_help_panel=_ASKING)
+app.add_typer(query.templates, name="template", rich_help_panel=_ASKING)
+app.add_typer(batch.app, name="batch", rich_help_panel=_ASKING)
+app.add_typer(member.app, name="member", rich_help_panel=_ASKING)
+app.add_typer(hold.app, name="hold", rich_help_panel=_ASKING)
+app.add_typer(deadletter.app, name="dead-letter", rich_help_panel=_ASKING)
+app.add_typer(audit.app, name="audit", rich_help_panel=_ASKING)
+app.add_typer(auth.app, name="auth", rich_help_panel=_SETTING_UP)
+app.add_typer(config.app, name="config", rich_help_panel=_SETTING_UP)
+app.command(rich_help_panel=_RUNNING)(up.up)
+app.add_typer(api.app, name="api", rich_help_panel=_RUNNING)
+app.add_typer(scheduler.app, name="scheduler", rich_help_panel=_RUNNING)
+app.add_typer(orchestrator.app, name="orchestrator", rich_help_panel=_RUNNING)
+app.add_typer(worker.app, name="worker", rich_help_panel=_RUNNING)
+app.add_typer(db.app, name="db", rich_help_panel=_RUNNING)
+app.add_typer(tenant.app, name="tenant", rich_help_panel=_RUNNING)
+app.command("simulate", rich_help_panel=_RUNNING)(simulate.simulate)
 
 
 @app.callback(invoke_without_command=True)
@@ -47,10 +92,10 @@ def main() -> NoReturn:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], clock: Clock | None = None) -> int:
     """Run the command and return its exit code. Typer answers wrong usage and Ctrl-C, we answer the rest."""
     try:
-        app(list(arguments))
+        _command()(list(arguments), prog_name=PROGRAM, obj=clock or SystemClock())
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     except MatoolkitError as error:
@@ -62,6 +107,11 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as bug:  # noqa: BLE001 - the last resort: people get a sentence, not a traceback
         return _show_bug(bug)
     return 0
+
+
+@cache
+def _command() -> Callable[..., object]:
+    return typer.main.get_command(app)
 
 
 def _show_bug(bug: Exception) -> int:

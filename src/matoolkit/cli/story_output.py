@@ -9,29 +9,33 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
+from matoolkit.cli.answers import printable
+from matoolkit.cli.tables import has_only_letters
 from matoolkit.hosting.all_in_one import API_PORT, HOST, Places
 from matoolkit.hosting.story import Line, Mark
 
-_STYLES = {
-    Mark.FOUND: "bold cyan",
-    Mark.SET_ASIDE: "yellow",
-    Mark.DUE: "bold blue",
-    Mark.JOINED: "cyan",
-    Mark.LEFT: "yellow",
-    Mark.DONE: "green",
-    Mark.WAITS: "dim",
-    Mark.AGAIN: "yellow",
-    Mark.FAILED: "bold red",
-    Mark.UNDONE: "magenta",
-    Mark.MIGRATED: "bold green",
-    Mark.ENDED: "bold",
-    Mark.HELD: "bold yellow",
-    Mark.CHANGED: "cyan",
-    Mark.WARNING: "bold yellow",
-    Mark.NOTE: "dim",
+# Glyph, letter for terminals that have no glyphs, style.
+_LOOKS = {
+    Mark.FOUND: ("●", "*", "bold cyan"),
+    Mark.SET_ASIDE: ("!", "!", "yellow"),
+    Mark.DUE: ("▶", ">", "bold blue"),
+    Mark.JOINED: ("+", "+", "cyan"),
+    Mark.LEFT: ("-", "-", "yellow"),
+    Mark.DONE: ("✔", "=", "green"),
+    Mark.WAITS: ("…", ".", "dim"),
+    Mark.AGAIN: ("↻", "~", "yellow"),
+    Mark.FAILED: ("✖", "x", "bold red"),
+    Mark.UNDONE: ("↶", "<", "magenta"),
+    Mark.MIGRATED: ("★", "#", "bold green"),
+    Mark.ENDED: ("■", "o", "bold"),
+    Mark.HELD: ("‖", "!", "bold yellow"),
+    Mark.CHANGED: ("≈", "~", "cyan"),
+    Mark.WARNING: ("!", "!", "bold yellow"),
+    Mark.NOTE: ("·", ".", "dim"),
 }
-_WORD = max(len(mark.word) for mark in Mark)
+_WORD = max(len(mark) for mark in Mark)
 _LEAST_TEXT = 20
+_LONGEST = 4000
 
 
 class Teller:
@@ -39,6 +43,7 @@ class Teller:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._has_only_letters = has_only_letters(console)
         self._lock = threading.Lock()
         self._places: Places | None = None
 
@@ -74,14 +79,15 @@ class Teller:
 
     def _rendered(self, line: Line) -> Text:
         batch = "" if line.batch is None else f"#{line.batch}"
-        style = _STYLES[line.mark]
+        glyph, letter, style = _LOOKS[line.mark]
         text = Text.assemble(
             (f"{line.at:%H:%M:%S} ", "dim"),
             f"{batch:<3}",
             (f"{line.offset:<8}", "dim"),
-            (f"{line.mark.glyph} {line.mark.word:<{_WORD}} ", style),
+            (f"{letter if self._has_only_letters else glyph} {line.mark:<{_WORD}} ", style),
         )
-        return text.append(self._wrapped(line.text, len(text)), style if line.mark is Mark.MIGRATED else "")
+        told = "\n".join(printable(part, _LONGEST) for part in line.text.splitlines())
+        return text.append(self._wrapped(told, len(text)), style if line.mark is Mark.MIGRATED else "")
 
     def _wrapped(self, text: str, indent: int) -> str:
         room = self._console.width - indent

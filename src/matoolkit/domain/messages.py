@@ -3,16 +3,17 @@
 What they look like on the wire is in `bus/wire.py`; everything else sees these.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
 from matoolkit.ids import Kind
+from matoolkit.records import record
 from matoolkit.runbook.templates import Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BatchInit:
     """A batch's init is to run."""
 
@@ -21,7 +22,7 @@ class BatchInit:
     runbook_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PhaseDue:
     """A phase of a batch is due."""
 
@@ -32,7 +33,7 @@ class PhaseDue:
     phase_execution_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberAdded:
     """A member joined a batch that has begun."""
 
@@ -41,7 +42,7 @@ class MemberAdded:
     batch_member_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberRemoved:
     """A member left its batch."""
 
@@ -50,7 +51,7 @@ class MemberRemoved:
     batch_member_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PollCheck:
     """The worker is to be asked again whether the work is done."""
 
@@ -58,7 +59,7 @@ class PollCheck:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RetryCheck:
     """Failed work is to be tried again."""
 
@@ -66,7 +67,7 @@ class RetryCheck:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Correlation:
     """Which execution a job belongs to; a worker returns it as it got it."""
 
@@ -76,7 +77,7 @@ class Correlation:
     runbook_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkerJob:
     """A function is to be called."""
 
@@ -95,7 +96,7 @@ class ResultStatus(StrEnum):
     FAILURE = "Failure"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkerError:
     """Why a job failed."""
 
@@ -105,7 +106,7 @@ class WorkerError:
     attempts: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkerResult:
     """A function returned, or failed."""
 
@@ -119,7 +120,7 @@ class WorkerResult:
     correlation: Correlation | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnnouncedParameter:
     """A parameter of a function that a worker has."""
 
@@ -129,7 +130,7 @@ class AnnouncedParameter:
     is_secret: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnnouncedFunction:
     """A function that a worker has."""
 
@@ -137,7 +138,7 @@ class AnnouncedFunction:
     parameters: tuple[AnnouncedParameter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkerHello:
     """A worker has started and says what it can do (rule W6)."""
 

@@ -5,10 +5,10 @@ even if nobody wants its step any more.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
+from matoolkit.records import record
 
 # Phases go by version, then from the largest offset before T to the latest after it, then as the runbook lists them.
 PhaseOrder: TypeAlias = tuple[int, int, int]
@@ -19,7 +19,7 @@ def phase_order(runbook_version: int, offset_minutes: int, phase_index: int) -> 
     return runbook_version, -offset_minutes, phase_index
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenStep:
     """A step of a member that has not ended, or whose job is still out."""
 
@@ -31,7 +31,7 @@ class OpenStep:
     waits_for_retry: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenCompensation:
     """A compensating step of a member that has not ended; sequences go by the number of their first step."""
 
@@ -43,7 +43,7 @@ class OpenCompensation:
     waits_for_retry: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Situation:
     """A member, its batch, and what it has open: of each phase at least its first open step."""
 
@@ -54,21 +54,21 @@ class Situation:
     steps: Sequence[OpenStep]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compensate:
     """Send this compensating step."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Do:
     """Send this step."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wait:
     """Send nothing now."""
 

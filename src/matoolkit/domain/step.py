@@ -5,18 +5,18 @@ turn is ignored with a reason, for the bus delivers at least once.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias, assert_never
 
 from matoolkit.domain.states import ENDED_STEPS, OPEN_STEPS, UNSUCCESSFUL_STEPS, StepStatus
 from matoolkit.ids import Reason
+from matoolkit.records import record
 
 DEFAULT_RETRY_INTERVAL = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """What of a step matters for its next move."""
 
@@ -35,7 +35,7 @@ class Step:
     throttled_since: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Problem:
     """What went wrong, in the worker's words or ours."""
 
@@ -43,28 +43,28 @@ class Problem:
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnCame:
     """Everything that the step had to wait for has happened."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RetryDue:
     """The wait before another try may be over."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PollDue:
     """The wait before another question may be over."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unsendable:
     """No job can be made of the step."""
 
@@ -72,7 +72,7 @@ class Unsendable:
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Succeeded:
     """The worker has done it."""
 
@@ -80,7 +80,7 @@ class Succeeded:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Incomplete:
     """The worker has begun it and is not done yet."""
 
@@ -88,7 +88,7 @@ class Incomplete:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failed:
     """The worker could not do it; while it is throttled that costs no retry, up to a limit."""
 
@@ -99,7 +99,7 @@ class Failed:
     throttle_limit: timedelta = timedelta(hours=24)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobLost:
     """The job has been out for so long that nobody will answer."""
 
@@ -107,7 +107,7 @@ class JobLost:
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobDead:
     """The bus has put the job aside: no worker will get it."""
 
@@ -116,21 +116,21 @@ class JobDead:
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cancelled:
     """The step is no longer wanted."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reopened:
     """A person wants the step to run again."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Undone:
     """What the step's sequence did was undone, and a person wants all of it to run again."""
 
@@ -153,7 +153,7 @@ Event: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatch:
     """Send a job."""
 
@@ -161,14 +161,14 @@ class Dispatch:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Succeed:
     """End well."""
 
     to: ClassVar = StepStatus.SUCCEEDED
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RetryLater:
     """Wait and try again."""
 
@@ -179,7 +179,7 @@ class RetryLater:
     throttled_since: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PollLater:
     """Wait and ask again."""
 
@@ -187,7 +187,7 @@ class PollLater:
     poll_due_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimeOut:
     """Stop asking."""
 
@@ -195,7 +195,7 @@ class TimeOut:
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fail:
     """End badly."""
 
@@ -203,21 +203,21 @@ class Fail:
     problem: Problem
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cancel:
     """End without an outcome."""
 
     to: ClassVar = StepStatus.CANCELLED
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reopen:
     """Begin again."""
 
     to: ClassVar = StepStatus.PENDING
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoteLate:
     """Take the answer's outputs, and move nothing: nobody waited for it any more."""
 
@@ -225,7 +225,7 @@ class NoteLate:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ignore:
     """Do nothing."""
 

@@ -40,6 +40,11 @@
     │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
     │   ├── AlreadyUp             HO409   `matoolkit up` runs in a folder already
     │   ├── PortTaken             HO410   another program listens on a port
+    │   ├── SignInNeeded          CL401   nobody is signed in on this machine
+    │   ├── SignInFailed          CL403   signing in did not work
+    │   ├── ConfirmationNeeded    CL428   somebody has to confirm, and there is no terminal to ask on
+    │   ├── UnknownFailure        CL404   no group of failures has a step as its example
+    │   ├── UnwritableFile        IN403   a file that was named cannot be written
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
@@ -52,6 +57,10 @@
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   ├── NotAFunctionName      TP423   a templated function resolved to something that is no name
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+    ├── ProblemOfServer           CL400   the admin API refused or failed; code and hint are its own
+    ├── ServerUnreachable         CL503   nobody answers at the address of the admin API
+    ├── ServerTooSlow             CL504   the admin API did not answer in time
+    ├── UnreadableAnswer          CL502   an answer is not one of the admin API
     ├── SignInUnavailable         AP503   Entra's signing keys cannot be fetched
     ├── UnreadableMessage         BU422   a message is not what it should be
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
@@ -107,6 +116,17 @@ from matoolkit.errors.api import (
     WrongMethod,
 )
 from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.client import (
+    ConfirmationNeeded,
+    ProblemOfServer,
+    ServerTooSlow,
+    ServerUnreachable,
+    SignInFailed,
+    SignInNeeded,
+    UnknownFailure,
+    UnreadableAnswer,
+    UnwritableFile,
+)
 from matoolkit.errors.hosting import AlreadyUp, PortTaken
 from matoolkit.errors.publishing import (
     NoActiveVersion,
@@ -168,6 +188,7 @@ __all__ = [
     "BusNotSupported",
     "BusUnavailable",
     "CannotAdvance",
+    "ConfirmationNeeded",
     "DeadLetterResolved",
     "DriverMissing",
     "Finding",
@@ -196,6 +217,7 @@ __all__ = [
     "OtherName",
     "PortTaken",
     "PrimaryKeyChanged",
+    "ProblemOfServer",
     "PublishedMeanwhile",
     "Refused",
     "RoleMissing",
@@ -204,7 +226,11 @@ __all__ = [
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
+    "ServerTooSlow",
+    "ServerUnreachable",
     "Severity",
+    "SignInFailed",
+    "SignInNeeded",
     "SignInRequired",
     "SignInUnavailable",
     "SourceFailed",
@@ -221,16 +247,19 @@ __all__ = [
     "TooManyColumns",
     "UnknownBatch",
     "UnknownDeadLetter",
+    "UnknownFailure",
     "UnknownFindingCode",
     "UnknownMember",
     "UnknownMembers",
     "UnknownRoute",
     "UnknownRunbook",
     "UnknownVersion",
+    "UnreadableAnswer",
     "UnreadableFile",
     "UnreadableMessage",
     "UnresolvedVariable",
     "UnusableKey",
+    "UnwritableFile",
     "VersionNotActive",
     "WrongBatchStatus",
     "WrongContentType",

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from itertools import islice
-from typing import ClassVar
 
 _MOST_LETTERS_OFF = 4
 _MOST_COMPARED = 200
@@ -16,10 +15,10 @@ class MatoolkitError(Exception):
     `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
     """
 
-    code: ClassVar[str] = "MT500"
-    http_status: ClassVar[int] = 500
-    exit_code: ClassVar[int] = 6
-    transient: ClassVar[bool] = False
+    code: str = "MT500"
+    http_status: int = 500
+    exit_code: int = 6
+    transient: bool = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -4,7 +4,6 @@ A step of which no job can be made fails there and then.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import orjson
@@ -19,6 +18,7 @@ from matoolkit.orchestrator.moving import State, touch_failure
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.ports import Outgoing
+from matoolkit.records import record
 from matoolkit.runbook.calls import Call, resolve_call
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Scope, special_variables
@@ -30,7 +30,7 @@ from matoolkit.store.working import InitState, stored_calls
 _REST_OF_A_JOB = 2048
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Defined:
     """Work together with what its version of the runbook says about it."""
 
@@ -39,7 +39,7 @@ class Defined:
     version: Version
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ready:
     """A call that fits into a message."""
 

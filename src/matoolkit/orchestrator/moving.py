@@ -4,7 +4,6 @@ What follows from a move is noted only for rows that the guarded statement retur
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from matoolkit.domain import step as rules
@@ -13,13 +12,14 @@ from matoolkit.ids import Kind, retry_check_id
 from matoolkit.orchestrator.definitions import steps_of_phase
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
+from matoolkit.records import record
 from matoolkit.store import moves
 from matoolkit.store.working import InitState, RollbackState, StepState
 
 State: TypeAlias = StepState | InitState | RollbackState
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Movement:
     """A move of one row, and what its answer brought."""
 

@@ -1,14 +1,13 @@
 """A step and a member to the call that a worker is asked to make (rules R5, R7, R8, R9)."""
 
-from dataclasses import dataclass
-
 from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, TemplateError
+from matoolkit.records import record
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Json, Scope, resolve, uses
 from matoolkit.runbook.values import kind_of
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """A function and its parameters, with nothing left to resolve."""
 

@@ -56,7 +56,8 @@ class Accidents:
 
     def _dying(self, kind: Fault, act: Act, replace: Callable[[], None]) -> str:
         point = self._rng.choice(_CRASHES[kind])
-        arm(point, on_hit=self._rng.randint(1, 3))
+        # Few moves send more than once.
+        arm(point, on_hit=1 if kind is Fault.CRASH_WHILE_SENDING else self._rng.randint(1, 3))
         try:
             said = _told(act)
         except SimulatedCrash:

@@ -1,6 +1,6 @@
 """Which legal moves of steps, phases, batches and members were taken."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from matoolkit.domain import batch, member, phase, step
 from matoolkit.simulate.invariants import Violation
@@ -32,7 +32,7 @@ class Coverage:
     def __init__(self) -> None:
         self.taken: set[Move] = set()
 
-    def see(self, entries: Iterable[Entry], *, by_person: bool, by_both: bool = False) -> None:
+    def see(self, entries: Sequence[Entry], *, by_person: bool, by_both: bool = False) -> None:
         """Note the moves of one event, made by a person, by the system, or by both in turn."""
         whose = (True, False) if by_both else (by_person,)
         for entry in entries:
@@ -41,18 +41,25 @@ class Coverage:
             found = {_MACHINES[entry.what](entry, is_person) for is_person in whose}
             moves = [(_NAMES.get(entry.what, entry.what), entry.old or "", event) for event in found if event]
             legal = [move for move in moves if entry.what == "new_step" or entry.new in _TARGETS.get(move, ())]
-            if not legal and entry.old != entry.new and entry.what != "new_step" and not _is_undone_init(entry):
+            if not legal and entry.old != entry.new and entry.what != "new_step":
                 raise Violation(f"no rule allows this move: {entry}")
             if len(legal) == 1:
                 self.taken.update(legal)
+        self._see_retries(entries)
+
+    def _see_retries(self, entries: Sequence[Entry]) -> None:
+        """Note that a person let members try again of a batch that went on and did not change by it."""
+        reopened = {entry.id for entry in entries if entry.what == "batch" and entry.new == "active"}
+        retried = {entry.about["batch"] for entry in entries if _is_retry(entry)}
+        if retried - reopened:
+            self.taken.add(("batch", "active", "PersonRetriedMembers"))
 
 
 _NAMES = {"init": "step", "rollback": "step", "new_step": "phase"}
 
 
-def _is_undone_init(entry: Entry) -> bool:
-    """Tell whether a person lets an init begin again whose steps were undone, the successful ones too."""
-    return entry.what == "init" and (entry.old, entry.new) == ("succeeded", "pending")
+def _is_retry(entry: Entry) -> bool:
+    return entry.what == "member" and (entry.old, entry.new) == ("failed", "active")
 
 
 _STEPS = {
@@ -76,6 +83,8 @@ def _step(entry: Entry, _: bool) -> str | None:
     if (old, new) == ("pending", "dispatched"):
         return "RetryDue" if "-retry-" in job else "TurnCame"
     found = _STEPS.get((old, new)) or _STEPS_TO.get(new)
+    if found == "Reopened" and entry.about.get("undone"):
+        return "Undone"
     return _ERRORS.get(entry.about["error"], found) if found == "Failed" else found
 
 

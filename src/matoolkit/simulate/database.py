@@ -19,12 +19,18 @@ class WatchedStore(Store):
     """A store of one process in the simulation: between two transactions others may move."""
 
     between: Callable[[], None] | None = None
+    # Looks at a transaction that is about to be committed; is told how many rows it changes.
+    inspect: Callable[[int], None] | None = None
+    connection: sqlite3.Connection
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Do a block's work all or not at all; then it may be somebody else's turn."""
         with super().transaction() as tx:
+            before = self.connection.total_changes
             yield tx
+            if self.inspect is not None:
+                self.inspect(self.connection.total_changes - before)
         if self.between is not None:
             self.between()
 
@@ -56,17 +62,26 @@ class MemoryDatabase:
 
     def open(self, clock: Clock) -> WatchedStore:
         """Open it as one process does."""
-        return WatchedStore(self._store.engine, self._store.dialect, clock)
+        store = WatchedStore(self._store.engine, self._store.dialect, clock)
+        store.connection = self._connection
+        return store
 
     def look(self, query: str) -> list[tuple[Any, ...]]:
-        """Read something past everybody, between two transactions."""
+        """Read something past everybody, between two transactions or in the one at hand."""
         return self._connection.execute(query).fetchall()
 
     def meddle(self, statement: str) -> int:
         """Change something past everybody, and say how many rows that was."""
-        # Whoever was the last to read has left the connection so that it cannot write.
+        # Whoever was the last to read may have left the connection so that it cannot write.
+        ((reads_only,),) = self.look("PRAGMA query_only")
         self._connection.execute("PRAGMA query_only = 0")
-        return self._connection.execute(statement).rowcount
+        changed = self._connection.execute(statement).rowcount
+        self._connection.execute(f"PRAGMA query_only = {reads_only}")
+        return changed
+
+    def note(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        """Write down something about the transaction at hand, which is undone with it."""
+        self._connection.executemany(statement, rows)
 
     def _borrowed(self) -> sqlite3.Connection:
         borrowed = self._store.engine.raw_connection()

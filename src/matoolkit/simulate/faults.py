@@ -38,7 +38,8 @@ class Fault(StrEnum):
 _RATES = {
     Fault.CRASH_BEFORE_COMMIT: 0.03,
     Fault.CRASH_AFTER_COMMIT: 0.03,
-    Fault.CRASH_WHILE_SENDING: 0.04,
+    # Only where the bus is apart, and only of moves that send something.
+    Fault.CRASH_WHILE_SENDING: 0.12,
     Fault.DUPLICATE: 0.05,
     Fault.DELAYED: 0.3,
     Fault.REORDERED: 0.1,

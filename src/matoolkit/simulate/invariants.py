@@ -1,7 +1,7 @@
 """What must hold after every event, whatever went wrong before it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import orjson
 
@@ -21,6 +21,8 @@ class Watch:
         self._published_by = "outbox" if is_apart else "bus_messages"
         self.dispatched: set[str] = set()
         self.published: set[str] = set()
+        # Which version a batch followed when a member left it.
+        self.removals: dict[tuple[int, int], int] = {}
 
     def see(self, entries: Iterable[Entry]) -> None:
         """Look at what one event committed."""
@@ -28,6 +30,12 @@ class Watch:
             if entry.new == "dispatched" and entry.what in _DISPATCHES:
                 self._see_job(entry)
                 _DISPATCHES[entry.what](entry)
+            elif (entry.what, entry.new) in _MOVES:
+                _MOVES[entry.what, entry.new](entry)
+            elif entry.what == "new_rollback":
+                _compensation_begun(entry)
+            elif entry.what == "member" and entry.new == "removed":
+                self.removals[entry.id, entry.about["epoch"]] = entry.about["version"]
             elif entry.what == self._published_by and entry.about["topic"] == "worker-jobs":
                 self.published.add(entry.new or "")
         if unsent := self.dispatched - self.published:
@@ -66,8 +74,7 @@ def _step_dispatched(entry: Entry) -> None:
         (about["earlier"] == 0, "before an earlier phase was done"),
         (not (begins and about["unexpanded"]), "before an earlier phase that is due was begun"),
         (about["busy"] == 0, "while another job of its member is out"),
-        # A person may put somebody into a manual batch whose job in a batch that has ended is still out.
-        (about["elsewhere"] == 0 or about["manual"], "while a job of its member in another batch is out"),
+        (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
         (about["undoing"] == 0, "while its member is being compensated"),
         (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
         (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),
@@ -99,7 +106,46 @@ def _rollback_dispatched(entry: Entry) -> None:
         (about["before"] == 0, "before the steps that come first have ended"),
         (about["others"] == 0, "beside another sequence of its member"),
         (about["busy"] == 0, "while another job of its member is out"),
+        (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
     )
+
+
+def _step_cancelled(entry: Entry) -> None:
+    about = entry.about
+    is_wanted = about["member_status"] == "active" and about["epoch"] == about["member_epoch"]
+    if is_wanted and about["phase_status"] not in ("superseded", "cancelled"):
+        raise Violation(f"step {entry.id} was cancelled, though its member, phase and batch go on: {about}")
+
+
+def _phase_ended(entry: Entry) -> None:
+    about = entry.about
+    if about["open"] or not about["expanded"] or bool(about["through"]) != (entry.new == "completed"):
+        raise Violation(f"phase {entry.id} ended as {entry.new}, which it is not: {about}")
+
+
+def _batch_ended(entry: Entry) -> None:
+    about = entry.about
+    # An init that failed ends a batch whose phases never began.
+    if entry.old == "active" and (about["phases"] or about["waiting"] or about["undoing"]):
+        raise Violation(f"batch {entry.id} ended as {entry.new}, and not all in it has: {about}")
+
+
+_MOVES: dict[tuple[str, str | None], Callable[[Entry], None]] = {
+    ("step", "cancelled"): _step_cancelled,
+    ("phase", "completed"): _phase_ended,
+    ("phase", "failed"): _phase_ended,
+    ("batch", "completed"): _batch_ended,
+    ("batch", "failed"): _batch_ended,
+}
+
+
+_LEFT_AS = {"member_removed": "removed", "step_failed": "failed"}
+
+
+def _compensation_begun(entry: Entry) -> None:
+    about = entry.about
+    if about["member_status"] != _LEFT_AS[about["cause"]] or about["epoch"] != about["member_epoch"]:
+        raise Violation(f"rollback {entry.id} undoes what its member still needs: {about}")
 
 
 _DISPATCHES = {"step": _step_dispatched, "init": _init_dispatched, "rollback": _rollback_dispatched}

@@ -43,9 +43,10 @@ class Persons:
         # What somebody could have a reason for comes more often than what nobody would think of.
         has_failed = bool(self._look("SELECT 1 FROM batch_members WHERE status = 'failed' LIMIT 1"))
         has_failed_init = bool(self._look(f"{_FAILED_INITS} LIMIT 1"))
+        has_init = bool(self._look("SELECT 1 FROM batches WHERE status = 'init_dispatched' LIMIT 1"))
         has_letters = bool(self._look("SELECT 1 FROM dead_letters WHERE status = 'open' LIMIT 1"))
         wishes: list[tuple[int, Callable[[], str]]] = [
-            (3, self.publish),
+            (8 if has_init else 3, self.publish),
             (1, self.cancel),
             (12 if has_failed else 1, self.retry_members),
             (10 if has_failed_init else 1, self.retry_init),
@@ -63,6 +64,13 @@ class Persons:
         """Do whatever waits for a person."""
         done = [self._try(partial(self._approve, batch, key)) for batch, key in self._holds()]
         done += [self._try(partial(self._advance_or_cancel, batch)) for batch in self._manual_batches()]
+        return "; ".join(done)
+
+    def try_everything_again(self) -> str:
+        """Let everybody and every init try again that failed, in batches that are over too."""
+        members = self._look("SELECT DISTINCT batch_id FROM batch_members WHERE status = 'failed'")
+        done = [self._try(partial(self._retry_init, batch)) for (batch,) in self._look(_FAILED_INITS)]
+        done += [self._try(partial(self._retry_members, batch)) for (batch,) in members]
         return "; ".join(done)
 
     def publish(self) -> str:
@@ -83,13 +91,17 @@ class Persons:
 
     def retry_members(self) -> str:
         """Let failed members of some batch try again."""
-        batch = self._some("SELECT DISTINCT batch_id FROM batch_members WHERE status = 'failed'")
+        return self._retry_members(self._some("SELECT DISTINCT batch_id FROM batch_members WHERE status = 'failed'"))
+
+    def _retry_members(self, batch: int) -> str:
         done = retry_members(self.store, self._publisher, batch, by=_BY)
         return f"retries in batch {batch}: {done.going_on} go on, {done.beginning_again} begin again"
 
     def retry_init(self) -> str:
         """Let an init run again that failed."""
-        batch = self._some(_FAILED_INITS)
+        return self._retry_init(self._some(_FAILED_INITS))
+
+    def _retry_init(self, batch: int) -> str:
         retry_init(self.store, self._publisher, batch, by=_BY)
         return f"retries the init of batch {batch}"
 

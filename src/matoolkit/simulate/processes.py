@@ -11,12 +11,14 @@ from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRAT
 from matoolkit.clock import VirtualClock
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.pile import Limits
-from matoolkit.ports import Publisher, Source
+from matoolkit.ports import Delivery, Publisher, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
-from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database
+from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database, stored
 from matoolkit.simulate.faults import Faults, FaultyBus
+from matoolkit.simulate.mail import Mail
+from matoolkit.store import Transaction
 
 TICK = timedelta(minutes=5)
 LEASE = timedelta(seconds=90)
@@ -37,6 +39,8 @@ class Plant:
         self.messages = memory_database("bus") if is_apart else self.state
         if is_apart:
             self.messages.emptied()
+        self.mail = Mail(self.state, self.messages)
+        self.trespasses: list[str] = []
 
     def databases(self) -> Sequence[MemoryDatabase]:
         """Return the databases that hold messages."""
@@ -61,7 +65,11 @@ class SchedulerProcess:
     """A scheduler."""
 
     def __init__(self, plant: Plant, name: str, source: Source) -> None:
+        self._plant = plant
+        self._name = name
         self.store = plant.state.open(plant.clock)
+        # Whoever died may have left messages behind in the outbox, which anybody sends: that needs no lease.
+        self.store.inspect = None if plant.is_apart else self._inspect
         lease = SchedulerLease(self.store, name, LEASE)
 
         def open_source(_: DataSource) -> Source:
@@ -69,6 +77,13 @@ class SchedulerProcess:
 
         publisher = plant.publisher(self.store)
         self.scheduler = Scheduler(self.store, publisher, open_source, plant.clock, lease, TICK)
+
+    def _inspect(self, changes: int) -> None:
+        """Note what is changed by a scheduler that has no lease (rule T10)."""
+        now = stored(self._plant.clock.now())
+        held = f"SELECT 1 FROM leases WHERE holder = '{self._name}' AND expires_at > '{now}'"
+        if changes and not self._plant.state.look(held):
+            self._plant.trespasses.append(f"{self._name} changes {changes} rows and has no lease")
 
 
 class OrchestratorProcess:
@@ -80,6 +95,10 @@ class OrchestratorProcess:
         self.relay = publisher if isinstance(publisher, Relay) else None
         bus = plant.faulty_bus(self.store, meanwhile)
         self.orchestrator = Orchestrator(self.store, publisher, _LIMITS)
-        handle = self.orchestrator.handle
+
+        def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+            self.orchestrator.handle(tx, deliveries)
+            plant.mail.note_handled(deliveries)
+
         self.events = Consumer(self.store, bus, EVENTS_OF_ORCHESTRATOR, handle, most=20)
         self.results = Consumer(self.store, bus, RESULTS_OF_ORCHESTRATOR, handle, most=5)

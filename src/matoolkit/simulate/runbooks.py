@@ -28,7 +28,7 @@ class RunbookWriter:
             document["retry"] = self._retry()
         if rng.random() < 0.25:
             document["safeguards"] = {"max_removals": rng.choice([1, 2, "30%"])}
-        init = [self._plain(f"init-{number}", may_undo=True) for number in range(rng.choice([0, 0, 0, 1, 2]))]
+        init = [self._init(number) for number in range(rng.choice([0, 0, 0, 1, 2, 2]))]
         if init:
             document["init"] = init
         document["phases"] = self._phases()
@@ -59,6 +59,14 @@ class RunbookWriter:
             for number, offset in enumerate(offsets)
         ]
 
+    def _init(self, number: int) -> dict[str, Any]:
+        """Write a step of an init: few are tried again, so that there is something to undo."""
+        step = self._plain(f"init-{number}")
+        step["retry"] = {"max_retries": self._rng.choice([0, 0, 1]), "interval": "5m"}
+        if self._rng.random() < 0.8:
+            step["on_failure"] = self._rng.choice(_UNDO)
+        return step
+
     def _step(self, name: str) -> dict[str, Any]:
         """Write a step of a phase: it may need what an earlier one put out, and may put out something itself."""
         rng, step = self._rng, self._plain(name, may_undo=True)
@@ -79,7 +87,7 @@ class RunbookWriter:
         step["timeout"] = rng.choice(["20m", "2h", "6h"])
         if rng.random() < 0.25:
             step["function"] = "Test-It"
-            step["poll"] = {"interval": rng.choice(["1m", "10m"]), "timeout": rng.choice(["15m", "2h"])}
+            step["poll"] = {"interval": rng.choice(["1m", "10m"]), "timeout": rng.choice(["5m", "15m", "2h"])}
         if rng.random() < 0.35:
             step["retry"] = self._retry()
         if may_undo and rng.random() < 0.5:

@@ -6,7 +6,8 @@ job was dispatched. What a crash rolls back is rolled back here too.
 
 _WORK = """
     'job', NEW.job_id, 'attempt', NEW.attempt, 'index', NEW.step_index, 'name', NEW.step_name, 'batch', NEW.batch_id,
-    'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json
+    'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json,
+    'old_lost_at', OLD.lost_at
 """
 _BATCH = """
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
@@ -23,8 +24,9 @@ _MEMBER = """
              AND lost_at IS NOT NULL AND NOT (id = NEW.id AND NOT {steps})),
     'elsewhere', (SELECT COUNT(*) FROM batch_members mine JOIN batch_members other
                   ON other.member_key_fold = mine.member_key_fold AND other.id <> mine.id
-                  JOIN step_executions s ON s.batch_member_id = other.id AND s.lost_at IS NOT NULL
-                  WHERE mine.id = NEW.batch_member_id)
+                  JOIN (SELECT batch_member_id FROM step_executions WHERE lost_at IS NOT NULL UNION ALL
+                        SELECT batch_member_id FROM rollback_executions WHERE lost_at IS NOT NULL) job
+                  ON job.batch_member_id = other.id WHERE mine.id = NEW.batch_member_id)
 """
 _STEP = """
     'phase', NEW.phase_execution_id,
@@ -52,7 +54,9 @@ _INIT = """
     'before', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id
                AND runbook_version = NEW.runbook_version AND step_index < NEW.step_index AND status <> 'succeeded'),
     'busy', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id AND lost_at IS NOT NULL
-             AND id <> NEW.id)
+             AND id <> NEW.id),
+    'undone', (SELECT COUNT(*) FROM rollback_executions r JOIN init_executions i ON i.id = r.init_execution_id
+               WHERE i.batch_id = NEW.batch_id AND i.runbook_version = NEW.runbook_version AND r.attempt > 0)
 """
 # One that a person lets begin again, while a later one waits for another try, keeps nobody waiting.
 _ROLLBACK = """
@@ -67,13 +71,31 @@ _MOVED = "OLD.status IS NOT NEW.status"
 # A batch may be asked for its init again, or be held, without changing its status.
 _BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at IS NOT NEW.held_at"
 _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
-_MEMBERS = "'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason"
+_MEMBERS = """
+    'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason,
+    'version', (SELECT runbook_id FROM batches WHERE id = NEW.batch_id)
+"""
 _BATCHES = """
     'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
     'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'start', NEW.batch_start_time,
-    'old_start', OLD.batch_start_time
+    'old_start', OLD.batch_start_time,
+    'phases', (SELECT COUNT(*) FROM phase_executions WHERE batch_id = NEW.id AND status IN ('pending', 'dispatched')),
+    'waiting', (SELECT COUNT(*) FROM batch_members WHERE batch_id = NEW.id AND status = 'active'
+                AND caught_up_at IS NULL),
+    'undoing', (SELECT COUNT(*) FROM rollback_executions WHERE batch_id = NEW.id
+                AND status IN ('pending', 'dispatched', 'polling'))
 """
-_PHASES = "'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name"
+_PHASES = """
+    'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name,
+    'expanded', NEW.expanded_at IS NOT NULL,
+    'open', (SELECT COUNT(*) FROM step_executions WHERE phase_execution_id = NEW.id
+             AND status IN ('pending', 'dispatched', 'polling')),
+    'through', (SELECT COUNT(*) FROM batch_members m WHERE m.batch_id = NEW.batch_id AND EXISTS
+                (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = NEW.id AND s.batch_member_id = m.id
+                 AND s.epoch = m.epoch) AND NOT EXISTS
+                (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = NEW.id AND s.batch_member_id = m.id
+                 AND s.epoch = m.epoch AND s.status <> 'succeeded'))
+"""
 
 _TABLE = """
 CREATE TABLE sim_log (seq INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT, id INTEGER, old TEXT, new TEXT, about TEXT)
@@ -105,6 +127,22 @@ CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO si
 VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key)); END
 """
 
+# What the orchestrators have handled, in the transaction that handled it, and what is gone from the bus; jobs are the
+# workers' to be done with.
+_HANDLED = "CREATE TABLE sim_handled (id INTEGER PRIMARY KEY)"
+_GONE = "CREATE TABLE sim_gone (id INTEGER PRIMARY KEY, message_id TEXT)"
+_GOING = """
+CREATE TRIGGER sim_gone_messages AFTER DELETE ON bus_messages WHEN OLD.topic <> 'worker-jobs' BEGIN
+INSERT INTO sim_gone (id, message_id) VALUES (OLD.id, OLD.message_id); END
+"""
+
+_UNDOING = """
+CREATE TRIGGER sim_new_rollback AFTER INSERT ON rollback_executions WHEN NEW.batch_member_id IS NOT NULL BEGIN
+INSERT INTO sim_log (what, id, old, new, about) SELECT 'new_rollback', NEW.id, NULL, NEW.status,
+json_object('cause', NEW.cause, 'epoch', NEW.epoch, 'member', m.id, 'member_status', m.status, 'member_epoch', m.epoch)
+FROM batch_members m WHERE m.id = NEW.batch_member_id; END
+"""
+
 TRIGGERS = (
     _TABLE,
     _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER.format(steps=1)}, {_STEP}"),
@@ -117,4 +155,8 @@ TRIGGERS = (
     _on_message("outbox"),
     _STEPS_IN_PHASE,
     _JOINING,
+    _HANDLED,
+    _GONE,
+    _GOING,
+    _UNDOING,
 )

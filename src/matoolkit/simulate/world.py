@@ -7,6 +7,7 @@ from random import Random
 
 from matoolkit.clock import VirtualClock
 from matoolkit.simulate.accidents import Accidents
+from matoolkit.simulate.answers import answers_are_true
 from matoolkit.simulate.coverage import Coverage
 from matoolkit.simulate.crowd import Crowd
 from matoolkit.simulate.database import stored
@@ -25,6 +26,9 @@ from matoolkit.simulate.waking import nothing_forgotten
 from matoolkit.simulate.workers import ScriptedWorkers
 
 BEGINNING = datetime(2026, 3, 3, 6, 0, tzinfo=UTC)
+
+# How often people take up again what is over.
+_SECOND_WIND = 0.3
 
 Act = Callable[[], str | None]
 
@@ -68,6 +72,10 @@ class World:
                     self._move()
                 come_to_rest(self)
                 everything_ended(self)
+                if self.rng.random() < _SECOND_WIND:
+                    self.event("person", self.persons.try_everything_again)
+                    come_to_rest(self)
+                    everything_ended(self)
             except Violation as found:
                 violation = str(found)
         faults = {kind: count for kind, count in self.faults.counts.items() if count > 0}
@@ -86,7 +94,11 @@ class World:
         self.watch.see_taken(self.workers.taken)
         self.workers.taken.clear()
         self.trouble.check()
+        self.plant.mail.check()
+        if self.plant.trespasses:
+            raise Violation(self.plant.trespasses[0])
         if entries:
+            answers_are_true(entries, self.workers.said, self.plant)
             nobody_twice(self.plant.state)
             outputs_are_found(self.plant.state, entries)
             nothing_forgotten(self.plant.state, self.message_ids())
@@ -114,7 +126,7 @@ class World:
             (12, "time", self._time),
             (8, "source", self._source),
             (4 if self.workers.echoes else 0, "echo", self._echo),
-            (4 if due else 0, "delay", self._delay),
+            (8 if due else 0, "delay", self._delay),
             (2, "jump", self._jump),
         ]
         _, name, act = self.rng.choices(moves, [weight for weight, _, _ in moves])[0]
@@ -229,7 +241,9 @@ class World:
         )
         if not waiting or not self.faults.strikes(Fault.DELAYED):
             return None
-        number, name = self.rng.choice(waiting)
+        # News of who left hurts most when it comes late.
+        leavers = [message for message in waiting if message[1].startswith("member-removed-")]
+        number, name = self.rng.choice(leavers or waiting)
         until = self.clock.now() + timedelta(seconds=self.rng.choice([20, 400, 4000]))
         self.plant.messages.meddle(f"UPDATE bus_messages SET visible_at = '{stored(until)}' WHERE id = {number}")
         return f"{name} until {until:%H:%M:%S}"

@@ -45,7 +45,7 @@ def record_changes(tx: Transaction, entries: Sequence[NewAuditEntry], at: dateti
     """Record what a person changed, in the transaction that changes it."""
     if not entries:
         return []
-    return sorted(tx.values(insert_each(tx, audit_log, entries, {"at": at}).returning(audit_log.c.id)))
+    return sorted(tx.values(insert_each(tx, audit_log, entries, {"at": at}, returning=(audit_log.c.id,))))
 
 
 def audit_page(

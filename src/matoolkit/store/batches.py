@@ -3,14 +3,17 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from sqlalchemy import case, false, func, literal, select, true
+from sqlalchemy import Select, case, false, func, select, true
 
 from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.dialect.types import Instant
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batches, runbooks
 from matoolkit.store.statements import (
     among,
+    given,
     insert_each,
     is_any,
     move,
@@ -23,6 +26,20 @@ from matoolkit.store.transaction import Transaction
 
 _NOBODYS_TIME = datetime(1, 1, 2, tzinfo=UTC)
 _ACTIVE = is_any(batches.c.status, {BatchStatus.ACTIVE})
+_UNFINISHED = is_any(batches.c.status, UNFINISHED_BATCHES)
+_AUTOMATED = batches.c.is_manual == false()
+_MANUAL = batches.c.is_manual == true()
+_HELD = batches.c.held_at.is_not(None)
+_HELD_FOR_THIS = batches.c.hold_key == given("hold_key", batches.c.hold_key.type)
+_ONE_MORE_INIT = batches.c.init_count + 1
+_FOLLOWS_ANOTHER = (
+    batches.c.runbook_id != given("runbook_id", batches.c.runbook_id.type),
+    batches.c.runbook_name
+    == select(runbooks.c.name).where(runbooks.c.id == given("runbook_id", runbooks.c.id.type)).scalar_subquery(),
+    batches.c.reopened_at.is_(None),
+)
+_HELD_BY_THEN = func.coalesce(batches.c.held_at, given("at", Instant()))
+_ONE_MORE_HOLD = batches.c.hold_count + case((batches.c.held_at.is_(None), 1), else_=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +110,8 @@ def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> li
     """Create batches and return them; a start time that another batch of the runbook has is a conflict."""
     if not new:
         return []
-    ids = tx.values(insert_each(tx, batches, new, {"detected_at": at, "hold_count": 0}).returning(batches.c.id))
+    alike = {"detected_at": at, "hold_count": 0}
+    ids = tx.values(insert_each(tx, batches, new, alike, returning=(batches.c.id,)))
     return batches_by_id(tx, ids)
 
 
@@ -102,9 +120,13 @@ def lock_batches(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
     if not ids:
         return []
     # Sorted here too: SQL Server locks rows in the order in which it finds them, not in that of the answer.
-    chosen = among(tx, batches.c.id, sorted(ids))
-    query = select_records(BatchRow, batches).where(chosen).order_by(batches.c.id)
-    return tx.rows(BatchRow, tx.locking(query, batches))
+    return tx.rows(BatchRow, _locked(tx, sorted(ids)))
+
+
+@prepared
+def _locked(draft: Drafting, ids: Collection[int]) -> Select[Any]:
+    chosen = select_records(BatchRow, batches).where(among(draft, batches.c.id, ids))
+    return draft.locking(chosen.order_by(batches.c.id), batches)
 
 
 def batches_by_id(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
@@ -114,10 +136,12 @@ def batches_by_id(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
 
 def unfinished_batches(tx: Transaction, runbook_name: str) -> list[BatchRow]:
     """Return the batches of a runbook that have not ended, by id."""
-    query = select_records(BatchRow, batches).where(
-        batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES)
-    )
-    return rows_by_id(tx, BatchRow, query)
+    return rows_by_id(tx, BatchRow, _unfinished_of(tx, runbook_name))
+
+
+@prepared
+def _unfinished_of(_draft: Drafting, runbook_name: str) -> Select[Any]:
+    return select_records(BatchRow, batches).where(batches.c.runbook_name == runbook_name, _UNFINISHED)
 
 
 def has_batches(tx: Transaction, runbook_name: str) -> bool:
@@ -165,9 +189,9 @@ def dispatch_init(tx: Transaction, ids: Collection[int], at: datetime) -> list[i
     values = {
         "status": BatchStatus.INIT_DISPATCHED,
         "init_dispatched_at": at,
-        "init_count": batches.c.init_count + 1,
+        "init_count": _ONE_MORE_INIT,
     }
-    return move(tx, batches, ids, values, is_any(batches.c.status, UNFINISHED_BATCHES))
+    return move(tx, batches, ids, values, _UNFINISHED)
 
 
 def activate_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
@@ -184,13 +208,13 @@ def complete_batches(tx: Transaction, ids: Collection[int], at: datetime) -> lis
 def fail_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End batches badly: their init failed, or all their phases did."""
     values = {"status": BatchStatus.FAILED, "completed_at": at}
-    return move(tx, batches, ids, values, is_any(batches.c.status, UNFINISHED_BATCHES))
+    return move(tx, batches, ids, values, _UNFINISHED)
 
 
 def cancel_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End batches because a person says so, or because nobody is left in them."""
     values = {"status": BatchStatus.CANCELLED, "completed_at": at}
-    return move(tx, batches, ids, values, is_any(batches.c.status, UNFINISHED_BATCHES))
+    return move(tx, batches, ids, values, _UNFINISHED)
 
 
 def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: datetime) -> list[int]:
@@ -204,30 +228,22 @@ def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: d
 
 def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> list[int]:
     """Give unfinished automated batches other start times; they may take one another's."""
-    guards = (is_any(batches.c.status, UNFINISHED_BATCHES), batches.c.is_manual == false())
     # Unique keys are checked row by row, so all step aside to times that nobody has
     # before they take their new ones.
     aside = [Reschedule(entry.id, _NOBODYS_TIME + timedelta(seconds=entry.id)) for entry in reschedules]
-    move_each(tx, batches, aside, {}, *guards)
-    return move_each(tx, batches, reschedules, {}, *guards)
+    move_each(tx, batches, aside, {}, _UNFINISHED, _AUTOMATED)
+    return move_each(tx, batches, reschedules, {}, _UNFINISHED, _AUTOMATED)
 
 
 def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> list[int]:
     """Let unfinished batches of a runbook follow another version of it, except manual and reopened ones (V2, V6)."""
-    name = select(runbooks.c.name).where(runbooks.c.id == runbook_id).scalar_subquery()
-    guards = (
-        is_any(batches.c.status, UNFINISHED_BATCHES),
-        batches.c.runbook_name == name,
-        batches.c.runbook_id != runbook_id,
-        batches.c.is_manual == false(),
-        batches.c.reopened_at.is_(None),
-    )
-    return move(tx, batches, ids, {"runbook_id": runbook_id}, *guards)
+    values = {"runbook_id": runbook_id}
+    return move(tx, batches, ids, values, _UNFINISHED, _AUTOMATED, *_FOLLOWS_ANOTHER, having=values)
 
 
 def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[int]:
     """Note which phase a manual batch was advanced to."""
-    return move(tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, batches.c.is_manual == true())
+    return move(tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, _MANUAL)
 
 
 def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
@@ -236,23 +252,22 @@ def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[i
     A hold for the very same thing stays as it is, with its approval.
     """
     values = {
-        "held_at": func.coalesce(batches.c.held_at, literal(at, Instant)),
-        "hold_count": batches.c.hold_count + case((batches.c.held_at.is_(None), 1), else_=0),
+        "held_at": _HELD_BY_THEN,
+        "hold_count": _ONE_MORE_HOLD,
         "approved_hold_key": None,
         "approved_hold_by": None,
         "approved_hold_at": None,
     }
-    unfinished = is_any(batches.c.status, UNFINISHED_BATCHES)
-    return move_each(tx, batches, holds, values, unfinished, differing=["hold_key"])
+    return move_each(tx, batches, holds, values, _UNFINISHED, differing=("hold_key",), having={"at": at})
 
 
 def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
     """End the hold of batches."""
     values = {"held_at": None, "hold_reason": None, "hold_key": None, "hold_json": None}
-    return move(tx, batches, ids, values, batches.c.held_at.is_not(None))
+    return move(tx, batches, ids, values, _HELD)
 
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
     """Approve exactly what was shown; if the hold stands for something else by now, nothing is approved."""
     values = {"approved_hold_key": hold_key, "approved_hold_by": by, "approved_hold_at": at}
-    return move(tx, batches, [batch_id], values, batches.c.hold_key == hold_key, batches.c.held_at.is_not(None))
+    return move(tx, batches, [batch_id], values, _HELD_FOR_THIS, _HELD, having={"hold_key": hold_key})

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal_column, select
 
 from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
 from matoolkit.store.statements import among, is_any
 from matoolkit.store.transaction import Transaction
@@ -100,19 +101,21 @@ def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOut
 
     What a member did before it started all over is left out.
     """
-    if not phase_ids:
-        return []
+    return tx.rows(PhaseOutcome, _outcomes(tx, phase_ids)) if phase_ids else []
+
+
+@prepared
+def _outcomes(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
     phase, succeeded = step_executions.c.phase_execution_id, is_any(_STATUS, {StepStatus.SUCCEEDED})
     of_member = (
         select(phase, func.min(case((succeeded, 1), else_=0)).label("through"))
         .join(batch_members, batch_members.c.id == step_executions.c.batch_member_id)
-        .where(among(tx, phase, phase_ids), step_executions.c.epoch == batch_members.c.epoch)
+        .where(among(draft, phase, phase_ids), step_executions.c.epoch == batch_members.c.epoch)
         .group_by(phase, step_executions.c.batch_member_id)
         .subquery()
     )
     query = select(of_member.c.phase_execution_id, func.count(), func.sum(of_member.c.through))
-    grouped = query.group_by(of_member.c.phase_execution_id).order_by(of_member.c.phase_execution_id)
-    return tx.rows(PhaseOutcome, grouped)
+    return query.group_by(of_member.c.phase_execution_id).order_by(of_member.c.phase_execution_id)
 
 
 def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:

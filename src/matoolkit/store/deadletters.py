@@ -86,8 +86,8 @@ def keep_dead_letters(tx: Transaction, letters: Sequence[NewDeadLetter], at: dat
     letters = _without_secrets(tx, letters)
     key = ("topic", "subscription", "message_id", "enqueued_at")
     alike = {"dead_lettered_at": at, "status": DeadLetterStatus.OPEN}
-    statement = insert_each(tx, dead_letters, letters, alike, key)
-    kept = tx.rows(DeadLetterRow, statement.returning(*columns_of(DeadLetterRow, dead_letters)))
+    statement = insert_each(tx, dead_letters, letters, alike, key, columns_of(DeadLetterRow, dead_letters))
+    kept = tx.rows(DeadLetterRow, statement)
     return sorted(kept, key=lambda letter: letter.id)
 
 

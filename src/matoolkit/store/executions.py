@@ -1,15 +1,16 @@
 """Executed work of the three kinds: its records, and what the sweeps look for."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table, and_, or_, select
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, or_, select
 
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
 from matoolkit.store.statements import is_any, records_among
 from matoolkit.store.transaction import Transaction
@@ -164,7 +165,12 @@ def lost_jobs(
 ) -> list[Overdue]:
     """Return a slice of the work whose job has been out for too long, longest overdue first (rule O16)."""
     table = TABLES[kind]
-    return _slice(tx, kind, table.c.lost_at, table.c.lost_at.is_not(None), at, after, limit)
+    return _slice(tx, kind, table.c.lost_at, _is_out(table), at, after, limit)
+
+
+@cache
+def _is_out(table: Table) -> ColumnElement[bool]:
+    return table.c.lost_at.is_not(None)
 
 
 def _slice(
@@ -176,8 +182,23 @@ def _slice(
     after: Overdue | None,
     limit: int,
 ) -> list[Overdue]:
-    table = TABLES[kind]
+    last = {} if after is None else {"due_at": after.due_at, "id": after.id}
+    query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit)
+    return tx.rows(partial(Overdue, kind), query)
+
+
+@prepared
+def _overdue(
+    _draft: Drafting,
+    at: datetime,
+    after: Mapping[str, Any],
+    *,
+    table: Table,
+    due: Column[Any],
+    guard: ColumnElement[bool],
+    limit: int,
+) -> Select[Any]:
     query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due).where(guard, due <= at)
-    if after is not None:
-        query = query.where(or_(due > after.due_at, and_(due == after.due_at, table.c.id > after.id)))
-    return tx.rows(partial(Overdue, kind), query.order_by(due, table.c.id).limit(limit))
+    if after:
+        query = query.where(or_(due > after["due_at"], and_(due == after["due_at"], table.c.id > after["id"])))
+    return query.order_by(due, table.c.id).limit(limit)

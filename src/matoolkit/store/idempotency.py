@@ -41,8 +41,8 @@ def begin_request(
     """
     tx.execute(delete(idempotency_keys).where(_is_key(actor, key), idempotency_keys.c.expires_at <= at))
     new = _NewRequest(actor, key, request_hash, at, expires_at)
-    statement = insert_each(tx, idempotency_keys, [new], {}, ("actor", "idempotency_key"))
-    if tx.values(statement.returning(idempotency_keys.c.actor)):
+    unused = ("actor", "idempotency_key")
+    if tx.values(insert_each(tx, idempotency_keys, [new], {}, unused, (idempotency_keys.c.actor,))):
         return None
     found = tx.rows(RequestRow, select_records(RequestRow, idempotency_keys).where(_is_key(actor, key)))
     return found[0]

@@ -23,8 +23,8 @@ def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[
     if not new:
         return []
     key = ("batch_id", "runbook_version", "step_index")
-    statement = insert_each(tx, init_executions, new, unstarted(at), key)
-    made = tx.rows(InitRow, statement.returning(*columns_of(InitRow, init_executions)))
+    statement = insert_each(tx, init_executions, new, unstarted(at), key, columns_of(InitRow, init_executions))
+    made = tx.rows(InitRow, statement)
     return sorted(made, key=lambda init: init.id)
 
 

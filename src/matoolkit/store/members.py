@@ -8,12 +8,16 @@ from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
 from matoolkit.store.schema import batch_members
-from matoolkit.store.statements import insert_each, is_any, move, move_each, records_among
+from matoolkit.store.statements import columns_of, insert_each, is_any, move, move_each, records_among
 from matoolkit.store.transaction import Transaction
 
 _ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
 _REMOVED = is_any(batch_members.c.status, {MemberStatus.REMOVED})
 _FAILED = is_any(batch_members.c.status, {MemberStatus.FAILED})
+_IN_SOURCE = batch_members.c.left_source_at.is_(None)
+_GONE = batch_members.c.left_source_at.is_not(None)
+_NOT_CAUGHT_UP = batch_members.c.caught_up_at.is_(None)
+_NEXT_EPOCH = batch_members.c.epoch + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,8 @@ def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> l
         return []
     rows = [_to_insert(member) for member in new]
     alike = {"status": MemberStatus.ACTIVE, "epoch": 1, "added_at": at}
-    columns = (batch_members.c.id, batch_members.c.batch_id, batch_members.c.member_key_fold)
-    return tx.rows(InsertedMember, insert_each(tx, batch_members, rows, alike).returning(*columns))
+    returning = columns_of(InsertedMember, batch_members)
+    return tx.rows(InsertedMember, insert_each(tx, batch_members, rows, alike, returning=returning))
 
 
 def members_by_id(tx: Transaction, ids: Collection[int]) -> list[MemberRow]:
@@ -143,9 +147,10 @@ def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:
 
 
 def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, at: datetime) -> list[int]:
-    """Take active members out of their batches."""
+    """Take active members out of their batches; until the orchestrator has seen them off their batch cannot end."""
     values = {
         "status": MemberStatus.REMOVED,
+        "caught_up_at": None,
         "removed_at": at,
         "removed_by": by,
         "remove_reason": reason,
@@ -162,7 +167,7 @@ def return_members(tx: Transaction, returns: Sequence[Return], at: datetime) -> 
 def fail_members(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
     """Mark active members failed that have not started all over since."""
     values = {"status": MemberStatus.FAILED, "failed_at": at}
-    return move_each(tx, batch_members, members, values, _ACTIVE, matching=["epoch"])
+    return move_each(tx, batch_members, members, values, _ACTIVE, matching=("epoch",))
 
 
 def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
@@ -179,14 +184,12 @@ def restart_members(tx: Transaction, ids: Collection[int], at: datetime, *, forg
 
 def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note, once, that the source no longer returns active members after T (rule T5)."""
-    missing = batch_members.c.left_source_at.is_(None)
-    return move(tx, batch_members, ids, {"left_source_at": at}, _ACTIVE, missing)
+    return move(tx, batch_members, ids, {"left_source_at": at}, _ACTIVE, _IN_SOURCE)
 
 
 def note_in_source(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Note that the source returns members again that had left it."""
-    gone = batch_members.c.left_source_at.is_not(None)
-    return move(tx, batch_members, ids, {"left_source_at": None}, gone)
+    return move(tx, batch_members, ids, {"left_source_at": None}, _GONE)
 
 
 def note_add_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
@@ -200,20 +203,19 @@ def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) 
 
 
 def note_caught_up(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
-    """Note that members have caught up with their batch, unless they have started all over since."""
-    waiting = batch_members.c.caught_up_at.is_(None)
-    return move_each(tx, batch_members, members, {"caught_up_at": at}, waiting, matching=["epoch"])
+    """Note that members have caught up with their batch or were seen off, unless they have started all over since."""
+    return move_each(tx, batch_members, members, {"caught_up_at": at}, _NOT_CAUGHT_UP, matching=("epoch",))
 
 
 def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
     """Store what members' steps have put out; the caller holds the lock of their batch and has merged it."""
-    return move_each(tx, batch_members, outputs, {}, matching=["epoch"])
+    return move_each(tx, batch_members, outputs, {}, matching=("epoch",))
 
 
 def _fresh_start(at: datetime) -> dict[str, object]:
     return {
         "status": MemberStatus.ACTIVE,
-        "epoch": batch_members.c.epoch + 1,
+        "epoch": _NEXT_EPOCH,
         "added_at": at,
         "caught_up_at": None,
         "left_source_at": None,

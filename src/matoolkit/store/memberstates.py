@@ -1,18 +1,20 @@
 """Members as the orchestrator decides about them: narrow records, and their data only where it is needed."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import exists, select
+from sqlalchemy import Select, exists, select
 
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.records import record
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberState:
     """A member without its data."""
 
@@ -25,7 +27,7 @@ class MemberState:
     remove_reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberData:
     """What templates find in a member."""
 
@@ -34,7 +36,7 @@ class MemberData:
     worker_data_json: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemberOutputs:
     """What a member's steps have put out so far."""
 
@@ -86,13 +88,18 @@ def keys_under_way(tx: Transaction, runbook_name: str, folds: Collection[str], *
 
 def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:
     """Return a slice of the active members of a batch that do not wait to catch up, by id (rule O2)."""
+    return tx.rows(MemberState, _caught_up(tx, batch_id, after, limit=limit))
+
+
+@prepared
+def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Select[Any]:
     query = select_records(MemberState, batch_members).where(
         batch_members.c.batch_id == batch_id,
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         batch_members.c.id > after,
         batch_members.c.caught_up_at.is_not(None),
     )
-    return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))
+    return query.order_by(batch_members.c.id).limit(limit)
 
 
 def members_under_way_elsewhere(tx: Transaction, batch_id: int, runbook_name: str) -> list[MemberState]:
@@ -110,6 +117,11 @@ def members_under_way_elsewhere(tx: Transaction, batch_id: int, runbook_name: st
 
 def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:
     """Return members who wait to catch up though nothing is in their way, from after the last id before (rule O10)."""
+    return tx.rows(MemberState, _to_catch_up(tx, after, limit=limit))
+
+
+@prepared
+def _to_catch_up(_draft: Drafting, after: int, *, limit: int) -> Select[Any]:
     query = (
         select_records(MemberState, batch_members)
         .join(batches, batches.c.id == batch_members.c.batch_id)
@@ -121,4 +133,4 @@ def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) ->
             batch_members.c.id > after,
         )
     )
-    return tx.rows(MemberState, query.order_by(batch_members.c.id).limit(limit))
+    return query.order_by(batch_members.c.id).limit(limit)

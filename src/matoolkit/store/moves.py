@@ -5,21 +5,22 @@ An answer counts once, for the job it belongs to, and also after that job was gi
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import func, literal
+from sqlalchemy import ColumnElement, Table, func
 
 from matoolkit.domain.states import OPEN_STEPS, UNSUCCESSFUL_STEPS, StepStatus
 from matoolkit.ids import Kind
+from matoolkit.records import record
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
-from matoolkit.store.statements import is_any, move, move_each
+from matoolkit.store.statements import given, is_any, move, move_each
 from matoolkit.store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatch:
     """A job that is about to be sent; `attempt` is one more than the row has."""
 
@@ -31,7 +32,7 @@ class Dispatch:
     lost_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Success:
     """A job that succeeded."""
 
@@ -41,7 +42,7 @@ class Success:
     missing_outputs_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """A job that failed and is not tried again."""
 
@@ -52,7 +53,7 @@ class Failure:
     result_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Retry:
     """A job that failed and is tried again."""
 
@@ -65,7 +66,7 @@ class Retry:
     throttled_since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Incomplete:
     """A job that answered that it is not done yet."""
 
@@ -75,7 +76,7 @@ class Incomplete:
     poll_due_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Impossible:
     """Work that fails before any job is sent: a variable cannot be resolved, a message would be too large."""
 
@@ -84,7 +85,7 @@ class Impossible:
     error_message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LateResult:
     """The answer to a job of work that was cancelled meanwhile."""
 
@@ -93,7 +94,7 @@ class LateResult:
     result_json: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Withdrawal:
     """A job that was taken back before it left."""
 
@@ -112,7 +113,7 @@ def dispatch(tx: Transaction, kind: Kind, dispatches: Sequence[Dispatch], at: da
         "poll_due_at": None,
     }
     waiting = is_any(table.c.status, {StepStatus.PENDING, StepStatus.POLLING})
-    return move_each(tx, table, dispatches, values, waiting, following=["attempt"])
+    return move_each(tx, table, dispatches, values, waiting, following=("attempt",))
 
 
 def succeed(tx: Transaction, kind: Kind, successes: Sequence[Success], at: datetime) -> list[int]:
@@ -128,7 +129,7 @@ def fail(tx: Transaction, kind: Kind, failures: Sequence[Failure], at: datetime)
 
 def time_out_polls(tx: Transaction, kind: Kind, failures: Sequence[Failure], at: datetime) -> list[int]:
     """End work that was still not done at its deadline; its last answer was a poll like the others (rule O6)."""
-    polled = {"last_polled_at": at, "poll_count": TABLES[kind].c.poll_count + 1}
+    polled = {"last_polled_at": at, "poll_count": _one_more_poll(TABLES[kind])}
     return _answer(tx, kind, failures, _ended(StepStatus.POLL_TIMEOUT, at) | polled, at)
 
 
@@ -142,9 +143,9 @@ def poll_later(tx: Transaction, kind: Kind, polls: Sequence[Incomplete], at: dat
     table = TABLES[kind]
     values = {
         "status": StepStatus.POLLING,
-        "poll_started_at": func.coalesce(table.c.poll_started_at, literal(at, Instant)),
+        "poll_started_at": _polling_by_then(table),
         "last_polled_at": at,
-        "poll_count": table.c.poll_count + 1,
+        "poll_count": _one_more_poll(table),
         "retry_after": None,
         "throttled_since": None,
     }
@@ -179,21 +180,21 @@ def note_late_results(tx: Transaction, kind: Kind, results: Sequence[LateResult]
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
     values = {"answered_at": at, "lost_at": None}
-    return move_each(tx, table, results, values, ended, table.c.answered_at.is_(None), matching=["job_id"])
+    return move_each(tx, table, results, values, ended, _unanswered(table), matching=("job_id",))
 
 
 def give_up_cancelled(tx: Transaction, kind: Kind, ids: Collection[int], at: datetime) -> list[int]:
     """Stop waiting for the jobs of ended work that have been out for too long."""
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
-    return move(tx, table, ids, {"lost_at": None}, ended, table.c.lost_at <= at)
+    return move(tx, table, ids, {"lost_at": None}, ended, _lost_by_then(table), having={"at": at})
 
 
 def note_withdrawn(tx: Transaction, kind: Kind, withdrawals: Sequence[Withdrawal]) -> list[int]:
     """Note that jobs of ended work were taken back before anybody saw them: no answer is waited for (rule O5)."""
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
-    return move_each(tx, table, withdrawals, {"lost_at": None}, ended, matching=["job_id"])
+    return move_each(tx, table, withdrawals, {"lost_at": None}, ended, matching=("job_id",))
 
 
 def reopen(
@@ -205,8 +206,7 @@ def reopen(
     """
     table = TABLES[kind]
     values = dict.fromkeys(_FORGOTTEN) | {"status": StepStatus.PENDING, "retry_count": 0, "poll_count": 0}
-    guards = (is_any(table.c.status, ended), table.c.lost_at.is_(None))
-    return move(tx, table, ids, values, *guards)
+    return move(tx, table, ids, values, is_any(table.c.status, ended), _not_out(table))
 
 
 _FORGOTTEN = (
@@ -245,12 +245,38 @@ def cancelled(at: datetime) -> dict[str, Any]:
 def _answer(tx: Transaction, kind: Kind, answers: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:
     table = TABLES[kind]
     expected = is_any(table.c.status, {StepStatus.DISPATCHED, StepStatus.PENDING})
-    unanswered = table.c.answered_at.is_(None)
     answered = {"answered_at": at, "lost_at": None} | values
-    return move_each(tx, table, answers, answered, expected, unanswered, matching=["job_id"])
+    guards = (expected, _unanswered(table))
+    return move_each(tx, table, answers, answered, *guards, matching=("job_id",), having={"at": at})
 
 
 def _give_up(tx: Transaction, kind: Kind, given_up: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:
     table = TABLES[kind]
-    guards = (is_any(table.c.status, {StepStatus.DISPATCHED}), table.c.lost_at <= at)
-    return move_each(tx, table, given_up, {"lost_at": None} | values, *guards, matching=["job_id"])
+    guards = (is_any(table.c.status, {StepStatus.DISPATCHED}), _lost_by_then(table))
+    values = {"lost_at": None} | values
+    return move_each(tx, table, given_up, values, *guards, matching=("job_id",), having={"at": at})
+
+
+@cache
+def _unanswered(table: Table) -> ColumnElement[bool]:
+    return table.c.answered_at.is_(None)
+
+
+@cache
+def _not_out(table: Table) -> ColumnElement[bool]:
+    return table.c.lost_at.is_(None)
+
+
+@cache
+def _lost_by_then(table: Table) -> ColumnElement[bool]:
+    return table.c.lost_at <= given("at", Instant())
+
+
+@cache
+def _polling_by_then(table: Table) -> ColumnElement[datetime]:
+    return func.coalesce(table.c.poll_started_at, given("at", Instant()))
+
+
+@cache
+def _one_more_poll(table: Table) -> ColumnElement[int]:
+    return table.c.poll_count + 1

@@ -1,15 +1,32 @@
 """The outbox: messages that are written with the state that causes them and sent afterwards (rule M1)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Integer, delete, exists, func, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Executable,
+    Insert,
+    Integer,
+    Select,
+    Update,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
-from matoolkit.store.dialect.types import Instant
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import outbox
 from matoolkit.store.statements import among, chosen_once, columns_of
 from matoolkit.store.transaction import Transaction
+
+_WRITTEN = ("topic", "message_id", "message_type", "body", "properties_json", "order_key", "not_before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,59 +75,78 @@ def add_messages(
     """
     if not messages:
         return []
-    names = ("topic", "message_id", "message_type", "body", "properties_json", "order_key", "not_before")
     unique: dict[tuple[str, str], NewMessage] = {}
     for message in messages:
         unique.setdefault((message.topic, message.message_id), message)
     rows = [
-        (position, *(getattr(message, name) for name in names[:-1]), message.not_before or at)
+        (position, *(getattr(message, name) for name in _WRITTEN[:-1]), message.not_before or at)
         for position, message in enumerate(unique.values())
     ]
-    kinds = {"position": Integer()} | {name: outbox.c[name].type for name in names}
-    given = tx.table_of(kinds, rows)
-    values = {name: given.c[name] for name in names} | {
-        "created_at": literal(at, Instant),
-        "claim_token": literal(claim.token if claim else None, outbox.c.claim_token.type),
-        "claimed_until": literal(claim.until if claim else at, Instant),
-        "tries": literal(1 if claim else 0),
+    alike = {
+        "created_at": at,
+        "claim_token": claim.token if claim else None,
+        "claimed_until": claim.until if claim else at,
+        "tries": 1 if claim else 0,
     }
-    statement = tx.insert_missing(outbox, values, given, ["topic", "message_id"], order_by=given.c.position)
-    return _in_order(tx.rows(OutboxRow, statement.returning(*columns_of(OutboxRow, outbox))))
+    return _in_order(tx.rows(OutboxRow, _added(tx, rows, alike)))
+
+
+@prepared
+def _added(draft: Drafting, rows: Any, alike: Mapping[str, Any]) -> Insert:
+    given = draft.table_of({"position": Integer()} | {name: outbox.c[name].type for name in _WRITTEN}, rows)
+    values: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in _WRITTEN}
+    values |= {name: type_coerce(value, outbox.c[name].type) for name, value in alike.items()}
+    key = ["topic", "message_id"]
+    statement = draft.insert_missing(outbox, values, given, key, order_by=given.c.position)
+    return statement.returning(*columns_of(OutboxRow, outbox))
 
 
 def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500) -> list[OutboxRow]:
     """Claim messages that nobody is sending, oldest first; what another process is claiming is passed by."""
+    return _in_order(tx.rows(OutboxRow, _claimed(tx, claim.token, claim.until, at, limit=limit)))
+
+
+@prepared
+def _claimed(draft: Drafting, token: str, until: datetime, at: datetime, *, limit: int) -> Update:
     free = select(outbox.c.id).where(outbox.c.claimed_until <= at)
-    oldest = tx.locking(free.order_by(outbox.c.claimed_until, outbox.c.id).limit(limit), outbox, skip_locked=True)
-    statement = (
+    oldest = draft.locking(free.order_by(outbox.c.claimed_until, outbox.c.id).limit(limit), outbox, skip_locked=True)
+    return (
         update(outbox)
         .where(outbox.c.id.in_(chosen_once(oldest)), outbox.c.claimed_until <= at)
-        .values(claim_token=claim.token, claimed_until=claim.until, tries=outbox.c.tries + 1)
+        .values(claim_token=token, claimed_until=until, tries=outbox.c.tries + 1)
         .returning(*columns_of(OutboxRow, outbox))
     )
-    return _in_order(tx.rows(OutboxRow, statement))
 
 
 def out_of_turn(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int]:
     """Return those of the claimed messages that must wait: an older one with the same order key is not claimed."""
+    return tx.values(_out_of_turn(tx, claim.token, ids))
+
+
+@prepared
+def _out_of_turn(draft: Drafting, token: str, ids: Collection[int]) -> Select[Any]:
     older = outbox.alias()
-    query = select(outbox.c.id).where(
-        among(tx, outbox.c.id, ids),
+    return select(outbox.c.id).where(
+        among(draft, outbox.c.id, ids),
         exists().where(
             older.c.order_key == outbox.c.order_key,
             older.c.id < outbox.c.id,
-            or_(older.c.claim_token.is_(None), older.c.claim_token != claim.token),
+            or_(older.c.claim_token.is_(None), older.c.claim_token != token),
         ),
     )
-    return tx.values(query)
 
 
 def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int]:
     """Delete messages that were sent, if the claim on them still stands, and return which."""
     if not ids:
         return []
-    statement = delete(outbox).where(among(tx, outbox.c.id, ids), outbox.c.claim_token == claim.token)
-    return sorted(tx.values(statement.returning(outbox.c.id)))
+    return sorted(tx.values(_deleted(tx, claim.token, ids)))
+
+
+@prepared
+def _deleted(draft: Drafting, token: str, ids: Collection[int]) -> Executable:
+    sent = delete(outbox).where(among(draft, outbox.c.id, ids), outbox.c.claim_token == token)
+    return sent.returning(outbox.c.id)
 
 
 def remove_unsent(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:

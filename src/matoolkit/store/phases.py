@@ -1,17 +1,28 @@
 """Phases of batches: finding what is due, and moving them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, literal, select
+from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 
-from matoolkit.domain.states import ENDED_PHASES, OPEN_PHASES, OPEN_STEPS, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import (
+    ENDED_PHASES,
+    MOVED,
+    OPEN_PHASES,
+    OPEN_STEPS,
+    BatchStatus,
+    MemberStatus,
+    PhaseStatus,
+)
 from matoolkit.store.dialect.types import Instant
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.statements import (
     among,
     columns_of,
+    given,
     insert_each,
     is_any,
     move,
@@ -24,6 +35,8 @@ from matoolkit.store.transaction import Transaction
 _PENDING = is_any(phase_executions.c.status, {PhaseStatus.PENDING})
 _DISPATCHED = is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED})
 _OPEN = is_any(phase_executions.c.status, OPEN_PHASES)
+_ONCE_MORE = phase_executions.c.dispatch_count + 1
+_EXPANDED_BY_THEN = func.coalesce(phase_executions.c.expanded_at, given("at", Instant()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +84,8 @@ def insert_phases(tx: Transaction, new: Sequence[NewPhase]) -> list[PhaseRow]:
     if not new:
         return []
     key = ("batch_id", "runbook_version", "phase_index")
-    statement = insert_each(tx, phase_executions, new, {"dispatch_count": 0}, key)
-    made = tx.rows(PhaseRow, statement.returning(*columns_of(PhaseRow, phase_executions)))
+    returning = columns_of(PhaseRow, phase_executions)
+    made = tx.rows(PhaseRow, insert_each(tx, phase_executions, new, {"dispatch_count": 0}, key, returning))
     return sorted(made, key=lambda phase: phase.id)
 
 
@@ -88,6 +101,12 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
 
 def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: str | None = None) -> list[PhaseRow]:
     """Return pending phases whose time has come, in active batches that are not held, of one runbook or all (T8)."""
+    wanted = {} if runbook_name is None else {"runbook_name": runbook_name}
+    return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit))
+
+
+@prepared
+def _due(_draft: Drafting, at: datetime, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
     query = (
         select_records(PhaseRow, phase_executions)
         .join(batches, batches.c.id == phase_executions.c.batch_id)
@@ -96,48 +115,60 @@ def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: s
             phase_executions.c.due_at <= at,
             is_any(batches.c.status, {BatchStatus.ACTIVE}),
             batches.c.held_at.is_(None),
+            *(batches.c[name] == value for name, value in wanted.items()),
         )
     )
-    if runbook_name is not None:
-        query = query.where(batches.c.runbook_name == runbook_name)
     # Phases that are due at the same moment begin in the order of their runbook.
     order = (phase_executions.c.due_at, phase_executions.c.batch_id, phase_executions.c.phase_index)
-    return tx.rows(PhaseRow, query.order_by(*order, phase_executions.c.id).limit(limit))
+    return query.order_by(*order, phase_executions.c.id).limit(limit)
 
 
 def phases_without_open_steps(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[PhaseRow]:
     """Return dispatched phases all of whose steps have ended: of these, or of all for the sweep (O11, O16)."""
+    wanted = {} if ids is None else {"id": ids}
+    return tx.rows(PhaseRow, _without_open_steps(tx, wanted, limit=limit))
+
+
+@prepared
+def _without_open_steps(draft: Drafting, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
     open_step = exists().where(
         step_executions.c.phase_execution_id == phase_executions.c.id,
         is_any(step_executions.c.status, OPEN_STEPS),
     )
     query = select_records(PhaseRow, phase_executions).where(
-        _DISPATCHED, phase_executions.c.expanded_at.is_not(None), ~open_step
+        _DISPATCHED,
+        phase_executions.c.expanded_at.is_not(None),
+        ~open_step,
+        *(among(draft, phase_executions.c[name], values) for name, values in wanted.items()),
     )
-    if ids is not None:
-        query = query.where(among(tx, phase_executions.c.id, ids))
-    return tx.rows(PhaseRow, query.order_by(phase_executions.c.id).limit(limit))
+    return query.order_by(phase_executions.c.id).limit(limit)
 
 
 def batches_without_open_phases(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[int]:
     """Return active batches all of whose phases have ended: of these, or of all for the sweep (O11, O16).
 
-    A batch whose members wait to be caught up, or are being compensated, has not ended (rules O9 and O11).
+    A batch whose members wait to be caught up or seen off, or are being compensated, has not ended (O9 and O11).
     """
+    return tx.values(_without_open_phases(tx, {} if ids is None else {"id": ids}, limit=limit))
+
+
+@prepared
+def _without_open_phases(draft: Drafting, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
     waiting = exists().where(
         batch_members.c.batch_id == batches.c.id,
-        is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
+        is_any(batch_members.c.status, {MemberStatus.ACTIVE, MemberStatus.REMOVED}),
+        # Nothing is to run for those who moved to another batch.
+        or_(batch_members.c.remove_reason.is_(None), batch_members.c.remove_reason != MOVED),
         batch_members.c.caught_up_at.is_(None),
     )
     compensating = exists().where(
         rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
     )
     is_active = is_any(batches.c.status, {BatchStatus.ACTIVE})
-    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~compensating)
-    if ids is not None:
-        query = query.where(among(tx, batches.c.id, ids))
-    return tx.values(query.order_by(batches.c.id).limit(limit))
+    chosen = (among(draft, batches.c[name], values) for name, values in wanted.items())
+    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~compensating, *chosen)
+    return query.order_by(batches.c.id).limit(limit)
 
 
 def dispatch_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
@@ -145,7 +176,7 @@ def dispatch_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list
     values = {
         "status": PhaseStatus.DISPATCHED,
         "dispatched_at": at,
-        "dispatch_count": phase_executions.c.dispatch_count + 1,
+        "dispatch_count": _ONCE_MORE,
         "expanded_at": None,
     }
     return move(tx, phase_executions, ids, values, _PENDING)
@@ -183,10 +214,9 @@ def cancel_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[i
 
 def reopen_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Take up ended phases again whose steps run again; it counts as handled that they are due."""
-    expanded_at = func.coalesce(phase_executions.c.expanded_at, literal(at, Instant))
-    values = {"status": PhaseStatus.DISPATCHED, "completed_at": None, "expanded_at": expanded_at}
+    values = {"status": PhaseStatus.DISPATCHED, "completed_at": None, "expanded_at": _EXPANDED_BY_THEN}
     reopenable = ENDED_PHASES - {PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED}
-    return move(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable))
+    return move(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable), having={"at": at})
 
 
 def reschedule_phases(tx: Transaction, times: Sequence[NewDueTime]) -> list[int]:

@@ -5,20 +5,24 @@ it names that token. A lock that has run out is no lock: the message is received
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Delete, Executable, Select, Update, delete, func, literal_column, select, update
 
 from matoolkit.domain.delivery import MAX_DELIVERIES
+from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
 from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
 from matoolkit.store.transaction import Transaction
 
+# The limit stands in the statement itself, so that the partial index applies.
+_DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class NewQueued:
     """A message for one subscription."""
 
@@ -32,7 +36,7 @@ class NewQueued:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueuedRow:
     """A message in a subscription."""
 
@@ -47,7 +51,7 @@ class QueuedRow:
     enqueued_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _RecentId:
     topic: str
     message_id: str
@@ -76,16 +80,18 @@ def _remember(tx: Transaction, ids: Sequence[_RecentId], at: datetime, forget_be
     if not ids:
         return set()
     for topic in sorted({recent.topic for recent in ids}):
-        again = [recent.message_id for recent in ids if recent.topic == topic]
-        tx.execute(
-            delete(bus_recent_ids).where(
-                bus_recent_ids.c.topic == topic,
-                among(tx, bus_recent_ids.c.message_id, again),
-                bus_recent_ids.c.published_at < forget_before,
-            )
-        )
-    noted = insert_each(tx, bus_recent_ids, ids, {"published_at": at}, key=("topic", "message_id"))
-    return set(tx.rows(_pair, noted.returning(bus_recent_ids.c.topic, bus_recent_ids.c.message_id)))
+        tx.execute(_forgotten(tx, topic, [recent.message_id for recent in ids if recent.topic == topic], forget_before))
+    key, returning = ("topic", "message_id"), columns_of(_RecentId, bus_recent_ids)
+    return set(tx.rows(_pair, insert_each(tx, bus_recent_ids, ids, {"published_at": at}, key, returning)))
+
+
+@prepared
+def _forgotten(draft: Drafting, topic: str, message_ids: Collection[str], before: datetime) -> Delete:
+    return delete(bus_recent_ids).where(
+        bus_recent_ids.c.topic == topic,
+        among(draft, bus_recent_ids.c.message_id, message_ids),
+        bus_recent_ids.c.published_at < before,
+    )
 
 
 def lock_due(
@@ -99,28 +105,44 @@ def lock_due(
     most: int,
 ) -> list[QueuedRow]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
+    locked = _due_locked(tx, topic, subscription, token, at, until, most=most)
+    return sorted(tx.rows(QueuedRow, locked), key=lambda row: row.id)
+
+
+@prepared
+def _due_locked(
+    draft: Drafting, topic: str, subscription: str, token: str, at: datetime, until: datetime, *, most: int
+) -> Update:
     due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
-    oldest = tx.locking(
+    oldest = draft.locking(
         due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most), bus_messages, skip_locked=True
     )
-    statement = (
+    return (
         update(bus_messages)
         .where(bus_messages.c.id.in_(chosen_once(oldest)), bus_messages.c.visible_at <= at)
         .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
         .returning(*columns_of(QueuedRow, bus_messages))
     )
-    return sorted(tx.rows(QueuedRow, statement), key=lambda row: row.id)
 
 
 def has_due(tx: Transaction, topic: str, subscription: str, at: datetime) -> bool:
     """Tell whether a message is due, without locking anything."""
-    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
-    return bool(tx.values(due.limit(1)))
+    return bool(tx.values(_one_due(tx, topic, subscription, at)))
+
+
+@prepared
+def _one_due(_draft: Drafting, topic: str, subscription: str, at: datetime) -> Select[Any]:
+    return select(bus_messages.c.id).where(*_is_due(topic, subscription, at)).limit(1)
 
 
 def remove_locked(tx: Transaction, token: str, ids: Collection[int]) -> set[int]:
     """Remove messages that are still under a lock, and return which."""
-    return set(tx.values(delete(bus_messages).where(*_is_ours(tx, token, ids)).returning(bus_messages.c.id)))
+    return set(tx.values(_locked_removed(tx, token, ids)))
+
+
+@prepared
+def _locked_removed(draft: Drafting, token: str, ids: Collection[int]) -> Executable:
+    return delete(bus_messages).where(*_is_ours(draft, token, ids)).returning(bus_messages.c.id)
 
 
 def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:
@@ -135,8 +157,13 @@ def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) 
 
 def extend_locks(tx: Transaction, token: str, ids: Collection[int], until: datetime) -> set[int]:
     """Keep messages locked for longer that still are, and return which."""
-    statement = update(bus_messages).where(*_is_ours(tx, token, ids)).values(visible_at=until)
-    return set(tx.values(statement.returning(bus_messages.c.id)))
+    return set(tx.values(_extended(tx, token, ids, until)))
+
+
+@prepared
+def _extended(draft: Drafting, token: str, ids: Collection[int], until: datetime) -> Executable:
+    ours = update(bus_messages).where(*_is_ours(draft, token, ids))
+    return ours.values(visible_at=until).returning(bus_messages.c.id)
 
 
 def unlock(tx: Transaction, token: str, ids: Collection[int], at: datetime) -> set[int]:
@@ -167,9 +194,7 @@ def bury_expired(tx: Transaction, at: datetime, most: int) -> int:
 
 def bury_undeliverable(tx: Transaction, at: datetime, most: int) -> int:
     """Make messages that were delivered too often, and not settled, dead letters."""
-    # The limit stands in the statement itself, so that the partial index applies.
-    limit = bindparam("limit", MAX_DELIVERIES, Integer(), literal_execute=True)
-    rows = _take(tx, most, bus_messages.c.id, bus_messages.c.delivery_count >= limit, bus_messages.c.visible_at <= at)
+    rows = _take(tx, most, bus_messages.c.id, _DELIVERED_TOO_OFTEN, bus_messages.c.visible_at <= at)
     return _bury(tx, rows, at, "MaxDeliveryCountExceeded", f"delivered {MAX_DELIVERIES} times and never settled")
 
 
@@ -195,7 +220,7 @@ def _is_due(topic: str, subscription: str, at: datetime) -> tuple[ColumnElement[
     )
 
 
-def _is_ours(tx: Transaction, token: str, ids: Collection[int]) -> tuple[ColumnElement[bool], ...]:
+def _is_ours(tx: Drafting, token: str, ids: Collection[int]) -> tuple[ColumnElement[bool], ...]:
     return among(tx, bus_messages.c.id, ids), bus_messages.c.lock_token == token
 
 

@@ -38,8 +38,8 @@ def insert_rollbacks(tx: Transaction, new: Sequence[NewRollback], at: datetime) 
     """Create compensating steps whose sequence does not have them yet, and return those that were created."""
     if not new:
         return []
-    statement = insert_each(tx, rollback_executions, new, unstarted(at), ("sequence_key", "step_index"))
-    made = tx.rows(RollbackRow, statement.returning(*columns_of(RollbackRow, rollback_executions)))
+    key, returning = ("sequence_key", "step_index"), columns_of(RollbackRow, rollback_executions)
+    made = tx.rows(RollbackRow, insert_each(tx, rollback_executions, new, unstarted(at), key, returning))
     return sorted(made, key=lambda rollback: rollback.id)
 
 

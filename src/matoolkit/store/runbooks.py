@@ -85,7 +85,7 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
     )
     tx.execute(update(runbooks).where(runbooks.c.name_key == key, _ACTIVE).values(is_active=False))
     alike = {"is_active": True, "ignore_overdue_applied": False, "created_at": at}
-    made = insert_each(tx, runbooks, [row], alike).returning(*columns_of(RunbookRow, runbooks))
+    made = insert_each(tx, runbooks, [row], alike, returning=columns_of(RunbookRow, runbooks))
     return tx.rows(RunbookRow, made)[0]
 
 

@@ -1,40 +1,71 @@
 """The few forms that most statements of this room have."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, bindparam, literal, select, update
+from sqlalchemy import (
+    ClauseElement,
+    Column,
+    ColumnElement,
+    Executable,
+    FromClause,
+    Select,
+    Table,
+    Update,
+    bindparam,
+    literal_column,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.types import TypeEngine
 
 from matoolkit.store.dialect.questions import insert_from
+from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.transaction import Transaction
 
 RowT = TypeVar("RowT")
+Record = Callable[..., Any]  # a dataclass whose fields are columns
+
+_NOTHING: Mapping[str, Any] = {}
 
 
-def columns_of(record: type[Any], table: Table) -> list[Column[Any]]:
+@cache
+def columns_of(record: Record, table: Table) -> tuple[Column[Any], ...]:
     """Return the columns of a table that a record is made of, in the record's order."""
-    return [table.c[field.name] for field in fields(record)]
+    return tuple(table.c[name] for name in _names_of(record))
 
 
-def select_records(record: type[Any], table: Table) -> Select[Any]:
+def select_records(record: Record, table: Table) -> Select[Any]:
     """Begin a query for records of a table."""
     return select(*columns_of(record, table))
 
 
 def is_any(column: Column[Any], words: Collection[str]) -> ColumnElement[bool]:
-    """Compare a status with words that stand in the statement itself, so that partial indexes apply."""
-    if len(words) == 1:
-        return column == bindparam("word", next(iter(words)), column.type, unique=True, literal_execute=True)
-    fixed = bindparam("words", sorted(words), column.type, unique=True, expanding=True, literal_execute=True)
-    return column.in_(fixed)
+    """Compare a status with words that stand in the statement itself, so that partial indexes apply.
+
+    For the same words it is the same condition.
+    """
+    return _is_any(column, tuple(sorted(map(str, words))))
 
 
-def among(tx: Transaction, column: Column[Any], values: Collection[Any]) -> ColumnElement[bool]:
+@cache
+def _is_any(column: Column[Any], words: tuple[str, ...]) -> ColumnElement[bool]:
+    literals = [literal_column(f"'{word}'", column.type) for word in words]
+    return column == literals[0] if len(words) == 1 else column.in_(literals)
+
+
+def among(tx: Drafting, column: Column[Any], values: Collection[Any]) -> ColumnElement[bool]:
     """Compare a column with any number of values in one parameter."""
-    given = tx.table_of({"value": column.type}, [(value,) for value in values])
-    return column.in_(select(given.c.value))
+    return column.in_(select(tx.values_of(column.type, values).c.value))
+
+
+def given(name: str, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Make a value of a guard, or of an expression, that is handed over by its name whenever they are used."""
+    return bindparam(f"p_given_{name}", type_=kind)
 
 
 def chosen_once(query: Select[Any]) -> Select[Any]:
@@ -44,15 +75,22 @@ def chosen_once(query: Select[Any]) -> Select[Any]:
 
 
 def records_among(
-    tx: Transaction, record: type[RowT], table: Table, column: Column[Any], values: Collection[Any]
+    tx: Transaction, record: Callable[..., RowT], table: Table, column: Column[Any], values: Collection[Any]
 ) -> list[RowT]:
     """Return the records whose column has one of the values, by id."""
     if not values:
         return []
-    return rows_by_id(tx, record, select_records(record, table).where(among(tx, column, values)))
+    return rows_by_id(tx, record, _records_among(tx, values, record=record, table=table, column=column))
 
 
-def rows_by_id(tx: Transaction, record: Callable[..., RowT], query: Select[Any]) -> list[RowT]:
+@prepared
+def _records_among(
+    draft: Drafting, values: Collection[Any], *, record: Record, table: Table, column: Column[Any]
+) -> Executable:
+    return select_records(record, table).where(among(draft, column, values))
+
+
+def rows_by_id(tx: Transaction, record: Callable[..., RowT], query: Executable | Ready) -> list[RowT]:
     """Run a query for records with an id and return them in that order.
 
     They are sorted here: asked to sort, SQLite would rather read a whole table in order than use an index.
@@ -66,12 +104,31 @@ def move(
     ids: Collection[int],
     values: Mapping[str, Any],
     *guards: ColumnElement[bool],
+    having: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
-    """Change rows alike where the guards hold, and return the ids of those that changed (rule M3)."""
+    """Change rows alike where the guards hold, and return the ids of those that changed (rule M3).
+
+    Guards, and values that are expressions, are made once and for all (see `prepared`); `having` has what is `given`.
+    """
     if not ids:
         return []
-    chosen = update(table).where(among(tx, table.c.id, ids), *guards)
-    return sorted(tx.values(chosen.values(dict(values)).returning(table.c.id)))
+    plain, expressions = _told_apart(values)
+    return sorted(tx.values(_moved(tx, ids, plain, having, table=table, expressions=expressions, guards=guards)))
+
+
+@prepared
+def _moved(
+    draft: Drafting,
+    ids: Collection[int],
+    values: Mapping[str, Any],
+    given: Mapping[str, Any],  # noqa: ARG001 - guards and expressions refer to it
+    *,
+    table: Table,
+    expressions: tuple[tuple[str, Any], ...],
+    guards: tuple[ColumnElement[bool], ...],
+) -> Update:
+    chosen = update(table).where(among(draft, table.c.id, ids), *guards)
+    return chosen.values({**values, **dict(expressions)}).returning(table.c.id)
 
 
 def move_each(
@@ -80,41 +137,83 @@ def move_each(
     moves: Sequence[Any],
     values: Mapping[str, Any],
     *guards: ColumnElement[bool],
-    matching: Iterable[str] = (),
-    following: Iterable[str] = (),
-    differing: Iterable[str] = (),
+    matching: tuple[str, ...] = (),
+    following: tuple[str, ...] = (),
+    differing: tuple[str, ...] = (),
+    having: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
     """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
 
     A move is a record with an `id`; its other fields are written to the columns of their names. Those in
     `matching` the row must already have; those in `following` must be one more than what it has, those in
     `differing` something else. A row has one move: with two, nobody could tell which of them the answer is about.
+    Guards, and values that are expressions, are made once and for all (see `prepared`); `having` has what is `given`.
     """
     if not moves:
         return []
     if len({entry.id for entry in moves}) < len(moves):
         raise ValueError(f"two moves of one row of {table.name}")
-    names, given = _table_of_records(tx, table, moves)
-    same = [table.c[name] == given.c[name] for name in ("id", *matching)]
-    same += [table.c[name] == given.c[name] - 1 for name in following]
-    same += [table.c[name].is_distinct_from(given.c[name]) for name in differing]
-    written = {name: given.c[name] for name in names if name not in ("id", *matching)}
-    statement = update(table).where(*same, *guards).values(written | dict(values)).returning(table.c.id)
-    return sorted(tx.values(statement))
+    record: Record = type(moves[0])
+    plain, expressions = _told_apart(values)
+    compared = {"matching": matching, "following": following, "differing": differing}
+    shape = (table, record, expressions, guards)
+    return sorted(tx.values(_moved_each(tx, _cells_of(record, moves), plain, having, shape=shape, **compared)))
+
+
+@prepared
+def _moved_each(
+    draft: Drafting,
+    rows: Any,
+    values: Mapping[str, Any],
+    given: Mapping[str, Any],  # noqa: ARG001 - guards and expressions refer to it
+    *,
+    shape: tuple[Table, Record, tuple[tuple[str, Any], ...], tuple[ColumnElement[bool], ...]],
+    matching: tuple[str, ...],
+    following: tuple[str, ...],
+    differing: tuple[str, ...],
+) -> Update:
+    table, record, expressions, guards = shape
+    moves = _table_of(draft, table, record, rows)
+    same = [table.c[name] == moves.c[name] for name in ("id", *matching)]
+    same += [table.c[name] == moves.c[name] - 1 for name in following]
+    same += [table.c[name].is_distinct_from(moves.c[name]) for name in differing]
+    written = {name: moves.c[name] for name in _names_of(record) if name not in ("id", *matching)}
+    chosen = update(table).where(*same, *guards)
+    return chosen.values({**written, **values, **dict(expressions)}).returning(table.c.id)
 
 
 def insert_each(
-    tx: Transaction, table: Table, rows: Sequence[Any], values: Mapping[str, Any], key: Iterable[str] = ()
-) -> Any:
+    tx: Transaction,
+    table: Table,
+    rows: Sequence[Any],
+    values: Mapping[str, Any],
+    key: tuple[str, ...] = (),
+    returning: tuple[Column[Any], ...] = (),
+) -> Ready:
     """Prepare the insertion of records with some values in common; with a key, of those not there yet."""
     if key:
         rows = _first_of_each(rows, [name for name in key if name not in values])
-    names, given = _table_of_records(tx, table, rows)
-    alike = {name: literal(value, table.c[name].type) for name, value in values.items()}
-    written: dict[str, ColumnElement[Any]] = {**{name: given.c[name] for name in names}, **alike}
-    if not key:
-        return insert_from(table, written, given)
-    return tx.insert_missing(table, written, given, key)
+    record: Record = type(rows[0])
+    cells = _cells_of(record, rows)
+    return _inserted_each(tx, cells, values, table=table, record=record, key=key, returning=returning)
+
+
+@prepared
+def _inserted_each(
+    draft: Drafting,
+    rows: Any,
+    values: Mapping[str, Any],
+    *,
+    table: Table,
+    record: Record,
+    key: tuple[str, ...],
+    returning: tuple[Column[Any], ...],
+) -> Executable:
+    given = _table_of(draft, table, record, rows)
+    alike = {name: type_coerce(value, table.c[name].type) for name, value in values.items()}
+    written: dict[str, ColumnElement[Any]] = {**{name: given.c[name] for name in _names_of(record)}, **alike}
+    statement = draft.insert_missing(table, written, given, key) if key else insert_from(table, written, given)
+    return statement.returning(*returning) if returning else statement
 
 
 def _first_of_each(rows: Sequence[Any], key: Sequence[str]) -> Sequence[Any]:
@@ -126,7 +225,21 @@ def _first_of_each(rows: Sequence[Any], key: Sequence[str]) -> Sequence[Any]:
     return list(first.values())
 
 
-def _table_of_records(tx: Transaction, table: Table, records: Sequence[Any]) -> tuple[list[str], FromClause]:
-    names = [field.name for field in fields(records[0])]
-    values = attrgetter(*names)
-    return names, tx.table_of({name: table.c[name].type for name in names}, [values(row) for row in records])
+def _told_apart(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...]]:
+    expressions = tuple((name, value) for name, value in values.items() if isinstance(value, ClauseElement))
+    if not expressions:
+        return dict(values), ()
+    return {name: value for name, value in values.items() if not isinstance(value, ClauseElement)}, expressions
+
+
+@cache
+def _names_of(record: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(record))
+
+
+def _cells_of(record: Record, records: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return list(map(attrgetter(*_names_of(record)), records))
+
+
+def _table_of(draft: Drafting, table: Table, record: Record, rows: Any) -> FromClause:
+    return draft.table_of({name: table.c[name].type for name in _names_of(record)}, rows)

@@ -1,14 +1,16 @@
 """Steps of members: creating and finding them, for any number of members in one query."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, literal, select, update
+from sqlalchemy import Column, ColumnElement, Insert, Update, and_, select, type_coerce, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
 from matoolkit.store.moves import cancelled
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, step_executions
 from matoolkit.store.statements import (
     among,
@@ -23,6 +25,10 @@ from matoolkit.store.transaction import Transaction
 
 _KEY = ("batch_member_id", "epoch", "phase_execution_id", "step_index")
 _OPEN = is_any(step_executions.c.status, OPEN_STEPS)
+_OF_AN_OLDER_EPOCH = (
+    step_executions.c.epoch
+    < select(batch_members.c.epoch).where(batch_members.c.id == step_executions.c.batch_member_id).scalar_subquery()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +67,8 @@ def insert_steps(tx: Transaction, new: Sequence[NewStep], at: datetime) -> list[
     """Create steps that members do not have yet, and return those that were created (rule O2)."""
     if not new:
         return []
-    statement = insert_each(tx, step_executions, new, unstarted(at), _KEY)
-    return tx.rows(InsertedStep, statement.returning(*columns_of(InsertedStep, step_executions)))
+    returning = columns_of(InsertedStep, step_executions)
+    return tx.rows(InsertedStep, insert_each(tx, step_executions, new, unstarted(at), _KEY, returning))
 
 
 def insert_phase_steps(
@@ -71,13 +77,17 @@ def insert_phase_steps(
     """Create the steps of a phase for members in their present epochs, a statement for each step of the runbook."""
     if not member_ids:
         return
-    chosen = select(batch_members.c.id, batch_members.c.batch_id, batch_members.c.epoch)
-    members = chosen.where(among(tx, batch_members.c.id, member_ids)).subquery()
-    whose = {"batch_member_id": members.c.id, "batch_id": members.c.batch_id, "epoch": members.c.epoch}
     for work in works:
-        alike = asdict(work) | unstarted(at) | {"phase_execution_id": phase_id}
-        same = {name: literal(value, step_executions.c[name].type) for name, value in alike.items()}
-        tx.execute(tx.insert_missing(step_executions, {**whose, **same}, members, _KEY, order_by=members.c.id))
+        tx.execute(_phase_steps(tx, member_ids, asdict(work) | unstarted(at) | {"phase_execution_id": phase_id}))
+
+
+@prepared
+def _phase_steps(draft: Drafting, member_ids: Collection[int], alike: Mapping[str, Any]) -> Insert:
+    chosen = select(batch_members.c.id, batch_members.c.batch_id, batch_members.c.epoch)
+    members = chosen.where(among(draft, batch_members.c.id, member_ids)).subquery()
+    whose = {"batch_member_id": members.c.id, "batch_id": members.c.batch_id, "epoch": members.c.epoch}
+    same = {name: type_coerce(value, step_executions.c[name].type) for name, value in alike.items()}
+    return draft.insert_missing(step_executions, {**whose, **same}, members, _KEY, order_by=members.c.id)
 
 
 def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
@@ -123,8 +133,7 @@ def cancel_steps_of_members(tx: Transaction, member_ids: Collection[int], at: da
 
 def cancel_steps_of_older_epochs(tx: Transaction, member_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel the open steps that members have left from before they started all over (rules O5 and O10)."""
-    present = select(batch_members.c.epoch).where(batch_members.c.id == step_executions.c.batch_member_id)
-    return _cancel(tx, "batch_member_id", member_ids, at, step_executions.c.epoch < present.scalar_subquery())
+    return _cancel(tx, "batch_member_id", member_ids, at, _OF_AN_OLDER_EPOCH)
 
 
 def cancel_steps_of_phases(tx: Transaction, phase_ids: Collection[int], at: datetime) -> list[CancelledStep]:
@@ -162,7 +171,18 @@ def _cancel(
 ) -> list[CancelledStep]:
     if not ids:
         return []
-    mine = (among(tx, step_executions.c[column], ids), _OPEN, *guards)
-    statement = update(step_executions).where(*mine).values(cancelled(at))
-    moved = tx.rows(CancelledStep, statement.returning(*columns_of(CancelledStep, step_executions)))
-    return sorted(moved, key=lambda step: step.id)
+    statement = _cancelled(tx, ids, cancelled(at), column=step_executions.c[column], guards=guards)
+    return rows_by_id(tx, CancelledStep, statement)
+
+
+@prepared
+def _cancelled(
+    draft: Drafting,
+    ids: Collection[int],
+    values: Mapping[str, Any],
+    *,
+    column: Column[Any],
+    guards: tuple[ColumnElement[bool], ...],
+) -> Update:
+    mine = update(step_executions).where(among(draft, column, ids), _OPEN, *guards)
+    return mine.values(values).returning(*columns_of(CancelledStep, step_executions))

@@ -1,7 +1,7 @@
 """The store and its transactions: all or nothing, and errors in our own words."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -15,42 +15,42 @@ from sqlalchemy import (
     Engine,
     Executable,
     FromClause,
-    Insert,
     Select,
-    Table,
     inspect,
     literal,
     select,
 )
+from sqlalchemy.types import TypeEngine
 
-from matoolkit.clock import Clock
+from matoolkit.clock import Clock, SystemClock
 from matoolkit.crashpoints import crash_point
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.faults import told_apart
+from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.storable import storable_rows
 
 BEFORE_COMMIT = crash_point("store.before_commit")
 AFTER_COMMIT = crash_point("store.after_commit")
 
 _ROWS_AT_ONCE = 10_000
+_OUR_CLOCK = SystemClock()
 
 RowT = TypeVar("RowT")
 
 log = logging.getLogger(__name__)
 
 
-class Transaction:
+class Transaction(Drafting):
     """What the functions of this room work with; services only pass it on.
 
     What is in `on_commit` is done once the transaction has committed, and not at all if it does not.
     """
 
     def __init__(self, connection: Connection, dialect: Dialect, clock: Clock | None = None) -> None:
+        super().__init__(dialect, clock)
         self._connection = connection
-        self._clock = clock
-        self.dialect = dialect
         self.on_commit: list[Callable[[], object]] = []
 
     def is_of(self, store: "Store") -> bool:
@@ -63,24 +63,24 @@ class Transaction:
         with told_apart(self.dialect, self._connection.engine.url), self._connection.begin_nested():
             yield
 
-    def execute(self, statement: Executable) -> CursorResult[Any]:
+    def execute(self, statement: Executable | Ready) -> CursorResult[Any]:
         """Run a statement."""
         with told_apart(self.dialect, self._connection.engine.url):
-            return self._connection.execute(statement)
+            return self._run(statement)
 
-    def rows(self, make: Callable[..., RowT], statement: Executable) -> list[RowT]:
+    def rows(self, make: Callable[..., RowT], statement: Executable | Ready) -> list[RowT]:
         """Run a statement and make a record of each row it returns."""
         with told_apart(self.dialect, self._connection.engine.url):
             # In slices, so that a million rows are not in memory twice.
-            slices = self._connection.execute(statement).partitions(_ROWS_AT_ONCE)
+            slices = self._run(statement).partitions(_ROWS_AT_ONCE)
             return [make(*row) for some in slices for row in some]
 
-    def values(self, statement: Executable) -> list[Any]:
+    def values(self, statement: Executable | Ready) -> list[Any]:
         """Run a statement and return the first column of what it returns."""
         with told_apart(self.dialect, self._connection.engine.url):
-            return list(self._connection.execute(statement).scalars().all())
+            return list(self._run(statement).scalars().all())
 
-    def changed(self, statement: Executable) -> int:
+    def changed(self, statement: Executable | Ready) -> int:
         """Run a statement and say how many rows it changed."""
         return self.execute(statement).rowcount
 
@@ -95,32 +95,34 @@ class Transaction:
 
     def now(self) -> ColumnElement[datetime]:
         """Return the database's clock as an expression, or the virtual clock that stands in for it."""
-        return self.dialect.now() if self._clock is None else literal(self._clock.now(), Instant)
+        return self.dialect.now() if self.clock is None else literal(self.clock.now(), Instant)
 
     def time(self) -> datetime:
         """Ask the database what time it is, or the virtual clock that stands in for it."""
-        if self._clock is not None:
-            return self._clock.now()
-        return cast("datetime", self.values(select(self.dialect.now()))[0])
+        if self.clock is not None:
+            return self.clock.now()
+        if self.dialect.is_file:
+            return _OUR_CLOCK.now()  # a file has no other
+        return cast("datetime", self.values(_time(self))[0])
 
     def table_of(self, columns: Columns, rows: Rows) -> FromClause:
         """Make rows of values a table of a statement."""
-        return self.dialect.table_of(columns, storable_rows(columns, rows))
+        given = self.dialect.handed_over(columns, storable_rows(columns, rows), "rows")
+        return self.dialect.table_of(columns, "rows", given)
 
-    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
-        """Let a query lock the rows of a table that it returns."""
-        return self.dialect.locking(statement, table, skip_locked=skip_locked)
+    def values_of(self, kind: TypeEngine[Any], values: Collection[Any]) -> FromClause:
+        """Make values a table of a statement, with `value` for its only column."""
+        return self.table_of({"value": kind}, [(value,) for value in values])
 
-    def insert_missing(
-        self,
-        table: Table,
-        values: Mapping[str, ColumnElement[Any]],
-        source: FromClause,
-        key: Iterable[str],
-        order_by: ColumnElement[Any] | None = None,
-    ) -> Insert:
-        """Insert a row for each one of the source whose key the table does not have yet."""
-        return self.dialect.insert_missing(table, values, source, key, order_by)
+    def _run(self, statement: Executable | Ready) -> CursorResult[Any]:
+        if isinstance(statement, Ready):
+            return self._connection.execute(*statement)
+        return self._connection.execute(statement)
+
+
+@prepared
+def _time(draft: Drafting) -> Select[Any]:
+    return select(draft.now())
 
 
 class Store:

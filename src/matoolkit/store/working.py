@@ -1,22 +1,23 @@
 """Executed work as the orchestrator decides about it: narrow records, without parameters, results and errors."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, exists, or_, select
 
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
 from matoolkit.ids import Kind
+from matoolkit.records import record
 from matoolkit.store.executions import TABLES
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
 from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkState(Step):
     """What all executed work has that matters for its next move and its next job."""
 
@@ -36,7 +37,7 @@ class WorkState(Step):
         return self.lost_at is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepState(WorkState):
     """A step of a member."""
 
@@ -45,14 +46,14 @@ class StepState(WorkState):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InitState(WorkState):
     """A step of a batch's init."""
 
     runbook_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RollbackState(WorkState):
     """A compensating step."""
 
@@ -64,7 +65,7 @@ class RollbackState(WorkState):
     sequence_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredCall:
     """The call that work was resolved to when it was first dispatched."""
 
@@ -73,7 +74,7 @@ class StoredCall:
     params_json: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Debt:
     """Outputs that a step of a member promised and did not have."""
 
@@ -88,8 +89,12 @@ def batches_of_work(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[i
     """Return the batches that work belongs to, so that they can be locked before it is read (rule M5)."""
     if not ids:
         return []
-    table = TABLES[kind]
-    return sorted(tx.values(select(table.c.batch_id).where(among(tx, table.c.id, ids)).distinct()))
+    return sorted(tx.values(_batches_of_work(tx, ids, table=TABLES[kind])))
+
+
+@prepared
+def _batches_of_work(draft: Drafting, ids: Collection[int], *, table: Table) -> Select[Any]:
+    return select(table.c.batch_id).where(among(draft, table.c.id, ids)).distinct()
 
 
 def step_states(tx: Transaction, ids: Collection[int]) -> list[StepState]:
@@ -109,24 +114,28 @@ def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState
 
 def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
     """Return, for members in all epochs, the first open step of each phase, and every step whose job is out, by id."""
-    if not member_ids:
-        return []
+    return rows_by_id(tx, StepState, _next_steps(tx, member_ids)) if member_ids else []
+
+
+@prepared
+def _next_steps(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
     mine, earlier = step_executions.c, step_executions.alias()
     same = [earlier.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
     has_earlier = exists().where(*same, earlier.c.step_index < mine.step_index, is_any(earlier.c.status, OPEN_STEPS))
     first_open = and_(is_any(mine.status, OPEN_STEPS), ~has_earlier)
-    chosen = among(tx, mine.batch_member_id, member_ids)
-    query = select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
-    return rows_by_id(tx, StepState, query)
+    chosen = among(draft, mine.batch_member_id, member_ids)
+    return select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
 
 
 def unfinished_rollbacks_of_members(tx: Transaction, member_ids: Collection[int]) -> list[RollbackState]:
     """Return the compensating steps of members that are open or whose job is out, by id."""
-    if not member_ids:
-        return []
-    mine = among(tx, rollback_executions.c.batch_member_id, member_ids)
-    query = select_records(RollbackState, rollback_executions).where(mine, _is_unfinished(rollback_executions))
-    return rows_by_id(tx, RollbackState, query)
+    return rows_by_id(tx, RollbackState, _unfinished_rollbacks(tx, member_ids)) if member_ids else []
+
+
+@prepared
+def _unfinished_rollbacks(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
+    mine = among(draft, rollback_executions.c.batch_member_id, member_ids)
+    return select_records(RollbackState, rollback_executions).where(mine, _is_unfinished(rollback_executions))
 
 
 def unfinished_rollbacks_of_inits(tx: Transaction, batch_ids: Collection[int]) -> list[RollbackState]:
@@ -154,13 +163,15 @@ def stored_calls(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[Stor
 
 def debts_of_members(tx: Transaction, member_ids: Collection[int]) -> list[Debt]:
     """Return which steps of members owe outputs, by id (rule O15)."""
-    if not member_ids:
-        return []
-    owing = (
-        among(tx, step_executions.c.batch_member_id, member_ids),
+    return rows_by_id(tx, Debt, _debts(tx, member_ids)) if member_ids else []
+
+
+@prepared
+def _debts(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
+    return select_records(Debt, step_executions).where(
+        among(draft, step_executions.c.batch_member_id, member_ids),
         step_executions.c.missing_outputs_json.is_not(None),
     )
-    return rows_by_id(tx, Debt, select_records(Debt, step_executions).where(*owing))
 
 
 def _is_unfinished(table: Table) -> ColumnElement[Any]:

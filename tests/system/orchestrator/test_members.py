@@ -129,6 +129,31 @@ def test_o5_removal_steps_begin_when_the_job_in_flight_counts_as_lost(stage: Sta
     assert stage.functions() == ["Create", "Forget", "Tell"]
 
 
+def test_o9_a_batch_that_everybody_left_does_not_end_before_the_removal_steps_are_begun(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_ROLLBACK))
+    stage.due(batch, "prepare", "cutover")
+    stage.handle()
+    stage.leave(batch, "u0")
+    stage.orchestrator.sweep()
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+    stage.run()
+    assert stage.functions() == ["Forget", "Tell"]
+    assert stage.reload(batch).status is BatchStatus.CANCELLED
+
+
+def test_o9_removal_steps_run_in_a_batch_whose_init_fails_meanwhile(stage: Stage) -> None:
+    init = "init:\n  - {name: check, worker_id: worker-01, function: Check}"
+    batch = stage.batch(stage.publish(init + WITH_ROLLBACK))
+    stage.handle()
+    (job,) = stage.take_jobs()
+    stage.leave(batch, "u0")
+    stage.answer(job, Failing())
+    stage.results.turn()
+    assert stage.reload(batch).status is BatchStatus.FAILED
+    stage.run()
+    assert stage.functions() == ["Check", "Forget", "Tell"]
+
+
 def test_t5_a_member_that_moved_to_another_batch_is_not_undone(stage: Stage) -> None:
     batch = stage.batch(stage.publish(WITH_ROLLBACK), 2)
     stage.answers["Create"] = {"Id": 1}

@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -29,6 +30,18 @@ def told(*lines: Line, terminal: bool, width: int = 80, places: Places = PLACES)
 
 def test_a_line_has_time_batch_offset_glyph_and_word() -> None:
     assert "12:01:01 #1 T+1m1s  ★ migrated  ada@contoso.com" in told(SHORT, terminal=False)
+
+
+def test_what_came_from_a_source_steers_no_terminal() -> None:
+    (line,) = (line for line in told(replace(SHORT, text="ada\x1b[2J\u202e"), terminal=False) if "ada" in line)
+    assert line.endswith("ada\ufffd[2J\ufffd")
+
+
+def test_a_terminal_without_glyphs_gets_letters() -> None:
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    Teller(Console(file=file)).tell([SHORT])
+    file.seek(0)
+    assert "# migrated" in file.read()
 
 
 def test_a_terminal_of_80_columns_is_never_overrun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ Names are PascalCase. Reading takes any case, with or without underscores, ignor
 a body that carries its own `messageType`, as earlier versions of the contract do.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 
@@ -14,12 +14,13 @@ from matoolkit.bus.wire.reading import READERS
 from matoolkit.bus.wire.writing import TYPES, WRITERS
 from matoolkit.domain.messages import Message, WorkerHello, WorkerJob, WorkerResult
 from matoolkit.errors import UnreadableMessage
+from matoolkit.records import record
 
 # What a message is that does not say, as those written to the contract's letter do on these topics.
 _UNTYPED = {topology.WORKER_JOBS: "worker-job", topology.WORKER_RESULTS: "worker-result"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Encoded:
     """A message as it travels."""
 

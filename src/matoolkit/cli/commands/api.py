@@ -1,15 +1,14 @@
-"""`matoolkit api`: serves the admin API."""
+"""`matoolkit api`: serves the admin API, and looks whether one is there."""
 
 import typer
 
 from matoolkit.cli.services import settings_of_service
+from matoolkit.cli.session import Session, asks_for_text, asks_the_api
+from matoolkit.cli.tables import Column
 
-app = typer.Typer(help="Serve the admin API.", no_args_is_help=True)
+app = typer.Typer(help="Serve the admin API, or look whether it is there.", no_args_is_help=True)
 
-
-@app.callback()
-def api() -> None:
-    """Serve the admin API."""
+_STATUS = (Column("ADDRESS", "address"), Column("PROCESS", "process"), Column("DATABASE", "database"))
 
 
 @app.command()
@@ -22,3 +21,19 @@ def serve(
     from matoolkit.hosting.api import run_api
 
     run_api(settings_of_service(), host, port)
+
+
+@app.command()
+@asks_the_api
+def status(session: Session) -> None:
+    """Say whether the admin API is there and can work: its process answers, its database has the right tables."""
+    process, database = session.client.get("/healthz"), session.client.get("/readyz")
+    seen = {"address": session.client.address, "process": process.get("status"), "database": database.get("status")}
+    session.show(seen, _STATUS)
+
+
+@app.command()
+@asks_for_text
+def metrics(session: Session) -> None:
+    """Print the metrics, as Prometheus reads them."""
+    typer.echo(b"".join(session.client.text("/metrics", "text/plain")), nl=False)

@@ -1,27 +1,24 @@
 """`matoolkit runbook`: check runbooks before anything reaches a tenant."""
 
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
 
+from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.lint_output import LintedFile, as_github, as_json, as_text
 from matoolkit.cli.output import counted, print_error, stderr, stdout
 from matoolkit.errors import Finding, Severity, UnreadableFile
 from matoolkit.runbook.catalogue import BUILT_IN
 from matoolkit.runbook.findings import kind_of_finding
 from matoolkit.runbook.parse import Report, lint_runbook
-from matoolkit.runbook.presentable import presentable
 from matoolkit.runbook.schema import json_schema
 from matoolkit.runbook.source import MAX_BYTES
 
-app = typer.Typer(help="Check runbooks, and learn their language.", no_args_is_help=True)
+app = typer.Typer(help="Check, publish and look at runbooks, and learn their language.", no_args_is_help=True)
 
 FINDINGS = 1
 MOST_SHOWN = 200
@@ -102,34 +99,14 @@ def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], li
     unreadable: list[UnreadableFile] = []
     for file in files:
         try:
-            report = lint_runbook(_read(file))
+            report = lint_runbook(read_file(file, MAX_BYTES))
         except UnreadableFile as error:
             unreadable.append(error)
         else:
             linted.append(
-                LintedFile("<stdin>" if file == "-" else _name(file), _strictly(report) if strict else report)
+                LintedFile("<stdin>" if file == "-" else name_of(file), _strictly(report) if strict else report)
             )
     return linted, unreadable
-
-
-def _read(file: str) -> bytes:
-    """Read a file, but no more of it than shows that it is too large."""
-    if file == "-":
-        if sys.stdin is None:
-            raise UnreadableFile("-", "there is no standard input")
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
-    try:
-        with Path(file).open("rb") as opened:
-            return opened.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UnreadableFile(_name(file), (error.strerror or type(error).__name__).lower()) from None
-    except ValueError as error:
-        raise UnreadableFile(_name(file), str(error)) from None
-
-
-def _name(file: str) -> str:
-    """Write a file's name so that every output can hold it."""
-    return presentable(os.fsencode(file).decode(errors="replace")) or "''"
 
 
 def _strictly(report: Report) -> Report:

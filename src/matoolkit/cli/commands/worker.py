@@ -1,12 +1,15 @@
 """`matoolkit worker`: does the jobs of batches, and says what it can do."""
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from matoolkit.cli.client import path_of
 from matoolkit.cli.output import counted, stderr, stdout
 from matoolkit.cli.services import settings_of_service
+from matoolkit.cli.session import Session, asks_the_api
+from matoolkit.cli.tables import Column
 from matoolkit.errors import InvalidSettings
 from matoolkit.settings import WorkerSettings, load_settings
 
@@ -18,6 +21,12 @@ app = typer.Typer(help="Do the jobs of batches.")
 
 BROKEN_FILES = 1
 
+
+_CATALOGUE = (
+    Column("FUNCTION", "name"),
+    Column("WORKERS", "workers"),
+    Column("PARAMETERS", lambda item: [_parameter(one) for one in item.get("parameters") or []]),
+)
 
 WorkerId = Annotated[
     str | None, typer.Option("--id", help="Which jobs to take; WORKER_ID when not given.", show_default=False)
@@ -45,6 +54,13 @@ def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     if known.worker_id is None:
         raise InvalidSettings(["nobody says which jobs to take"], hint="give --id, or set WORKER_ID")
     run_worker(settings, known, known.worker_id, health_port)
+
+
+@app.command()
+@asks_the_api
+def catalogue(session: Session) -> None:
+    """List the functions that runbooks can call as the admin API knows them, and which workers announced them."""
+    session.show_all(session.client.whole_list(path_of("functions")), _CATALOGUE, nothing="no function is known")
 
 
 @app.command()
@@ -96,6 +112,10 @@ def _print_json(registry: "Registry") -> None:
         for function in registry
     ]
     typer.echo(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+
+
+def _parameter(one: dict[str, Any]) -> str:
+    return f"{one.get('name')}{'*' if one.get('isMandatory') else ''}"
 
 
 def _print_broken(broken: "list[BrokenFile]") -> None:

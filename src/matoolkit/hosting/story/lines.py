@@ -2,42 +2,32 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
+from enum import StrEnum
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 # From here on seconds, then minutes, then hours tell nobody anything.
 _MOST_SECONDS, _MOST_MINUTES, _MOST_HOURS = 10 * _MINUTE, 10 * _HOUR, 10 * _DAY
 
 
-class Mark(Enum):
-    """What kind of thing happened: a glyph and a word. Things of one moment are told in this order."""
+class Mark(StrEnum):
+    """What kind of thing happened, in a word. Things of one moment are told in this order."""
 
-    FOUND = ("●", "found")
-    SET_ASIDE = ("!", "set aside")
-    DUE = ("▶", "due")
-    JOINED = ("+", "joined")
-    LEFT = ("-", "left")
-    DONE = ("✓", "done")
-    WAITS = ("…", "waits")
-    AGAIN = ("↻", "again")
-    FAILED = ("✗", "failed")
-    UNDONE = ("↶", "undone")
-    MIGRATED = ("★", "migrated")
-    ENDED = ("■", "ended")
-    HELD = ("‖", "held")
-    CHANGED = ("~", "changed")
-    WARNING = ("!", "warning")
-    NOTE = ("·", "note")
-
-    @property
-    def glyph(self) -> str:
-        """The sign, for a quick look."""
-        return self.value[0]
-
-    @property
-    def word(self) -> str:
-        """The word, for whoever does not see colours."""
-        return self.value[1]
+    FOUND = "found"
+    SET_ASIDE = "set aside"
+    DUE = "due"
+    JOINED = "joined"
+    LEFT = "left"
+    DONE = "done"
+    WAITS = "waits"
+    AGAIN = "again"
+    FAILED = "failed"
+    UNDONE = "undone"
+    MIGRATED = "migrated"
+    ENDED = "ended"
+    HELD = "held"
+    CHANGED = "changed"
+    WARNING = "warning"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)

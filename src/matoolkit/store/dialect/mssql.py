@@ -14,8 +14,8 @@ from sqlalchemy import (
     Insert,
     Integer,
     Select,
+    String,
     Table,
-    bindparam,
     column,
     exists,
     func,
@@ -27,7 +27,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, is_text
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, is_text, parameter
 from matoolkit.store.dialect.types import FoldedKey, Instant
 
 # A query that is part of a statement may only be sorted if it is also limited.
@@ -76,19 +76,22 @@ class SqlServer(Dialect):
         """Ask for the time of this moment, in UTC."""
         return func.sysutcdatetime(type_=Instant)
 
-    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+    def table_of(self, columns: Columns, name: str, given: Mapping[str, Any] | None = None) -> FromClause:
         """Hand the rows over as JSON."""
-        listed = ", ".join(_selected(name, kind) for name, kind in columns.items())
+        listed = ", ".join(_selected(one, kind) for one, kind in columns.items())
         typed = ", ".join(
-            f"[{name}] {_json_type(kind)} '$[{position}]'" for position, (name, kind) in enumerate(columns.items())
+            f"[{one}] {_json_type(kind)} '$[{position}]'" for position, (one, kind) in enumerate(columns.items())
         )
-        given = orjson.dumps([[_stored(value) for value in row] for row in rows]).decode()
-        query = text(f"SELECT {listed} FROM OPENJSON(:rows) WITH ({typed})")  # noqa: S608 - names are ours
+        query = text(f"SELECT {listed} FROM OPENJSON(:{name}) WITH ({typed})")  # noqa: S608 - names are ours
         return (
-            query.bindparams(bindparam("rows", given, unique=True))
-            .columns(*(column(name, kind) for name, kind in columns.items()))
+            query.bindparams(parameter(name, String(), given))
+            .columns(*(column(one, kind) for one, kind in columns.items()))
             .subquery()
         )
+
+    def handed_over(self, columns: Columns, rows: Rows, name: str) -> dict[str, Any]:  # noqa: ARG002
+        """Write the rows as JSON."""
+        return {name: orjson.dumps([[_stored(value) for value in row] for row in rows]).decode()}
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
         """Lock the rows until the transaction ends; without the hints the query would lock nothing."""

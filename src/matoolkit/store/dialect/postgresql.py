@@ -17,7 +17,6 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    bindparam,
     column,
     func,
     select,
@@ -29,7 +28,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
@@ -87,18 +86,20 @@ class PostgreSQL(Dialect):
         """Ask for the time of this moment, not of the transaction's beginning."""
         return func.clock_timestamp(type_=Instant)
 
-    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+    def table_of(self, columns: Columns, name: str, given: Mapping[str, Any] | None = None) -> FromClause:
         """Hand the rows over as one array for each column."""
-        lists = column_lists(columns, rows)
-        for name, kind in columns.items():
-            if isinstance(kind, Instant):
-                lists[name] = [None if value is None else as_utc(value) for value in lists[name]]
-        arrays = [
-            bindparam("rows", lists[name], ARRAY(_element_type(kind)), unique=True) for name, kind in columns.items()
-        ]
-        given = func.unnest(*arrays).table_valued(*(column(name) for name in columns)).render_derived()
+        arrays = [parameter(f"{name}_{one}", ARRAY(_element_type(kind)), given) for one, kind in columns.items()]
+        rows = func.unnest(*arrays).table_valued(*(column(one) for one in columns)).render_derived()
         # The columns of a function have no types of their own; the query around it gives them ours.
-        return select(*(type_coerce(given.c[name], kind).label(name) for name, kind in columns.items())).subquery()
+        return select(*(type_coerce(rows.c[one], kind).label(one) for one, kind in columns.items())).subquery()
+
+    def handed_over(self, columns: Columns, rows: Rows, name: str) -> dict[str, Any]:
+        """Make an array of each column."""
+        lists = column_lists(columns, rows)
+        for one, kind in columns.items():
+            if isinstance(kind, Instant):
+                lists[one] = [None if value is None else as_utc(value) for value in lists[one]]
+        return {f"{name}_{one}": values for one, values in lists.items()}
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
         """Lock the rows until the transaction ends."""

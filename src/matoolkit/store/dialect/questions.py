@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from sqlalchemy import (
+    BindParameter,
     Boolean,
     ColumnElement,
     Connection,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
+    bindparam,
     select,
 )
 from sqlalchemy.engine import URL
@@ -56,8 +58,15 @@ class Dialect(ABC):
         """Return the expression that asks the database for the time."""
 
     @abstractmethod
-    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
-        """Make rows of values a table of a statement, handed over in a fixed number of parameters."""
+    def table_of(self, columns: Columns, name: str, given: Mapping[str, Any] | None = None) -> FromClause:
+        """Make rows a table of a statement, in a fixed number of parameters that begin with a name.
+
+        The parameters have the values that are given, or get them whenever the statement runs.
+        """
+
+    @abstractmethod
+    def handed_over(self, columns: Columns, rows: Rows, name: str) -> dict[str, Any]:
+        """Return what the parameters of such a table are for these rows."""
 
     @abstractmethod
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
@@ -99,6 +108,11 @@ def insert_from(table: Table, values: Mapping[str, ColumnElement[Any]], source: 
     """Insert a row for each row of a source."""
     query = select(*(value.label(name) for name, value in values.items())).select_from(source)
     return table.insert().from_select(list(values), query, include_defaults=False)
+
+
+def parameter(name: str, kind: TypeEngine[Any], given: Mapping[str, Any] | None) -> BindParameter[Any]:
+    """Make a parameter that has its value, or one that gets it whenever the statement runs."""
+    return bindparam(name, type_=kind) if given is None else bindparam(name, given[name], kind, unique=True)
 
 
 def is_text(column: TypeEngine[Any]) -> bool:

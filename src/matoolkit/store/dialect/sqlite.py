@@ -15,8 +15,8 @@ from sqlalchemy import (
     Insert,
     Select,
     StaticPool,
+    String,
     Table,
-    bindparam,
     func,
     literal_column,
     select,
@@ -36,7 +36,7 @@ from matoolkit.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, parameter
 from matoolkit.store.dialect.types import Instant
 
 _ERRORS: dict[int, type[StoreError]] = {
@@ -54,6 +54,7 @@ _ERRORS: dict[int, type[StoreError]] = {
 
 _OLDEST = (3, 38)  # the first that always knows JSON; UPDATE … FROM and RETURNING are older
 _TRIES = 10
+_READS_ONLY = "reads only"  # what a connection was told last
 # What the piles of a large batch touch again and again; the default holds less than one of them.
 _CACHE_KIBIBYTES = 32 * 1024
 
@@ -87,26 +88,31 @@ class SQLite(Dialect):
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
-        connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
+        if connection.info.get(_READS_ONLY, False) != reading:
+            connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
+            connection.info[_READS_ONLY] = reading
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     def now(self) -> ColumnElement[datetime]:
         """Ask for the time, written as stored times are."""
         return type_coerce(func.strftime("%Y-%m-%d %H:%M:%f000", "now"), Instant)
 
-    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+    def table_of(self, columns: Columns, name: str, given: Mapping[str, Any] | None = None) -> FromClause:
         """Hand the rows over as JSON; a single column as a plain array, which is quicker to read."""
-        only_one = len(columns) == 1
-        rows = _with_stored_times(columns, rows)
-        values = [row[0] for row in rows] if only_one else rows
-        given = func.json_each(bindparam("rows", orjson.dumps(values).decode(), unique=True))
-        value = given.table_valued("value", joins_implicitly=True).c.value
+        rows = func.json_each(parameter(name, String(), given))
+        value = rows.table_valued("value", joins_implicitly=True).c.value
         cells = [
-            value if only_one else func.json_extract(value, literal_column(f"'$[{position}]'"))
+            value if len(columns) == 1 else func.json_extract(value, literal_column(f"'$[{position}]'"))
             for position in range(len(columns))
         ]
         typed = zip(cells, columns.items(), strict=True)
         return select(*(type_coerce(cell, kind).label(name) for cell, (name, kind) in typed)).subquery()
+
+    def handed_over(self, columns: Columns, rows: Rows, name: str) -> dict[str, Any]:
+        """Write the rows as JSON."""
+        rows = _with_stored_times(columns, rows)
+        values = [row[0] for row in rows] if len(columns) == 1 else rows
+        return {name: orjson.dumps(values).decode()}
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:  # noqa: ARG002
         """Change nothing: the transaction holds the only write lock there is."""

@@ -76,7 +76,9 @@ batch_members = Table(
     Column("worker_data_json", UnicodeText, nullable=False, doc="Outputs of its steps so far, JSON."),
     Column("added_at", Instant, nullable=False, doc="When it joined, or joined again."),
     Column("add_dispatched_at", Instant, doc="When the orchestrator was told that it joined late."),
-    Column("caught_up_at", Instant, doc="When it caught up with its batch; empty while it waits to."),
+    Column(
+        "caught_up_at", Instant, doc="When it caught up with its batch, or was seen off by it; empty while it waits."
+    ),
     Column("left_source_at", Instant, doc="When the source, after T, no longer returned it."),
     Column("removed_at", Instant, doc="When it left."),
     Column("removed_by", Unicode(200), doc="Who removed it: a person, or the scheduler."),

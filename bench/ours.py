@@ -1,0 +1,137 @@
+"""One run of W(N,S) by our own system, or by the bare loop; prints its costs as a line of JSON.
+
+    python -m bench.ours --url URL --as embedded      orchestrator and worker take turns in one thread
+    python -m bench.ours --url URL --as threads       the same parts as `matoolkit up` runs, in threads of one process
+    python -m bench.ours --url URL --as processes --orchestrators 2     each in a process of its own, and a worker
+    python -m bench.ours --url URL --as bare          tables like ours, moved by the bare driver in piles of 500
+
+It begins when a phase is due and ends when the batch is completed. Making members is not measured.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from sqlalchemy import event
+
+from bench.bare import BareLoop
+from bench.peers.meter import Meter, wait_for
+from bench.wave import Embedded, Wave, in_threads, pretender
+from matoolkit.bus.sql import SqlBus
+from matoolkit.hosting.orchestrator import run_orchestrator
+from matoolkit.hosting.process import stopped_by_signals
+from matoolkit.settings import Settings
+from matoolkit.store import Store, open_store
+from matoolkit.store.upgrade import upgrade
+
+_WARM_MEMBERS = 20
+
+
+def opened(url: str, synchronous: str | None) -> Store:
+    """Open a store; on SQLite commits may be left to the operating system, which ours never are."""
+    store = open_store(url)
+    if synchronous:
+
+        @event.listens_for(store.engine, "connect")
+        def _lighten(connection: object, _record: object) -> None:
+            connection.execute(f"PRAGMA synchronous = {synchronous}")  # type: ignore[attr-defined]
+
+    return store
+
+
+def embedded(store: Store, options: argparse.Namespace) -> None:
+    system = Embedded(store)
+    warm, wave = Wave(store, _WARM_MEMBERS, options.steps), Wave(store, options.members, options.steps)
+    warm.begin(system.bus)
+    system.run()
+    with Meter(options.server_pid) as meter:
+        wave.begin(system.bus)
+        system.run()
+    assert wave.is_completed()
+    meter.report(options.members * options.steps)
+
+
+def measured_from_outside(store: Store, bus: SqlBus, options: argparse.Namespace) -> None:
+    """Measure a system that runs by itself."""
+    warm, wave = Wave(store, _WARM_MEMBERS, options.steps), Wave(store, options.members, options.steps)
+    warm.begin(bus)
+    wait_for("the warm-up", warm.is_completed)
+    with Meter(options.server_pid) as meter:
+        wave.begin(bus)
+        wait_for("the batch", wave.is_completed)
+    meter.report(options.members * options.steps)
+
+
+def threads(store: Store, options: argparse.Namespace) -> None:
+    bus = SqlBus(store)
+    with in_threads(store, bus):
+        measured_from_outside(store, bus, options)
+
+
+def processes(store: Store, options: argparse.Namespace) -> None:
+    bus = SqlBus(store)
+    with ExitStack() as stack:
+        for role in ["orchestrator"] * options.orchestrators + ["worker"]:
+            stack.enter_context(_process(role, options.url))
+        measured_from_outside(store, bus, options)
+
+
+@contextmanager
+def _process(role: str, url: str) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-m", "bench.ours", "--url", url, "--as", role])
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def run_worker(url: str) -> None:
+    """Be a worker whose functions only pretend, until a signal comes."""
+    store = open_store(url)
+    bus = SqlBus(store)
+    bus.start()
+    worker = pretender(bus)
+    with stopped_by_signals() as stop:
+        worker.run(stop)
+    worker.close()
+    bus.stop()
+    store.close()
+
+
+def bare(store: Store, options: argparse.Namespace) -> None:
+    loop = BareLoop(store, options.members, options.steps)
+    loop.prepare()
+    with Meter(options.server_pid) as meter:
+        done = loop.run()
+    assert done == options.members * options.steps
+    meter.report(done)
+    loop.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = {"embedded": embedded, "threads": threads, "processes": processes, "bare": bare}
+    parser.add_argument("--as", dest="way", choices=[*ways, "orchestrator", "worker"], default="embedded")
+    parser.add_argument("--url", required=True, help="an empty database")
+    parser.add_argument("--server-pid", type=int, help="the server's process, whose CPU time counts")
+    parser.add_argument("--members", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--orchestrators", type=int, default=1)
+    parser.add_argument("--synchronous", choices=["NORMAL"], help="SQLite: leave commits to the operating system")
+    options = parser.parse_args()
+    if options.way == "orchestrator":
+        run_orchestrator(Settings.model_validate({"database_url": options.url}))
+    elif options.way == "worker":
+        run_worker(options.url)
+    else:
+        store = opened(options.url, options.synchronous)
+        upgrade(store)
+        ways[options.way](store, options)
+        store.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""The admin API as the command line sees it: every answer is what was asked for, or an error with a sentence."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from matoolkit import __version__
+from matoolkit.cli.answers import as_object, problem_of, reason
+from matoolkit.clock import Clock
+from matoolkit.errors import InvalidSettings, ServerTooSlow, ServerUnreachable, UnreadableAnswer
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_ON_A_PAGE = 1000
+# The connection was lost, not refused: what may be sent twice is sent once more.
+_LOST = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Client:
+    """Asks one admin API; whose token it shows is asked for with the first request."""
+
+    def __init__(self, address: str, seconds: float, token: Callable[[], str | None], clock: Clock) -> None:
+        self.address = address
+        self._seconds = seconds
+        self._token = token
+        self._clock = clock
+        headers = {"User-Agent": f"matoolkit/{__version__}", "Accept": "application/json, */*;q=0.1"}
+        try:
+            self._http = httpx.Client(
+                base_url=address,
+                timeout=seconds,
+                headers=headers,
+                # A proxy is not asked for what is on this machine.
+                trust_env=not _is_here(address),
+                # Reading the certificates takes its time, and is only worth it where there is something to verify.
+                verify=address.startswith("https://"),
+            )
+        except httpx.InvalidURL as wrong:
+            raise InvalidSettings([f"the address of the admin API cannot be used: {wrong}"]) from None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Ask for one thing."""
+        return self._object("GET", path, query)
+
+    def items(self, path: str, most: int | None = None, **query: Any) -> Iterator[dict[str, Any]]:
+        """Go through a list, page after page, until its end or until there are enough."""
+        cursor, left = None, most
+        while left is None or left > 0:
+            size = MOST_ON_A_PAGE if left is None else min(MOST_ON_A_PAGE, left)
+            found, cursor = self._page(path, {**query, "limit": size, "cursor": cursor})
+            yield from found[:left]
+            left = None if left is None else left - len(found)
+            if not cursor or not found:
+                return
+
+    def whole_list(self, path: str, **query: Any) -> list[dict[str, Any]]:
+        """Ask for a list that is always one page."""
+        return self._page(path, query)[0]
+
+    def put(self, path: str, body: Any) -> dict[str, Any]:
+        """Set something."""
+        return self._object("PUT", path, {}, json=body)
+
+    def post(self, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
+        """Ask for something to be done."""
+        return self._object("POST", path, query, json={} if body is None else body)
+
+    def post_once(self, path: str, body: Any = None) -> dict[str, Any]:
+        """Ask for something to be done; if the answer is lost it is asked again, and still done once."""
+        return self._object("POST", path, {}, key=str(uuid.uuid4()), json={} if body is None else body)
+
+    def upload(self, path: str, form: Mapping[str, str], name: str, content: bytes) -> dict[str, Any]:
+        """Send a CSV file."""
+        files = {"file": (name, content, "text/csv")}
+        return self._object("POST", path, {}, key=str(uuid.uuid4()), data=dict(form), files=files)
+
+    def send_yaml(self, path: str, content: bytes, **query: Any) -> dict[str, Any]:
+        """Send a document as it is."""
+        return self._object("POST", path, query, kind="application/yaml", content=content)
+
+    def delete(self, path: str, **query: Any) -> dict[str, Any]:
+        """Ask for something to be taken away."""
+        return self._object("DELETE", path, query)
+
+    def text(self, path: str, kind: str) -> Iterator[bytes]:
+        """Ask for a text of a kind, piece by piece, for it may be long."""
+        with self._answered("GET", path, {}) as answer:
+            if answer.status_code != httpx.codes.OK or not answer.headers.get("content-type", "").startswith(kind):
+                self._refuse(answer, self._content(answer))
+            yield from answer.iter_bytes()
+
+    def _page(self, path: str, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
+        page = self._object("GET", path, query)
+        found, following = page.get("items"), page.get("next")
+        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+            raise UnreadableAnswer(self.address, "it is no list")
+        return found, following if isinstance(following, str) else None
+
+    def _object(
+        self, method: str, path: str, query: Mapping[str, Any], *, key: str | None = None, kind: str = "", **sent: Any
+    ) -> dict[str, Any]:
+        headers = {**({"Idempotency-Key": key} if key else {}), **({"Content-Type": kind} if kind else {})}
+        with self._answered(method, path, query, headers, sent) as answer:
+            content = self._content(answer)
+            if not answer.is_success:
+                self._refuse(answer, content)
+            return as_object(self.address, answer, content)
+
+    @contextmanager
+    def _answered(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+        sent: Mapping[str, Any] | None = None,
+    ) -> Iterator[httpx.Response]:
+        """Send a request, and put whatever happens on the way there or back into words."""
+        known = {name: value for name, value in query.items() if value is not None}
+        try:
+            request = self._http.build_request(
+                method, path, params=known, headers={**(headers or {}), **self._signed()}, **(sent or {})
+            )
+            answer = self._sent(request, twice=method == "GET" or "Idempotency-Key" in request.headers)
+            try:
+                yield answer
+            finally:
+                answer.close()
+        except httpx.TimeoutException as late:
+            is_change = method != "GET" and not isinstance(late, httpx.ConnectTimeout)
+            raise ServerTooSlow(self.address, self._seconds, is_change=is_change) from None
+        except httpx.TransportError as fault:
+            raise ServerUnreachable(self.address, reason(fault)) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as fault:
+            raise UnreadableAnswer(self.address, reason(fault)) from None
+
+    def _sent(self, request: httpx.Request, *, twice: bool) -> httpx.Response:
+        try:
+            return self._http.send(request, stream=True)
+        except _LOST:
+            if not twice:
+                raise
+            return self._http.send(request, stream=True)
+
+    def _content(self, answer: httpx.Response) -> bytes:
+        """Read an answer to its end, but neither without end nor for ever."""
+        began, content = self._clock.monotonic(), bytearray()
+        for piece in answer.iter_bytes():
+            content += piece
+            if len(content) > MOST_BYTES:
+                raise UnreadableAnswer(self.address, f"it is longer than {MOST_BYTES >> 20} MiB")
+            if self._clock.monotonic() - began > self._seconds:
+                raise ServerTooSlow(self.address, self._seconds, is_change=answer.request.method != "GET")
+        return bytes(content)
+
+    def _refuse(self, answer: httpx.Response, content: bytes) -> None:
+        raise problem_of(self.address, answer, content)
+
+    def _signed(self) -> dict[str, str]:
+        token = self._token()
+        if token is None:
+            return {}
+        if not is_safe(self.address):
+            problem = f"a token is not sent to {self.address}: whoever listens on the way could use it"
+            raise InvalidSettings([problem], hint="give an address that begins with https://")
+        if not (token.isascii() and token.isprintable()) or " " in token:
+            raise InvalidSettings(["the access token is no token: it has letters that none can have"])
+        return {"Authorization": f"Bearer {token}"}
+
+
+def path_of(*parts: str | int) -> str:
+    """Return a path below `/api`, whatever letters a name has."""
+    return "/api/" + "/".join(_part(str(part)) for part in parts)
+
+
+def _part(text: str) -> str:
+    quoted = quote(text, safe="")
+    # A name of dots alone would be taken for a way up.
+    return quoted.replace(".", "%2E") if text.strip(".") == "" else quoted
+
+
+def is_safe(address: str) -> bool:
+    """Tell whether nobody can listen on the way to an address."""
+    return _is_here(address) or address.startswith("https://")
+
+
+def _is_here(address: str) -> bool:
+    return urlsplit(address).hostname in _LOOPBACK

@@ -1,0 +1,45 @@
+"""`matoolkit audit`: who changed what, and why."""
+
+from typing import Annotated
+
+import typer
+
+from matoolkit.cli.client import path_of
+from matoolkit.cli.options import All, BatchOption, Limit, RunbookOption
+from matoolkit.cli.session import Session, asks_the_api
+from matoolkit.cli.tables import Column, number, when
+
+app = typer.Typer(help="See who changed what, and why.", no_args_is_help=True)
+
+_ENTRIES = (
+    number("ID", "id"),
+    when("AT", "at"),
+    Column("WHO", "actor"),
+    Column("DID", "action"),
+    Column("TO", lambda item: f"{item.get('subjectType')} {item.get('subjectId')}"),
+    Column("REASON", "reason"),
+    Column("AFTER", "after"),
+)
+
+
+@app.callback()
+def audit() -> None:
+    """See who changed what, and why."""
+
+
+@app.command("list")
+@asks_the_api
+def list_(
+    session: Session,
+    batch: BatchOption = None,
+    runbook: RunbookOption = None,
+    subject_type: Annotated[str | None, typer.Option(help="Only of this kind of thing, such as `batch`.")] = None,
+    subject_id: Annotated[str | None, typer.Option(help="Only of this one of them.")] = None,
+    limit: Limit = 100,
+    *,
+    all_: All = False,
+) -> None:
+    """List what people changed, newest first. Reads are not recorded."""
+    query = {"batchId": batch, "runbook": runbook, "subjectType": subject_type, "subjectId": subject_id}
+    found = session.client.items(path_of("audit"), None if all_ else limit, **query)
+    session.show_all(found, _ENTRIES, nothing="nobody changed anything")

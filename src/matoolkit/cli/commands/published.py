@@ -1,0 +1,191 @@
+"""`matoolkit runbook`, the commands that ask the admin API: publish, look at and put out of use."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from matoolkit.cli import wording
+from matoolkit.cli.client import path_of
+from matoolkit.cli.files import name_of, read_file, write_file
+from matoolkit.cli.lint_output import print_findings
+from matoolkit.cli.options import DryRun, Name, Reason, Replace, To, Version, Watch, Yes
+from matoolkit.cli.session import Session, asks_the_api, confirm
+from matoolkit.cli.tables import Column, Form, number, print_items, status, when
+from matoolkit.cli.watching import watch_item
+from matoolkit.errors import ProblemOfServer
+from matoolkit.runbook.source import MAX_BYTES
+
+app = typer.Typer()
+
+_VERSIONS = (
+    Column("NAME", "name"),
+    number("VERSION", "version"),
+    status("STATUS", lambda item: "active" if item.get("isActive") else "inactive"),
+    when("PUBLISHED", "createdAt"),
+    Column("BY", "publishedBy"),
+    Column("LAST ERROR", "lastError"),
+)
+_PUBLISHED = (
+    Column("RUNBOOK", "name"),
+    number("VERSION", "version"),
+    Column("NEW", "isNew"),
+    Column("DRY RUN", "isDryRun"),
+)
+_IMPACTS = (
+    number("BATCH", "batchId"),
+    when("T", "startTime"),
+    Column("EFFECT", "effect"),
+    Column("REPEATED PHASES", "repeatedPhases"),
+)
+_STATUS = (
+    Column("RUNBOOK", "runbookName"),
+    number("VERSION", "version"),
+    Column("ACTIVE", "isActive"),
+    status("AUTOMATION", lambda item: "enabled" if item.get("automationEnabled") else "disabled"),
+    Column("BATCHES", "batches", wording.counts),
+    Column("LAST TICK", lambda item: (item.get("lastTick") or {}).get("finishedAt"), wording.moment),
+    Column("ROWS", lambda item: _rows(item.get("lastTick"))),
+    Column("LAST ERROR", "lastError"),
+    when("AT", "lastErrorAt"),
+)
+
+
+class Overdue(StrEnum):
+    """What batches in flight do with phases that are past due."""
+
+    RERUN = "rerun"
+    IGNORE = "ignore"
+
+
+@app.command()
+@asks_the_api
+def publish(
+    session: Session,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The runbook; - is standard input.")],
+    name: Annotated[str | None, typer.Option(help="Refuse it unless this is its name.", show_default=False)] = None,
+    overdue: Annotated[Overdue, typer.Option(help="What batches in flight do with phases past due.")] = Overdue.RERUN,
+    *,
+    rerun_init: Annotated[bool, typer.Option("--rerun-init", help="Batches in flight run their init again.")] = False,
+    enable: Annotated[bool, typer.Option("--enable", help="Switch automation on as well.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="A new version also of an unchanged document.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Publish a runbook as the next version of its name.
+
+    Exit code 1: it has errors, which are shown with their lines.
+    """
+    content = read_file(file, MAX_BYTES)
+    options = {"name": name, "overdueBehavior": overdue.value, "rerunInit": rerun_init, "force": again}
+    shown = "<stdin>" if file == "-" else name_of(file)
+    try:
+        done = session.client.send_yaml(path_of("runbooks"), content, **options, enable=enable, dryRun=dry_run)
+    except ProblemOfServer as problem:
+        print_findings(shown, content, problem.errors)
+        raise
+    print_findings(shown, content, done.get("warnings") or [])
+    if not session.is_for_people:
+        session.show(done, _PUBLISHED)
+        return
+    impacts = done.get("impacts") or []
+    if impacts:
+        print_items(impacts, _IMPACTS, Form.TABLE)
+    session.say(_said(done, enable=enable))
+
+
+@app.command("list")
+@asks_the_api
+def list_(session: Session) -> None:
+    """List the active version of every runbook."""
+    found = session.client.whole_list(path_of("runbooks"))
+    session.show_all(found, _VERSIONS, nothing="no runbook is active: `matoolkit runbook publish FILE`")
+
+
+@app.command()
+@asks_the_api
+def get(
+    session: Session,
+    name: Name,
+    version: Version = None,
+    to: To = None,
+    *,
+    force: Replace = False,
+) -> None:
+    """Print a runbook's document: the active version, or the newest if none is active. -o json prints all about it."""
+    found = _document(session, name, version)
+    if to is not None:
+        write_file(to, [str(found.get("yamlContent")).encode()], replace=force)
+        session.say(f"{found.get('name')} v{found.get('version')} is in {name_of(to)}")
+    elif session.is_for_people or session.form is Form.YAML:
+        typer.echo(found.get("yamlContent"), nl=False)
+    else:
+        session.show(found, _VERSIONS)
+
+
+@app.command()
+@asks_the_api
+def versions(session: Session, name: Name) -> None:
+    """List all versions of a runbook, newest first."""
+    session.show_all(session.client.whole_list(path_of("runbooks", name, "versions")), _VERSIONS, nothing="none")
+
+
+@app.command()
+@asks_the_api
+def delete(
+    session: Session,
+    name: Name,
+    number_: Annotated[
+        int | None, typer.Argument(metavar="VERSION", min=1, help="The active version.", show_default=False)
+    ] = None,
+    version: Version = None,
+    reason: Reason = None,
+    *,
+    yes: Yes = False,
+) -> None:
+    """Put the active version of a runbook out of use: nobody new is discovered, batches in flight go on."""
+    wanted = number_ or version
+    if wanted is None or (number_ and version and number_ != version):
+        raise typer.BadParameter("say which version, once: VERSION or --version", param_hint="VERSION")
+    confirm(f"put {name} v{wanted} out of use?", yes=yes)
+    done = session.client.delete(path_of("runbooks", name, "versions", wanted), reason=reason)
+    if session.is_for_people:
+        session.say(f"{wording.text(done.get('name'))} v{wanted} is out of use; batches in flight go on")
+    else:
+        session.show(done, _VERSIONS)
+
+
+@app.command("status")
+@asks_the_api
+def status_(session: Session, name: Name, *, watch: Watch = False) -> None:
+    """Say how a runbook is doing: its last tick, rows that were set aside, its last error, its batches."""
+
+    def ask() -> dict[str, Any]:
+        return session.client.get(path_of("runbooks", name, "status"))
+
+    if watch:
+        watch_item(session, ask, _STATUS)
+    else:
+        session.show(ask(), _STATUS)
+
+
+def _document(session: Session, name: str, version: int | None) -> dict[str, Any]:
+    if version is None:
+        return session.client.get(path_of("runbooks", name))
+    return session.client.get(path_of("runbooks", name, "versions", version))
+
+
+def _rows(tick: dict[str, Any] | None) -> str:
+    if not tick:
+        return ""
+    return f"{tick.get('rowsRead', 0):,} read, {tick.get('rowsSetAside', 0):,} set aside"
+
+
+def _said(done: dict[str, Any], *, enable: bool) -> str:
+    which = f"{wording.text(done.get('name'))} v{done.get('version')}"
+    touched = len(done.get("impacts") or [])
+    inflight = f"{touched:,} {'batch' if touched == 1 else 'batches'} in flight"
+    if not done.get("isNew"):
+        return f"{which} is active as it is; nothing {'would change' if done.get('isDryRun') else 'was changed'}"
+    if done.get("isDryRun"):
+        return f"dry run: would publish {which}, {inflight}; nothing was changed"
+    return f"published {which}, {inflight}{'; automation is on' if enable else ''}"

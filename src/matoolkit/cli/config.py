@@ -1,0 +1,119 @@
+"""What the command line is told: by an option, else the environment, else `~/.matoolkit/config.json` (rule A3)."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from matoolkit.cli.files import write_privately
+from matoolkit.errors import InvalidSettings, did_you_mean
+from matoolkit.settings import ClientSettings, load_settings, variable_names
+
+_VARIABLES = {field.replace("_", "-"): name for field, name in variable_names(ClientSettings).items()}
+_TOKEN = "access-token"  # noqa: S105 - its name
+KEYS = tuple(key for key in _VARIABLES if key != _TOKEN)
+_MOST_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A setting, its value as it may be shown, and who said so."""
+
+    key: str
+    value: str | None
+    source: str
+
+
+def own_folder() -> Path:
+    """Return the folder in which the command line keeps what is its own."""
+    try:
+        return Path.home() / ".matoolkit"
+    except RuntimeError:
+        raise InvalidSettings(["nobody says where your home folder is"], hint="set HOME") from None
+
+
+def config_path() -> Path:
+    """Return where the configuration file is, or would be."""
+    return own_folder() / "config.json"
+
+
+def client_settings(api_url: str | None = None, environ: Mapping[str, str] = os.environ) -> ClientSettings:
+    """Return what holds for this call."""
+    told = {_VARIABLES[key]: value for key, value in _read().items()}
+    given = {name: value for name, value in environ.items() if value}
+    option = {_VARIABLES["api-url"]: api_url} if api_url else {}
+    return load_settings(ClientSettings, {**told, **given, **option})
+
+
+def everything_told(api_url: str | None = None, environ: Mapping[str, str] = os.environ) -> list[Told]:
+    """Return every setting with its source; what is wrong with one is said instead of the rest."""
+    settings = client_settings(api_url, environ)
+    written = _read()
+    return [_told(settings, key, written, environ, api_url) for key in _VARIABLES]
+
+
+def tell(key: str, value: str) -> Path:
+    """Write a setting into the file, if it can be used."""
+    known = key.replace("_", "-").casefold()
+    if known == _TOKEN:
+        hint = f"set {_VARIABLES[_TOKEN]} where it is needed, or sign in with `matoolkit auth login`"
+        raise InvalidSettings(["a token is not kept in the configuration"], hint=hint)
+    _require_known(known, "")
+    load_settings(ClientSettings, {_VARIABLES[known]: value})
+    path = config_path()
+    kept = {name: old for name, old in _read().items() if name != known}
+    write_privately(path, orjson.dumps({**kept, **({known: value} if value else {})}, option=orjson.OPT_INDENT_2))
+    return path
+
+
+def _told(
+    settings: ClientSettings, key: str, written: Mapping[str, str], environ: Mapping[str, str], api_url: str | None
+) -> Told:
+    field = key.replace("-", "_")
+    value = getattr(settings, field)
+    shown = None if value is None else "(set, not shown)" if key == _TOKEN else _in_words(value)
+    if key == "api-url" and api_url:
+        return Told(key, shown, "--api-url")
+    if environ.get(_VARIABLES[key]):
+        return Told(key, shown, _VARIABLES[key])
+    if key in written:
+        return Told(key, shown, str(config_path()))
+    return Told(key, shown, "default" if value is not None else "not set")
+
+
+def _in_words(value: Any) -> str:
+    from datetime import timedelta
+
+    from matoolkit.duration import format_duration
+
+    return format_duration(value) if isinstance(value, timedelta) else str(value)
+
+
+def _read() -> dict[str, str]:
+    try:
+        path = config_path()
+    except InvalidSettings:
+        return {}
+    try:
+        with path.open("rb") as opened:
+            content = orjson.loads(opened.read(_MOST_BYTES))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as fault:
+        raise InvalidSettings([f"{path} cannot be read: {(fault.strerror or str(fault)).lower()}"]) from None
+    except orjson.JSONDecodeError:
+        raise InvalidSettings([f"{path} is no JSON"], hint="mend it or delete it") from None
+    if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
+        raise InvalidSettings([f"{path} should be a JSON object whose values are texts"])
+    for key in content:
+        _require_known(key, f" in {path}")
+    return content
+
+
+def _require_known(key: str, where: str) -> None:
+    if key not in KEYS:
+        hint = did_you_mean(key, KEYS) or f"there are {', '.join(KEYS)}"
+        raise InvalidSettings([f"'{key}'{where} is not a setting"], hint=hint)

@@ -1,0 +1,122 @@
+"""What every command has that asks the admin API: a client, a clock, and the form in which to answer."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from matoolkit.cli.answers import printable
+from matoolkit.cli.client import Client
+from matoolkit.cli.config import client_settings
+from matoolkit.cli.output import stderr
+from matoolkit.cli.signing_in import SignIn
+from matoolkit.cli.tables import Column, Form, Item, print_item, print_items
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.errors import ConfirmationNeeded
+
+ApiUrl = Annotated[
+    str | None, typer.Option("--api-url", help="Address of the admin API.", metavar="URL", show_default=False)
+]
+Output = Annotated[Form, typer.Option("--output", "-o", help="How data is written.")]
+Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One command's talk with the admin API."""
+
+    client: Client
+    clock: Clock
+    form: Form
+
+    def show(self, item: Item, columns: Sequence[Column]) -> None:
+        """Print one thing."""
+        print_item(item, columns, self.form)
+
+    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str) -> int:
+        """Print a list; that there is nothing in it is said to people only."""
+        count = print_items(items, columns, self.form)
+        if not count:
+            self.say(nothing)
+        return count
+
+    def say(self, sentence: str) -> None:
+        """Say something that is not data."""
+        stderr().print(printable(sentence))
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether people read what is printed."""
+        return self.form is Form.TABLE
+
+    @contextmanager
+    def busy(self, with_what: str) -> Iterator[None]:
+        """Show on a terminal that something takes its time."""
+        console = stderr()
+        if not console.is_terminal:
+            yield
+            return
+        with console.status(with_what):
+            yield
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something that cannot be taken back; without a terminal `--yes` is the only answer."""
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfirmationNeeded(question)
+    typer.confirm(question, abort=True, err=True)
+
+
+@contextmanager
+def session(
+    clock: Clock | None, api_url: str | None = None, form: Form = Form.TABLE, seconds: float | None = None
+) -> Iterator[Session]:
+    """Begin to talk with the admin API that the settings name."""
+    settings = client_settings(api_url)
+    known = clock or SystemClock()
+    client = Client(
+        settings.api_url, seconds or settings.api_timeout.total_seconds(), SignIn(settings, known).token, known
+    )
+    try:
+        yield Session(client, known, form)
+    finally:
+        client.close()
+
+
+def asks_the_api(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command its session, and the options that all of them have."""
+    forms = [_option("output", Output, Form.TABLE), _option("json", Json, default=False)]
+    return _command(function, [*forms, _option("api_url", ApiUrl, None)])
+
+
+def asks_for_text(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command its session that prints a text as it is, whatever form others have."""
+    return _command(function, [_option("api_url", ApiUrl, None)])
+
+
+def _command(function: Callable[..., None], common: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Make what Typer sees: the function's own parameters and the common ones, in place of the session."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+    @wraps(function)
+    def command(context: typer.Context, **given: Any) -> None:
+        form, is_json = given.pop("output", Form.TABLE), given.pop("json", False)
+        with session(context.obj, given.pop("api_url"), Form.JSON if is_json else form) as opened:
+            function(opened, **given)
+
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *common]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)

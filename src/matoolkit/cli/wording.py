@@ -1,0 +1,102 @@
+"""How states, times and counts are said to people: a state is a colour, a glyph and a word; a time has its zone."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.text import Text
+
+from matoolkit.cli.answers import printable
+from matoolkit.runbook.offsets import Offset
+
+# Glyphs of one column each; the letter is for terminals that have no others.
+_WAITING, _RUNNING, _DONE, _FAILED, _GONE = ("○", "o"), ("◐", "~"), ("✔", "+"), ("✖", "x"), ("⊘", "-")
+_LOOKS: dict[str, tuple[tuple[str, str], str]] = {
+    "detected": (_WAITING, "cyan"),
+    "init_dispatched": (_RUNNING, "blue"),
+    "active": (("●", "*"), "blue"),
+    "completed": (_DONE, "green"),
+    "failed": (_FAILED, "bold red"),
+    "cancelled": (_GONE, "yellow"),
+    "removed": (_GONE, "yellow"),
+    "pending": (_WAITING, "dim"),
+    "dispatched": (_RUNNING, "blue"),
+    "polling": (_RUNNING, "cyan"),
+    "succeeded": (_DONE, "green"),
+    "poll_timeout": (_FAILED, "bold red"),
+    "inactive": (_GONE, "dim"),
+    "skipped": (_GONE, "dim"),
+    "superseded": (_GONE, "dim"),
+    "open": (_FAILED, "bold red"),
+    "resent": (_DONE, "green"),
+    "discarded": (_GONE, "yellow"),
+    "enabled": (_DONE, "green"),
+    "disabled": (_GONE, "yellow"),
+    "held": (("‖", "!"), "bold yellow"),
+}
+_UNKNOWN = (("?", "?"), "")
+
+
+def state(word: object, *, letters: bool = False) -> Text:
+    """Return a state as colour, glyph and word."""
+    told = printable(word, 40)
+    glyphs, style = _LOOKS.get(told, _UNKNOWN)
+    return Text(f"{glyphs[1 if letters else 0]} {told.replace('_', ' ')}", style=style)
+
+
+def counts(by_state: Mapping[str, int], *, letters: bool = False) -> Text:
+    """Return counts by state in one line."""
+    parts = [Text.assemble(f"{count:,} ", state(word, letters=letters)) for word, count in by_state.items() if count]
+    return Text(" · ").join(parts) if parts else Text("none", style="dim")
+
+
+def instant(value: object) -> datetime | None:
+    """Read a time of an answer; what is none is none."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found.astimezone(UTC) if found and found.tzinfo else None
+
+
+def moment(value: object) -> str:
+    """Write a time with its zone."""
+    found = instant(value)
+    return f"{found:%Y-%m-%d %H:%M} UTC" if found else ""
+
+
+def offset(minutes: object) -> str:
+    """Write a distance from T as runbooks do."""
+    return str(Offset(minutes)) if isinstance(minutes, int) else ""
+
+
+def distance(between: timedelta) -> str:
+    """Write a duration in its two largest units: `2d 3h`, `14m`, `now`."""
+    seconds = int(abs(between.total_seconds()))
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    parts = [f"{number}{unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if number]
+    return " ".join(parts[:2]) or f"{seconds}s"
+
+
+def from_now(value: object, now: datetime) -> str:
+    """Write when something is or was, seen from now."""
+    found = instant(value)
+    if found is None:
+        return ""
+    return f"in {distance(found - now)}" if found > now else f"{distance(now - found)} ago"
+
+
+def text(value: Any) -> str:
+    """Write any value of an answer in one line."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return str(value)
+        case list():
+            return ", ".join(text(item) for item in value)
+        case dict():
+            return ", ".join(f"{printable(key, 200)}={text(item)}" for key, item in value.items())
+    return printable(value)

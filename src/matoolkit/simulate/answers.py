@@ -1,0 +1,38 @@
+"""What work becomes is what somebody said about that very job: a worker, the bus, or the time (rules O4, O16, M7)."""
+
+from collections.abc import Iterable, Mapping
+
+from matoolkit.simulate.database import stored
+from matoolkit.simulate.invariants import Violation
+from matoolkit.simulate.processes import Plant
+from matoolkit.simulate.recording import Entry
+
+_WORK = ("step", "init", "rollback")
+_FAILING = {"failed", "throttled", "incomplete"}
+_SAYINGS = {
+    "succeeded": {"done"},
+    "polling": {"incomplete"},
+    "poll_timeout": {"incomplete"},
+    "failed": _FAILING,
+    "pending": _FAILING,
+}
+
+
+def answers_are_true(entries: Iterable[Entry], said: Mapping[str, set[str]], plant: Plant) -> None:
+    """Demand that whoever moved work has said so, about the job that is waited for."""
+    for entry in entries:
+        if entry.what not in _WORK or entry.new not in _SAYINGS or entry.old == entry.new:
+            continue
+        job, error = entry.about["job"], entry.about["error"]
+        match entry.old, entry.new, error:
+            case "dispatched", "failed" | "pending", "JobLost":
+                is_true = (entry.about["old_lost_at"] or "") <= stored(plant.clock.now())
+            case "dispatched", "failed", "DeadLetter":
+                is_true = bool(plant.state.look(f"SELECT 1 FROM dead_letters WHERE message_id = '{job}'"))
+            # No job can be made of it, or a person lets it begin again.
+            case ("pending", "failed", _) | ("failed" | "poll_timeout" | "cancelled" | "succeeded", "pending", _):
+                is_true = True
+            case _:
+                is_true = bool(said.get(job, set()) & _SAYINGS[entry.new])
+        if not is_true:
+            raise Violation(f"nobody has said so of {job}: {entry}, {error}; it was said {sorted(said.get(job, ()))}")

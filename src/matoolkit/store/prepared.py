@@ -1,0 +1,181 @@
+"""Statements that are built once and then run with other values.
+
+SQLAlchemy takes longer to build most statements than a database takes to run them. A function under `prepared` builds
+its statement once for each of its shapes, with parameters in the place of values; after that only values are handed on.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, get_origin
+
+from sqlalchemy import (
+    ClauseElement,
+    ColumnElement,
+    Executable,
+    FromClause,
+    Insert,
+    Select,
+    Table,
+    bindparam,
+)
+from sqlalchemy.types import TypeEngine
+
+from matoolkit.clock import Clock
+from matoolkit.store.dialect import Dialect
+from matoolkit.store.dialect.questions import Columns, Rows
+from matoolkit.store.dialect.types import Instant
+from matoolkit.store.storable import storable_rows
+
+# Names of parameters must not be names of columns: SQLAlchemy would take them for columns to write.
+_PREFIX = "p_"
+_NOW = f"{_PREFIX}now"
+# There are a few hundred shapes. Many more would mean that something that belongs to the values is in a shape.
+_MOST_SHAPES = 2_000
+
+Given = ParamSpec("Given")
+
+
+class Drafting(ABC):
+    """What it takes to build a statement: a transaction, or a draft that stands in for it."""
+
+    def __init__(self, dialect: Dialect, clock: Clock | None) -> None:
+        self.dialect = dialect
+        self.clock = clock
+
+    @abstractmethod
+    def table_of(self, columns: Columns, rows: Rows) -> FromClause:
+        """Make rows of values a table of a statement."""
+
+    @abstractmethod
+    def values_of(self, kind: TypeEngine[Any], values: Collection[Any]) -> FromClause:
+        """Make values a table of a statement, with `value` for its only column."""
+
+    @abstractmethod
+    def now(self) -> ColumnElement[datetime]:
+        """Return the database's clock as an expression, or the virtual clock that stands in for it."""
+
+    def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
+        """Let a query lock the rows of a table that it returns."""
+        return self.dialect.locking(statement, table, skip_locked=skip_locked)
+
+    def insert_missing(
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        key: Iterable[str],
+        order_by: ColumnElement[Any] | None = None,
+    ) -> Insert:
+        """Insert a row for each one of the source whose key the table does not have yet."""
+        return self.dialect.insert_missing(table, values, source, key, order_by)
+
+
+class Ready(NamedTuple):
+    """A statement with the values of this run."""
+
+    statement: Executable
+    parameters: dict[str, Any]
+
+
+class Draft(Drafting):
+    """Notes, while a statement is built, which of its parameters are tables."""
+
+    def __init__(self, dialect: Dialect, clock: Clock | None) -> None:
+        super().__init__(dialect, clock)
+        self.tables: dict[str, Columns] = {}
+        self.lists: dict[str, Columns] = {}
+
+    def table_of(self, columns: Columns, rows: Any) -> FromClause:
+        """Make the rows of every run a table of the statement."""
+        self.tables[rows.key] = columns
+        return self.dialect.table_of(columns, rows.key)
+
+    def values_of(self, kind: TypeEngine[Any], values: Any) -> FromClause:
+        """Make the values of every run a table of the statement."""
+        self.lists[values.key] = columns = {"value": kind}
+        return self.dialect.table_of(columns, values.key)
+
+    def now(self) -> ColumnElement[datetime]:
+        """Return the database's clock, or a parameter for the virtual one."""
+        return self.dialect.now() if self.clock is None else bindparam(_NOW, type_=Instant)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    statement: Executable
+    draft: Draft
+    # Whatever the shape was recognised by must live as long as this does.
+    shape: Mapping[str, Any]
+
+    def ready(self, clock: Clock | None, given: Mapping[str, Any]) -> Ready:
+        parameters: dict[str, Any] = {}
+        draft = self.draft
+        for name, value in given.items():
+            if name in draft.lists:
+                columns, rows = draft.lists[name], [(one,) for one in value]
+            elif name in draft.tables:
+                columns, rows = draft.tables[name], value
+            else:
+                parameters[name] = value
+                continue
+            parameters |= draft.dialect.handed_over(columns, storable_rows(columns, rows), name)
+        if clock is not None:
+            parameters[_NOW] = clock.now()
+        return Ready(self.statement, parameters)
+
+
+def prepared(
+    build: Callable[Concatenate[Drafting, Given], Executable],
+) -> Callable[Concatenate[Drafting, Given], Ready]:
+    """Let a function build its statement once for each shape.
+
+    Its arguments by position are values: it finds a parameter in the place of each, or of each value of a mapping.
+    Those by keyword are the shape: words, tables, columns, limits (SQL Server wants a number there), conditions.
+    Conditions are told apart by what they are, not by what they say, so they are made once and for all.
+    """
+    accepted = list(inspect.signature(build).parameters.values())[1:]
+    names = [(f"{_PREFIX}{one.name}", get_origin(one.annotation) is Mapping) for one in accepted]
+    known: dict[Any, _Prepared] = {}
+
+    @wraps(build)
+    def ready(tx: Drafting, /, *values: Given.args, **shape: Given.kwargs) -> Ready:
+        given: dict[str, Any] = {}
+        keys: tuple[Any, ...] = ()
+        value: Any
+        for (name, is_mapping), value in zip(names, values, strict=False):
+            if is_mapping:
+                keys += (*value, None)
+                given |= {f"{name}_{key}": one for key, one in value.items()}
+            else:
+                given[name] = value
+        key = (tx.dialect.name, tx.clock is None, keys, *map(_identity, shape.values()))
+        found = known.get(key)
+        if found is None:
+            found = known[key] = _built(build, tx, map(_placeholder, names, values), shape)
+            if len(known) > _MOST_SHAPES:
+                raise ValueError(f"a condition of {build.__name__} is made anew for every run")
+        return found.ready(tx.clock, given)
+
+    return ready
+
+
+def _built(
+    build: Callable[..., Executable], tx: Drafting, values: Iterable[Any], shape: Mapping[str, Any]
+) -> _Prepared:
+    draft = Draft(tx.dialect, tx.clock)
+    return _Prepared(build(draft, *values, **shape), draft, shape)
+
+
+def _placeholder(named: tuple[str, bool], value: Any) -> Any:
+    name, is_mapping = named
+    return {key: bindparam(f"{name}_{key}") for key in value} if is_mapping else bindparam(name)
+
+
+def _identity(part: Any) -> Any:
+    if isinstance(part, ClauseElement):
+        return id(part)
+    return tuple(map(_identity, part)) if isinstance(part, tuple) else part

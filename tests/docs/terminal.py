@@ -1,0 +1,169 @@
+"""A terminal in a folder that looks like a fresh clone after `make setup`, for following a page."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.docs.pages import Command, Deed, File, Interrupt, is_shown
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+CLONED = ("Makefile", "README.md", "docs", "examples", "pyproject.toml", "requirements", "runbooks", "src")
+PORT = "8080"
+# These go on until somebody stops them.
+_LASTING = ("make up", "matoolkit up", "matoolkit api serve", "matoolkit tenant serve", "matoolkit worker run",
+            "matoolkit orchestrator run", "matoolkit scheduler run")  # fmt: skip
+# A reader looks again if it is not there yet.
+_LOOKING = (" get", " list", " show", " status", " failures", "curl ")
+_PATIENCE_SECONDS = 90
+
+
+class Terminal:
+    """Types what a page says and compares what is printed with what it shows."""
+
+    def __init__(self, folder: Path, **environ: str) -> None:
+        self._folder = folder
+        self._port = _free_port()
+        self._running: list[tuple[Command, subprocess.Popen[str], Path]] = []
+        self._last_code = 0
+        _clone(folder)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
+        home = folder / "home"
+        home.mkdir()
+        path = f"{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
+        self._environ = {**kept, "HOME": str(home), "PATH": path, "NO_COLOR": "1", "COLUMNS": "120", **environ}
+
+    def follow(self, deed: Deed) -> None:
+        """Do what a page says."""
+        match deed:
+            case File(name, content):
+                (self._folder / name).write_text(self._here(content), encoding="utf-8")
+            case Interrupt():
+                self.stop_last()
+            case Command(typed) if typed.startswith(_LASTING):
+                self._start(deed)
+            case Command():
+                self._run(deed)
+
+    def stop_last(self) -> None:
+        """Press Ctrl-C where something runs."""
+        command, process, output = self._running.pop()
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            code = process.wait(60)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        # Make says in its own way that it was interrupted.
+        assert code == 0 or command.typed.startswith("make"), f"{command.typed}: {code}\n{_text(output)}"
+
+    def close(self) -> None:
+        """End what a page leaves running, as its reader would."""
+        with ExitStack() as stack:
+            for _ in self._running:
+                stack.callback(self.stop_last)
+
+    def _run(self, command: Command) -> None:
+        done = self._typed(command)
+
+        def is_as_shown() -> bool:
+            nonlocal done
+            done = self._typed(command)
+            return self._is_shown(command.shown, done.stdout)
+
+        looks = command.typed.startswith(("matoolkit", "curl")) and any(word in command.typed for word in _LOOKING)
+        is_there = self._is_shown(command.shown, done.stdout) or (looks and _comes(is_as_shown))
+        assert is_there, _difference(command, done.stdout)
+        assert command.may_fail or not done.returncode, (
+            f"exit code {done.returncode}{_difference(command, done.stdout)}"
+        )
+
+    def _typed(self, command: Command) -> "subprocess.CompletedProcess[str]":
+        state = self._folder / "home" / "exported"
+        script = (
+            f"[ -e {state} ] && . {state}\n(exit {self._last_code})\n{self._here(command.typed)}\n"
+            f"__code=$?; unset OLDPWD; export -p > {state}; exit $__code"
+        )
+        done = subprocess.run(
+            ["bash", "-c", script], **self._place(), stdout=subprocess.PIPE, timeout=_PATIENCE_SECONDS
+        )
+        self._last_code = done.returncode
+        return done
+
+    def _start(self, command: Command) -> None:
+        output = self._folder / "home" / f"output-{len(list((self._folder / 'home').iterdir()))}"
+        state = self._folder / "home" / "exported"
+        script = f"[ -e {state} ] && . {state}\nexec {self._here(command.typed)}"
+        with output.open("w", encoding="utf-8") as file:
+            process = subprocess.Popen(["bash", "-c", script], **self._place(), stdout=file, start_new_session=True)
+        self._running.append((command, process, output))
+        shown = command.shown.strip() and f"…\n{command.shown.strip()}\n…"
+        _comes(lambda: self._is_shown(shown, _text(output)) or process.poll() is not None)
+        assert self._is_shown(shown, _text(output)), _difference(command, _text(output))
+        assert process.poll() is None, _text(output)
+
+    def _is_shown(self, shown: str, printed: str) -> bool:
+        return is_shown(self._here(shown), printed)
+
+    def _place(self) -> dict[str, Any]:
+        return {
+            "cwd": self._folder,
+            "env": self._environ,
+            "stdin": subprocess.DEVNULL,
+            "stderr": subprocess.STDOUT,
+            "text": True,
+        }
+
+    def _here(self, text: str) -> str:
+        """Let pages that are followed at the same time not get in each other's way, and a test not run all tests."""
+        return text.replace(PORT, str(self._port)).replace("make test", "make --dry-run test")
+
+
+def _clone(folder: Path) -> None:
+    for name in CLONED:
+        (folder / name).symlink_to(ROOT / name)
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    _program(programs / "python", f'exec {sys.executable} "$@"')
+    _program(programs / "matoolkit", f"exec {sys.executable} -c 'from matoolkit.cli.main import main; main()' \"$@\"")
+    (programs / "activate").write_text(f"PATH={programs}:$PATH\n", encoding="utf-8")
+    for name in ("pytest", "ruff", "mypy", "lint-imports"):
+        found = shutil.which(name, path=str(Path(sys.executable).parent))
+        if found:
+            (programs / name).symlink_to(found)
+    # As new as anything that it is made from.
+    (folder / ".venv" / ".ready").touch()
+
+
+def _program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        port: int = place.getsockname()[1]
+        return port
+
+
+def _comes(happened: Callable[[], bool]) -> bool:
+    try:
+        until(happened, _PATIENCE_SECONDS)
+    except AssertionError:
+        return False
+    return True
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _difference(command: Command, printed: str) -> str:
+    return f"$ {command.typed}\n--- the page shows\n{command.shown}\n--- it printed\n{printed}"

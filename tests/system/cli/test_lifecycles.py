@@ -1,0 +1,128 @@
+"""Both lifecycles, from publishing to the end, through the command line."""
+
+from datetime import timedelta
+
+import pytest
+
+from matoolkit.clock import VirtualClock
+from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.scheduler.tick import Scheduler
+from tests.stage import Failing, Stage
+from tests.system.api.conftest import DOCUMENT, Rows
+from tests.system.cli.conftest import Cli
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+def test_a3_a_manual_batch_goes_from_a_template_to_its_end(cli: Cli, stage: Stage) -> None:
+    cli("runbook", "publish", cli.file("wave.yaml", DOCUMENT))
+    assert "published wave v1, 0 batches in flight" in cli.err
+    template = str(cli.folder / "template.csv")
+    cli("template", "download", "wave", "--to", template)
+    made = cli.json("batch", "create", "wave", template)
+    batch = str(made["batchId"])
+    assert (made["memberCount"], made["availablePhases"]) == (1, ["first", "second"])
+    cli("batch", "add-members", batch, cli.people("ann@x", "bob@x"), "--reason", "they are ready")
+    assert "2 members joined" in cli.err
+    cli("batch", "advance", batch)
+    assert "init has begun, 1 step; next: first" in cli.err
+    cli("batch", "advance", batch, code=5)
+    assert "AD411" in cli.err
+    stage.run()
+    cli.clock.meanwhile = [lambda: None, stage.run]
+    cli("batch", "advance", batch, "--wait")
+    assert "phase 'first' has begun, 3 members, 6 steps; next: second" in cli.err
+    assert "phase 'first' is completed" in cli.err
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "advance", batch, "--auto")
+    cli("batch", "get", batch, "--wait")
+    assert f"batch {batch} · wave v1 · manual · completed" in cli.out.replace("✔ ", "")
+    cli("batch", "advance", batch)
+    assert "nothing is left to do" in cli.err
+    assert [entry["action"] for entry in cli.json("audit", "list", "--batch", batch)] == [
+        *["batch.advance"] * 3,
+        "batch.add_members",
+        "batch.create",
+    ]
+
+
+def test_a3_a_manual_batch_runs_to_its_end_by_itself(cli: Cli, stage: Stage) -> None:
+    cli.published()
+    batch = cli.created("ann@x")
+    cli.clock.meanwhile = [stage.run] * 3
+    steps = cli.json("batch", "advance", batch, "--auto")
+    assert [step["action"] for step in steps] == ["init_dispatched", "phase_dispatched", "phase_dispatched"]
+    assert cli.json("batch", "get", batch)["status"] == "completed"
+
+
+def test_a3_an_automated_batch_goes_from_the_source_to_its_end(
+    cli: Cli, stage: Stage, source: Rows, clock: VirtualClock
+) -> None:
+    start = clock.now() + timedelta(days=2)
+    source.rows = [("ann@x", "Ann", start), ("bob@x", "Bob", start), ("", "Nobody", start)]
+    lease = SchedulerLease(stage.store, "test", timedelta(days=30))
+    scheduler = Scheduler(stage.store, stage.bus, lambda _: source, clock, lease, timedelta(minutes=5))
+    cli("runbook", "publish", "--dry-run", cli.file("wave.yaml", DOCUMENT))
+    assert "would publish wave v1" in cli.err
+    cli("runbook", "list")
+    assert "no runbook is active" in cli.err
+    cli("runbook", "publish", cli.file("wave.yaml", DOCUMENT))
+    assert "ann@x" in cli("query", "preview", "wave")
+    assert "3 rows, 1 set aside; nothing was changed" in cli.err
+    cli("automation", "enable", "wave")
+    assert cli.json("automation", "status", "wave")["automationEnabled"] is True
+    scheduler.tick()
+    stage.run()
+    (batch,) = cli.json("batch", "list", "--runbook", "wave", "--automated", "--status", "active")
+    assert "3 read, 1 set aside" in cli("runbook", "status", "wave")
+    days = iter([1, 1])
+
+    def a_day_passes() -> None:
+        clock.advance(timedelta(days=next(days), minutes=1))
+        scheduler.tick()
+        stage.run()
+
+    cli.clock.meanwhile = [a_day_passes] * 2
+    cli("batch", "get", str(batch["id"]), "--wait")
+    assert f"batch {batch['id']} is completed" in cli.err
+    assert "T-1d" in cli.out
+    cli("automation", "disable", "wave")
+
+
+def test_a3_a_batch_that_fails_is_told_by_the_exit_code_and_retried_by_error(cli: Cli, stage: Stage) -> None:
+    cli.published()
+    batch = cli.created("ann@x", "bob@x", "eve@x")
+    cli.clock.meanwhile = [stage.run] * 2
+    stage.answers["Custom-One"] = Failing("no licence")
+    cli("batch", "advance", batch, "--auto", code=1)
+    (group,) = cli.json("batch", "failures", batch)
+    assert (group["error"], group["members"]) == ("no licence", 3)
+    shown = cli("batch", "get", batch)
+    assert f"matoolkit batch retry {batch} --like {group['exampleStepId']}" in shown
+    assert "3 members in first/one: no licence" in shown
+    like = ("--like", str(group["exampleStepId"]))
+    cli("batch", "retry", batch, *like, "--dry-run")
+    assert "3 members (ann@x, bob@x, eve@x) go on from where they failed; nothing was changed" in cli.err
+    assert cli.json("batch", "get", batch)["members"] == {"failed": 3}
+    cli("batch", "retry", batch, "--like", "9999", "--yes", code=3)
+    cli("batch", "retry", batch, *like, code=2)
+    assert "--yes" in cli.err
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "retry", batch, *like, "--yes", "--wait", "--reason", "not yet bought", code=1)
+    assert "3 members of 3 failed again" in cli.err
+    stage.answers.clear()
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "retry", batch, *like, "--yes", "--wait")
+    assert "nobody failed again" in cli.err
+
+
+def test_a3_an_init_that_failed_is_run_again(cli: Cli, stage: Stage) -> None:
+    cli.published()
+    batch = cli.created("ann@x")
+    stage.answers["Custom-Prepare"] = Failing("no room")
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "advance", batch, "--wait", code=1)
+    stage.answers.clear()
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "retry-init", batch, "--wait")
+    assert cli.json("batch", "get", batch)["status"] == "active"
