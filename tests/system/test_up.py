@@ -1,6 +1,7 @@
 """`matoolkit up`: the whole system in one process, stopped by a signal, killed, and started again."""
 
 import os
+import shlex
 import signal
 import socket
 import sqlite3
@@ -16,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from matoolkit.cli.main import run
 from matoolkit.clock import SystemClock
 from matoolkit.hosting.demo import make_source
 from tests.databases import PostgresServer
@@ -159,6 +161,15 @@ def check_first_wave(running: Running) -> None:
     assert get(f"{api}/runbooks/demo/status")["lastTick"]["rowsSetAside"] == 1
 
 
+def check_hints(running: Running) -> None:
+    """Make sure that what is said to be tried can be tried."""
+    hints = [shlex.split(line, comments=True) for line in running.lines if line.startswith("  matoolkit ")]
+    assert [hint[1] for hint in hints] == ["batch", "batch", "batch", "runbook", "runbook"]
+    for _, *words in hints:
+        given = [str(ROOT / word) if word.endswith(".yaml") else "1" if word == "2" else word for word in words]
+        assert run([*given, "--api-url", running.address("API")]) == 0, words
+
+
 def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People, postgres: PostgresServer) -> None:
     people.approve(FIRST, seconds=0)
     name = postgres.make()
@@ -177,6 +188,7 @@ def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People
             running.says("■ ended the batch is completed: 2 migrated, 1 failed")
             running.says("Try next")
             check_first_wave(running)
+            check_hints(running)
             assert "alan" not in arrived(running)
             assert running.stops(signal.SIGTERM) == 0
         with up(folder, "--database-url", postgres.url_of(name)) as running:

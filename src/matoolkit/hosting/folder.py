@@ -20,13 +20,14 @@ def alone_in(folder: Path) -> Iterator[None]:
     """Keep other processes from using a folder; however this one ends, the next can begin."""
     folder.mkdir(parents=True, exist_ok=True)
     # SQLite knows on every system how to lock a file so that the lock ends with its process.
-    with closing(sqlite3.connect(folder / _LOCK, timeout=0, isolation_level=None)) as lock:
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as fault:
-            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
+    try:
+        lock = sqlite3.connect(folder / _LOCK, timeout=0, isolation_level=None)
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as fault:
+        if fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
             raise AlreadyUp(str(folder)) from None
+        raise OSError(f"{folder / _LOCK} cannot be written") from fault
+    with closing(lock):
         yield
 
 

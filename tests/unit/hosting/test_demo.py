@@ -107,6 +107,12 @@ def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
         pass
 
 
+def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:
+    (folder / "state" / "up.lock").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"up\.lock cannot be written"), alone_in(folder / "state"):
+        pass
+
+
 def test_without_its_runbook_the_demo_says_what_is_missing_and_makes_nothing(store: Store, folder: Path) -> None:
     (folder / "runbooks").unlink()
     with pytest.raises(UnreadableFile, match=r"demo\.yaml"):
