@@ -11,19 +11,23 @@ from typing import Annotated, Any
 import typer
 
 from matoolkit.cli.answers import printable
-from matoolkit.cli.client import Client
+from matoolkit.cli.client import Client, Pages
 from matoolkit.cli.config import client_settings
 from matoolkit.cli.output import stderr
 from matoolkit.cli.signing_in import SignIn
 from matoolkit.cli.tables import Column, Form, Item, print_item, print_items
 from matoolkit.clock import Clock, SystemClock
-from matoolkit.errors import ConfirmationNeeded
+from matoolkit.errors import ConfirmationNeeded, UnreadableAnswer
 
 ApiUrl = Annotated[
     str | None, typer.Option("--api-url", help="Address of the admin API.", metavar="URL", show_default=False)
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="How data is written.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
+
+
+# What reading an answer runs into that is JSON, but not what was asked for.
+_OF_NONSENSE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,19 @@ class Session:
             self.say(nothing)
         return count
 
+    def show_pages(self, pages: Pages, columns: Sequence[Column], *, nothing: str) -> None:
+        """Print a list that may be long, and say how much of it that is."""
+        items: Iterable[Item] = pages
+        if pages.is_long and self.form is not Form.JSONL:
+            with self.busy("reading"):
+                items = list(pages)
+        count = self.show_all(items, columns, nothing=nothing)
+        if pages.has_more:
+            total = "" if pages.total is None else f" of {_in_all(pages)}"
+            self.say(f"the first {count:,}{total}; --all lists all")
+        elif count and pages.total != pages.of:
+            self.say(_in_all(pages))
+
     def say(self, sentence: str) -> None:
         """Say something that is not data."""
         stderr().print(printable(sentence))
@@ -65,13 +82,22 @@ class Session:
             yield
 
 
+def _in_all(pages: Pages) -> str:
+    if pages.total == pages.of or pages.total is None or pages.of is None:
+        return f"{pages.total:,}"
+    return f"{pages.total:,} that match, {pages.of:,} in all"
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before something that cannot be taken back; without a terminal `--yes` is the only answer."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfirmationNeeded(question)
-    typer.confirm(question, abort=True, err=True)
+    # Typer's own question writes a blank to standard output, which is for data.
+    stderr().print(f"{printable(question)} [y/N]: ", end="")
+    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+        raise typer.Abort
 
 
 @contextmanager
@@ -109,7 +135,11 @@ def _command(function: Callable[..., None], common: Sequence[inspect.Parameter])
     def command(context: typer.Context, **given: Any) -> None:
         form, is_json = given.pop("output", Form.TABLE), given.pop("json", False)
         with session(context.obj, given.pop("api_url"), Form.JSON if is_json else form) as opened:
-            function(opened, **given)
+            try:
+                function(opened, **given)
+            except _OF_NONSENSE as nonsense:
+                why = f"it has not the form that was expected ({type(nonsense).__name__})"
+                raise UnreadableAnswer(opened.client.address, why) from nonsense
 
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *common]

@@ -34,10 +34,13 @@
     │   ├── WrongContentType      AP415   a body is of a kind that the route does not read
     │   ├── InvalidCursor         AP400   a cursor is not one that a list has handed out
     │   ├── KeyReused             AP409   an Idempotency-Key came again with another request
+    │   ├── ChangedSince          AP412   what was to be changed is not as it was when it was looked at
     │   ├── NotSignedIn           AP401   a request has no token, or one that is not good here
     │   ├── RoleMissing           AP403   whoever asks lacks the role for it
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
     │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
+    │   ├── AlreadyUp             HO409   `matoolkit up` runs in a folder already
+    │   ├── PortTaken             HO410   another program listens on a port
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
     │   ├── ConfirmationNeeded    CL428   somebody has to confirm, and there is no terminal to ask on
@@ -100,6 +103,7 @@ from matoolkit.errors.admin import (
 )
 from matoolkit.errors.api import (
     BodyTooLarge,
+    ChangedSince,
     Flaw,
     InvalidCursor,
     InvalidRequest,
@@ -125,6 +129,7 @@ from matoolkit.errors.client import (
     UnreadableAnswer,
     UnwritableFile,
 )
+from matoolkit.errors.hosting import AlreadyUp, PortTaken
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -178,12 +183,14 @@ from matoolkit.errors.store import (
 )
 
 __all__ = [
+    "AlreadyUp",
     "AmbiguousVariable",
     "AnotherSchedulerWorks",
     "BodyTooLarge",
     "BusNotSupported",
     "BusUnavailable",
     "CannotAdvance",
+    "ChangedSince",
     "ConfirmationNeeded",
     "DeadLetterResolved",
     "DriverMissing",
@@ -211,6 +218,7 @@ __all__ = [
     "NotText",
     "NothingToRetry",
     "OtherName",
+    "PortTaken",
     "PrimaryKeyChanged",
     "ProblemOfServer",
     "PublishedMeanwhile",

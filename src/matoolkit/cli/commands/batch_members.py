@@ -54,17 +54,15 @@ def members(
     wanted: Annotated[
         MemberStatus | None, typer.Option("--status", help="Only in this state.", show_default=False)
     ] = None,
+    key: Annotated[str | None, typer.Option(help="Only whose key has this in it.", show_default=False)] = None,
     limit: Limit = 100,
     *,
     all_: All = False,
 ) -> None:
     """List the members of a batch."""
-    found = session.client.items(
-        path_of("batches", batch, "members"), None if all_ else limit, status=wanted and wanted.value
-    )
-    count = session.show_all(found, _MEMBERS, nothing="there is no such member")
-    if count == limit and not all_:
-        session.say(f"the first {count:,}; --all lists all")
+    query = {"status": wanted and wanted.value, "keyContains": key}
+    found = session.client.pages(path_of("batches", batch, "members"), None if all_ else limit, **query)
+    session.show_pages(found, _MEMBERS, nothing="there is no such member")
 
 
 @app.command()
@@ -82,10 +80,8 @@ def steps(
 ) -> None:
     """List the steps of the members of a batch."""
     query = {"phase": phase, "status": wanted and wanted.value}
-    found = session.client.items(path_of("batches", batch, "steps"), None if all_ else limit, **query)
-    count = session.show_all(found, _STEPS, nothing="there is no such step")
-    if count == limit and not all_:
-        session.say(f"the first {count:,}; --all lists all")
+    found = session.client.pages(path_of("batches", batch, "steps"), None if all_ else limit, **query)
+    session.show_pages(found, _STEPS, nothing="there is no such step")
 
 
 @app.command("add-members")
