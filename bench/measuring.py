@@ -9,6 +9,7 @@ import re
 import statistics
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,14 +78,17 @@ def processor() -> str:
 def machine() -> str:
     """Describe where this is measured."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    system = f"{platform.system()} {platform.release()}"
+    system = f"{platform.system()} {platform.release().partition('-')[0]}"
     return f"Python {platform.python_version()}, {processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, {system}"
 
 
 def record(title: str, about: str, tables: str) -> None:
     """Write a section of bench/RESULTS.md, in place of the one that was there."""
-    command = f"`python -m {sys.orig_argv[2]} {' '.join(sys.argv[1:])}`" if "-m" in sys.orig_argv else ""
-    section = f"## {title}, {NOW:%Y-%m-%d}\n\n{command}: {machine()}; {about}\n\n{tables}\n\n"
+    # Who was started as a module finds its name after -m.
+    command = f"`{' '.join(['python', *sys.orig_argv[1:]])}`: " if "-m" in sys.orig_argv else ""
+    load = f"load {os.getloadavg()[1]:.1f}"  # what neighbours do to a figure can be told from it
+    said = textwrap.fill(f"{command}{machine()}, {load}; {about}", 120, break_on_hyphens=False)
+    section = f"## {title}, {NOW:%Y-%m-%d}\n\n{said}\n\n{tables}\n\n"
     before = RESULTS.read_text(encoding="utf-8").rstrip() + "\n\n"
     old = re.compile(rf"^## {re.escape(title)}, [-0-9]+\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     after = old.sub(lambda _: section, before) if old.search(before) else before + section

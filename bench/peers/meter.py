@@ -16,7 +16,7 @@ from typing import Self
 
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SAMPLE_SECONDS = 0.2
+_SAMPLE_SECONDS = 0.5
 # After the last field before which a name may hold anything: state, parent, then eleven others.
 _PARENT, _FIRST_TIME, _AFTER_TIMES = 1, 11, 15
 _LONGEST_SECONDS = 600

@@ -100,7 +100,7 @@ GO
 -- store.batches.batches_page
 SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.runbook_id = :runbook_id_1 AND batches.held_at IS NOT NULL AND batches.id < :id_1 ORDER BY batches.id DESC
+WHERE batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.held_at IS NOT NULL AND batches.id < :id_1 ORDER BY batches.id DESC
 GO
 
 -- store.batches.cancel_batches
@@ -111,6 +111,12 @@ GO
 -- store.batches.complete_batches
 UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active'
+GO
+
+-- store.batches.count_batches
+SELECT count(*) AS count_1 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.held_at IS NOT NULL
 GO
 
 -- store.batches.dispatch_init
@@ -311,6 +317,11 @@ INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_ha
 FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [ffff] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
 GO
 
+-- store.deadletters.dead_letter_counts
+SELECT dead_letters.status, count(*) AS count_1 
+FROM dead_letters GROUP BY dead_letters.status ORDER BY dead_letters.status
+GO
+
 -- store.deadletters.dead_letters_by_id
 SELECT dead_letters.id, dead_letters.topic, dead_letters.subscription, dead_letters.message_id, dead_letters.message_type, dead_letters.body, dead_letters.properties_json, dead_letters.reason, dead_letters.description, dead_letters.delivery_count, dead_letters.enqueued_at, dead_letters.dead_lettered_at, dead_letters.status, dead_letters.resolved_at, dead_letters.resolved_by, dead_letters.resent_message_id 
 FROM dead_letters 
@@ -404,6 +415,12 @@ GO
 
 -- store.idempotency.forget_requests
 DELETE FROM idempotency_keys WHERE idempotency_keys.expires_at <= :expires_at_1
+GO
+
+-- store.idempotency.have_requests_run_out
+SELECT TOP 1 idempotency_keys.actor 
+FROM idempotency_keys 
+WHERE idempotency_keys.expires_at <= :expires_at_1
 GO
 
 -- store.inflight.batches_in_flight
@@ -563,6 +580,23 @@ FROM batch_members
 WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active'))
 GO
 
+-- store.membership.busy_keys
+SELECT batch_members.member_key_fold 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.id != :id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND ((EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL)
+GO
+
+-- store.membership.count_members
+SELECT count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/'
+GO
+
 -- store.membership.enrolments_of_key
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -587,7 +621,7 @@ GO
 -- store.membership.members_page
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.id > :id_1 AND batch_members.status = 'active' ORDER BY batch_members.id
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.membership.members_waiting_to_catch_up
@@ -609,7 +643,7 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)))) THEN 1 ELSE 0 END AS anon_1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS anon_1 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
@@ -1037,6 +1071,12 @@ GO
 SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
 FROM runbooks 
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
+GO
+
+-- store.runbooks.lock_runbook
+SELECT runbooks.id 
+FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
 GO
 
 -- store.runbooks.note_transition_done

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
+from urllib.parse import parse_qs
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        request = Request(self.command, self.path, dict(self.headers.items()), json.loads(body) if body else None)
+        is_form = "form" in self.headers.get("Content-Type", "")
+        read = parse_qs(body.decode()) if is_form else json.loads(body) if body else None
+        request = Request(self.command, self.path, dict(self.headers.items()), read)
         answer = self.served.answer(request)
         if answer.is_reset:
             # With no time to linger, closing sends a reset.

@@ -5,18 +5,18 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import Any, BinaryIO
 
 import orjson
 
+from matoolkit.admin.uploads import UploadedRow
 from matoolkit.domain.cells import UnreadableCell, multi_valued_cell
-from matoolkit.domain.keys import folded, is_usable_key
+from matoolkit.domain.keys import folded
 from matoolkit.errors import InvalidMembers
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.query import query_facts
 
-_MOST_PROBLEMS = 100
 _PACKED = {
     "semicolon_delimited": "first;second",
     "comma_delimited": "first,second",
@@ -29,21 +29,25 @@ _NUMBER = re.compile(r"^[+-]?\d+(\.\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """The rows of a file, ready to be members, and what is odd about its columns."""
+    """The rows of a file, read as they are asked for, and what is odd about its columns."""
 
-    rows: Sequence[dict[str, Any]]
+    rows: Iterator[UploadedRow]
     warnings: tuple[str, ...]
 
 
 def read_csv(file: BinaryIO, source: DataSource) -> CsvRows:
-    """Read an uploaded file; row numbers are those of a spreadsheet, in which the header is row 1."""
+    """Begin to read an uploaded file; row numbers are those of a spreadsheet, in which the header is row 1."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    lines = csv.reader(text, strict=True)
     try:
-        return _read(csv.reader(text, strict=True), source)
+        header = _header(lines, source)
     except UnicodeDecodeError:
-        raise InvalidMembers(["the file is not UTF-8 text"]) from None
-    finally:
         text.detach()
+        raise _not_text() from None
+    except InvalidMembers:
+        text.detach()
+        raise
+    return CsvRows(_rows(text, lines, header, source), _warnings(header, source))
 
 
 def template_csv(source: DataSource) -> str:
@@ -78,24 +82,44 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode().strip('"')
 
 
-def _read(lines: Iterator[list[str]], source: DataSource) -> CsvRows:
-    header = _header(lines, source)
-    reader = _RowChecks(header, source)
-    number = 1
-    while True:
-        number += 1
+def _rows(
+    text: io.TextIOWrapper, lines: Iterator[list[str]], header: Sequence[str], source: DataSource
+) -> Iterator[UploadedRow]:
+    formats = {folded(column.name): column.format for column in source.multi_valued_columns}
+    packed = [(name, formats[folded(name)]) for name in header if folded(name) in formats]
+    try:
+        for number in count(2):
+            try:
+                cells = next(lines, None)
+            except csv.Error as broken:
+                yield UploadedRow(number, None, (str(broken),))
+                return
+            if cells is None:
+                return
+            if cells:
+                yield _row(number, cells, header, packed)
+    except UnicodeDecodeError:
+        raise _not_text() from None
+    finally:
+        # The file is the caller's to close.
+        text.detach()
+
+
+def _row(number: int, cells: Sequence[str], header: Sequence[str], packed: Iterable[tuple[str, str]]) -> UploadedRow:
+    if len(cells) != len(header):
+        return UploadedRow(number, None, (f"has {len(cells)} cells, the header has {len(header)}",))
+    row: dict[str, Any] = dict(zip(header, cells, strict=True))
+    problems: list[str] = []
+    for name, packing in packed:
         try:
-            cells = next(lines, None)
-        except csv.Error as broken:
-            reader.problems.append(f"row {number}: {broken}")
-            break
-        if cells is None or len(reader.problems) >= _MOST_PROBLEMS:
-            break
-        if cells:
-            reader.take(number, cells)
-    if reader.problems:
-        raise InvalidMembers(reader.problems)
-    return CsvRows(reader.rows, _warnings(header, source))
+            row[name] = multi_valued_cell(row[name], packing)
+        except UnreadableCell as why:
+            problems.append(f"'{name}': {why}")
+    return UploadedRow(number, row, tuple(problems))
+
+
+def _not_text() -> InvalidMembers:
+    return InvalidMembers(["the file is not UTF-8 text"])
 
 
 def _header(lines: Iterator[list[str]], source: DataSource) -> list[str]:
@@ -115,39 +139,6 @@ def _header(lines: Iterator[list[str]], source: DataSource) -> list[str]:
             [f"row 1: {f'column {doubled[0]!r} is there twice' if doubled else 'a column has no name'}"]
         )
     return header
-
-
-class _RowChecks:
-    """Takes rows one by one, and keeps all that is wrong with them."""
-
-    def __init__(self, header: Sequence[str], source: DataSource) -> None:
-        self._header = header
-        self._key_place = [folded(name) for name in header].index(folded(source.primary_key))
-        formats = {folded(column.name): column.format for column in source.multi_valued_columns}
-        self._packed = [(name, formats[folded(name)]) for name in header if folded(name) in formats]
-        self._first_seen: dict[str, int] = {}
-        self.problems: list[str] = []
-        self.rows: list[dict[str, Any]] = []
-
-    def take(self, number: int, cells: Sequence[str]) -> None:
-        if len(cells) != len(self._header):
-            self.problems.append(f"row {number}: has {len(cells)} cells, the header has {len(self._header)}")
-            return
-        key = cells[self._key_place].strip()
-        if not is_usable_key(key):
-            self.problems.append(f"row {number}: '{self._header[self._key_place]}' holds no usable key")
-        elif (first := self._first_seen.setdefault(folded(key), number)) != number:
-            self.problems.append(f"row {number}: '{key}' stands in row {first} too")
-        else:
-            self._keep(number, dict(zip(self._header, cells, strict=True)))
-
-    def _keep(self, number: int, row: dict[str, Any]) -> None:
-        for name, packing in self._packed:
-            try:
-                row[name] = multi_valued_cell(row[name], packing)
-            except UnreadableCell as why:
-                self.problems.append(f"row {number}: '{name}': {why}")
-        self.rows.append(row)
 
 
 def _warnings(header: Sequence[str], source: DataSource) -> tuple[str, ...]:

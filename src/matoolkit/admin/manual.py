@@ -1,16 +1,15 @@
 """Manual batches: made by a person from rows, and changed by a person (rule O13)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
-from itertools import islice
-from typing import Any
 
 import orjson
 
 from matoolkit.admin.recording import locked_batch, record
-from matoolkit.domain.keys import folded, is_usable_key
+from matoolkit.admin.uploads import Piece, Row, UploadedRow, keyed_pieces
+from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.errors import (
@@ -23,7 +22,6 @@ from matoolkit.errors import (
 )
 from matoolkit.ids import member_added_id, member_removed_id
 from matoolkit.ports import Outgoing, Publisher
-from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
@@ -38,93 +36,120 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
+from matoolkit.store.membership import busy_keys
 from matoolkit.store.memberstates import keys_under_way, members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
-from matoolkit.store.runbooks import active_runbook, latest_version, runbook_names, runbooks_by_id
+from matoolkit.store.runbooks import RunbookRow, active_runbook, latest_version, runbook_names, runbooks_by_id
 from matoolkit.store.steps import cancel_steps_of_members
 from matoolkit.store.withdrawal import withdraw_unsent
 
-_AT_ONCE = 2_000
+_MOST_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ManualChange:
-    """Who joined or left a manual batch, and who was left out because a batch under way has them already."""
+    """How many joined or left a manual batch, and how many were left out: others have them, or still run something.
+
+    Of those who were left out the first are named.
+    """
 
     batch: BatchRow
-    members: tuple[str, ...]
+    members: int
+    left_out_count: int = 0
     left_out: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class _Tally:
+    """Counts who joined and who was left out, piece by piece."""
+
+    joined: int = 0
+    left_out_count: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+    def note(self, piece: Piece, joining: Collection[str]) -> None:
+        out = [key for fold, (key, _) in piece.items() if fold not in joining]
+        self.joined += len(joining)
+        self.left_out_count += len(out)
+        self.left_out += out[: _MOST_NAMED - len(self.left_out)]
+
+    def change(self, batch: BatchRow) -> ManualChange:
+        return ManualChange(batch, self.joined, self.left_out_count, tuple(self.left_out))
+
+
 def create_manual_batch(
-    store: Store, runbook_name: str, rows: Sequence[Mapping[str, Any]], *, by: str, reason: str | None = None
+    store: Store, runbook_name: str, rows: Iterable[Row | UploadedRow], *, by: str, reason: str | None = None
 ) -> ManualChange:
     """Make a batch of rows, as the active version of a runbook wants it; nothing runs before it is advanced."""
     with store.transaction() as tx:
-        version = active_runbook(tx, runbook_name)
-        if version is None:
-            if latest_version(tx, runbook_name) is None:
-                raise UnknownRunbook(runbook_name, runbook_names(tx))
-            raise NoActiveVersion(runbook_name)
-        model, at = parse_runbook(version.yaml_content), tx.time()
-        keyed = _keyed(rows, model)
-        taken = keys_under_way(tx, version.name, keyed)
+        version = _version_in_use(tx, runbook_name)
+        model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
         (batch,) = insert_batches(tx, [new], at)
-        joining = {fold: row for fold, row in keyed.items() if fold not in taken}
-        if not joining:
-            raise InvalidMembers(["all of them are in batches under way"])
-        _insert(tx, (_member(batch.id, key, row, at) for key, row in joining.values()), at)
+        for piece in keyed_pieces(rows, model.data_source.primary_key):
+            taken = keys_under_way(tx, version.name, piece) | busy_keys(tx, version.name, piece)
+            joining = {fold: row for fold, row in piece.items() if fold not in taken}
+            insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
+            tally.note(piece, joining)
+        if not tally.joined:
+            raise InvalidMembers(["all of them are in batches under way, or something still runs for them there"])
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
             for index, phase in enumerate(model.phases)
         ]
         insert_phases(tx, phases)
-        record(tx, batch, "batch.create", by, reason, None, {"members": len(joining), "version": version.version})
-        return ManualChange(batch, *_told(keyed, joining))
+        record(tx, batch, "batch.create", by, reason, None, {"members": tally.joined, "version": version.version})
+        return tally.change(batch)
 
 
 def add_to_manual_batch(
     store: Store,
     publisher: Publisher,
     batch_id: int,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Iterable[Row | UploadedRow],
     *,
     by: str,
     reason: str | None = None,
 ) -> ManualChange:
     """Let members join a manual batch, or join it again; they catch up with what it has begun."""
     with store.transaction() as tx:
-        batch, at = _manual_batch(tx, batch_id), tx.time()
-        keyed = _keyed(rows, parse_runbook(runbooks_by_id(tx, [batch.runbook_id])[0].yaml_content))
-        known = {folded(member.member_key): member for member in members_with_keys(tx, batch_id, keyed)}
-        taken = keys_under_way(tx, batch.runbook_name, keyed)
-        joining = {
-            fold: row
-            for fold, row in keyed.items()
-            if fold not in taken and (fold not in known or known[fold].status is MemberStatus.REMOVED)
-        }
-        # Before the batch begins there is nothing to catch up with.
-        has_begun = batch.status is not BatchStatus.DETECTED
-        caught_up_at = None if has_begun else at
-        fresh = (_member(batch_id, key, row, caught_up_at) for fold, (key, row) in joining.items() if fold not in known)
-        back = [Return(known[fold].id, *_data(row)) for fold, (_, row) in joining.items() if fold in known]
-        _insert(tx, fresh, at)
-        return_members(tx, back, at)
-        added = members_with_keys(tx, batch_id, joining)
-        if not has_begun:
-            note_caught_up(tx, [MemberAt(member.id, member.epoch) for member in added], at)
-        note_add_dispatched(tx, [member.id for member in added], at)
-        publisher.publish(
-            tx,
-            [
-                Outgoing(member_added_id(member.id, member.epoch), MemberAdded(batch_id, member.member_key, member.id))
-                for member in added
-                if has_begun
-            ],
-        )
-        record(tx, batch, "batch.add_members", by, reason, None, {"members": len(joining)})
-        return ManualChange(batch, *_told(keyed, joining))
+        batch, at, tally = _manual_batch(tx, batch_id), tx.time(), _Tally()
+        version = runbooks_by_id(tx, [batch.runbook_id])[0]
+        for piece in keyed_pieces(rows, parse_runbook(version.yaml_content).data_source.primary_key):
+            tally.note(piece, _join(tx, publisher, batch, piece, at))
+        record(tx, batch, "batch.add_members", by, reason, None, {"members": tally.joined})
+        return tally.change(batch)
+
+
+def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, at: datetime) -> Collection[str]:
+    """Let those of some rows join who can, and return their folded keys."""
+    known = {folded(member.member_key): member for member in members_with_keys(tx, batch.id, piece)}
+    taken = keys_under_way(tx, batch.runbook_name, piece)
+    taken |= busy_keys(tx, batch.runbook_name, piece, besides=batch.id)
+    joining = {
+        fold: row
+        for fold, row in piece.items()
+        if fold not in taken and (fold not in known or known[fold].status is MemberStatus.REMOVED)
+    }
+    # Before the batch begins there is nothing to catch up with.
+    has_begun = batch.status is not BatchStatus.DETECTED
+    caught_up_at = None if has_begun else at
+    fresh = [_member(batch.id, key, row, caught_up_at) for fold, (key, row) in joining.items() if fold not in known]
+    insert_members(tx, fresh, at)
+    return_members(tx, [Return(known[fold].id, *_data(row)) for fold, (_, row) in joining.items() if fold in known], at)
+    added = members_with_keys(tx, batch.id, joining)
+    if not has_begun:
+        note_caught_up(tx, [MemberAt(member.id, member.epoch) for member in added], at)
+    note_add_dispatched(tx, [member.id for member in added], at)
+    publisher.publish(
+        tx,
+        [
+            Outgoing(member_added_id(member.id, member.epoch), MemberAdded(batch.id, member.member_key, member.id))
+            for member in added
+            if has_begun
+        ],
+    )
+    return joining
 
 
 def remove_from_manual_batch(
@@ -151,7 +176,7 @@ def remove_from_manual_batch(
             ],
         )
         record(tx, batch, "batch.remove_members", by, reason, None, {"members": len(ids)})
-        return ManualChange(batch, tuple(member.member_key for member in active))
+        return ManualChange(batch, len(active))
 
 
 def _manual_batch(tx: Transaction, batch_id: int) -> BatchRow:
@@ -163,40 +188,19 @@ def _manual_batch(tx: Transaction, batch_id: int) -> BatchRow:
     return batch
 
 
-def _keyed(rows: Sequence[Mapping[str, Any]], model: Runbook) -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Know rows by their folded keys; all that is wrong with them is said at once."""
-    column = model.data_source.primary_key
-    problems: list[str] = []
-    keyed: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    for number, row in enumerate(rows, start=1):
-        cell = next((value for name, value in row.items() if name.casefold() == column.casefold()), None)
-        key = "" if cell is None else str(cell).strip()
-        if not is_usable_key(key):
-            problems.append(f"row {number}: '{column}' holds no usable key")
-        elif folded(key) in keyed:
-            problems.append(f"row {number}: '{key}' stands in an earlier row too")
-        else:
-            keyed[folded(key)] = (key, row)
-    if problems or not keyed:
-        raise InvalidMembers(problems or ["there are no rows"])
-    return keyed
+def _version_in_use(tx: Transaction, runbook_name: str) -> RunbookRow:
+    version = active_runbook(tx, runbook_name)
+    if version is not None:
+        return version
+    if latest_version(tx, runbook_name) is None:
+        raise UnknownRunbook(runbook_name, runbook_names(tx))
+    raise NoActiveVersion(runbook_name)
 
 
-def _insert(tx: Transaction, members: Iterator[NewMember], at: datetime) -> None:
-    # In slices, so that a large file is not in memory a second time as statements.
-    while some := list(islice(members, _AT_ONCE)):
-        insert_members(tx, some, at)
-
-
-def _member(batch_id: int, key: str, row: Mapping[str, Any], caught_up_at: Any) -> NewMember:
+def _member(batch_id: int, key: str, row: Row, caught_up_at: datetime | None) -> NewMember:
     return NewMember(batch_id, key, *_data(row), caught_up_at=caught_up_at)
 
 
-def _data(row: Mapping[str, Any]) -> tuple[str, str]:
+def _data(row: Row) -> tuple[str, str]:
     data = orjson.dumps(dict(row), option=orjson.OPT_SORT_KEYS)
     return data.decode(), blake2b(data, digest_size=16).hexdigest()
-
-
-def _told(keyed: Mapping[str, tuple[str, Any]], joining: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    joined = tuple(key for fold, (key, _) in keyed.items() if fold in joining)
-    return joined, tuple(key for fold, (key, _) in keyed.items() if fold not in joining)

@@ -36,6 +36,7 @@ from matoolkit.store.runbooks import (
     active_runbook,
     deactivate_version,
     latest_version,
+    lock_runbook,
     publish_version,
     runbook_names,
     runbook_version,
@@ -215,7 +216,8 @@ def _impacts(
 
 
 def _known(tx: Transaction, name: str) -> RunbookRow:
-    """Return the latest version of a runbook."""
+    """Lock a runbook and return its latest version."""
+    lock_runbook(tx, name)
     latest = latest_version(tx, name)
     if latest is None:
         raise UnknownRunbook(name, runbook_names(tx))

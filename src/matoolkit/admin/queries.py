@@ -3,9 +3,11 @@
 No answer but a history grows with the number of members; a history grows with what one member did.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -19,7 +21,7 @@ from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
 from matoolkit.store.inits import inits_of_batches
-from matoolkit.store.members import MemberRow, member_labels, members_by_id
+from matoolkit.store.members import MemberLabel, MemberRow, member_labels, members_by_id
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import (
@@ -31,6 +33,8 @@ from matoolkit.store.runbooks import (
     runbook_versions,
 )
 from matoolkit.store.steps import steps_of_members
+
+_HELD_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,11 @@ class BatchDetail:
 
 @dataclass(frozen=True, slots=True)
 class HoldView:
-    """What a batch waits for a person to approve: exactly these members, or this new start."""
+    """What a batch waits for a person to approve: so many members, the first of them by name, or a new start."""
 
     batch: BatchRow
     kind: HoldKind
+    count: int
     members: Sequence[str]
     new_start: str | None
 
@@ -160,15 +165,33 @@ def batch_detail(store: Store, batch_id: int) -> BatchDetail:
 
 
 def hold_of(store: Store, batch_id: int) -> HoldView:
-    """Return exactly what a batch is held for."""
+    """Return what a batch is held for, with the first of the members that it is about."""
     with store.reading() as tx:
-        batch = existing_batch(tx, batch_id)
-        if not batch.is_held:
-            raise HoldChanged(batch_id, None)
-        held = orjson.loads(batch.hold_json or "{}")
+        batch, held = _hold(tx, batch_id)
         kind = HoldKind(held.get("kind", HoldKind.REMOVALS))
-        members = sorted(member_keys(tx, held.get("memberIds") or []).values())
-        return HoldView(batch, kind, members, held.get("start"))
+        ids = _held_ids(held)
+        members = [label.member_key for label in member_labels(tx, ids[:_HELD_SHOWN])]
+        return HoldView(batch, kind, len(ids), members, held.get("start"))
+
+
+def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:
+    """Return how many members a hold is about, and a slice of them, by id, from after an id."""
+    with store.reading() as tx:
+        _, held = _hold(tx, batch_id)
+        ids = _held_ids(held)
+        begin = bisect_right(ids, after)
+        return len(ids), member_labels(tx, ids[begin : begin + limit])
+
+
+def _hold(tx: Transaction, batch_id: int) -> tuple[BatchRow, dict[str, Any]]:
+    batch = existing_batch(tx, batch_id)
+    if not batch.is_held:
+        raise HoldChanged(batch_id, None)
+    return batch, orjson.loads(batch.hold_json or "{}")
+
+
+def _held_ids(held: Mapping[str, Any]) -> list[int]:
+    return sorted(held.get("memberIds") or [])
 
 
 def member_history(store: Store, batch_id: int, member_id: int) -> MemberHistory:

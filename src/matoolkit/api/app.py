@@ -1,8 +1,10 @@
 """The application: its routes, its problems, and the document that describes both."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from matoolkit import __version__
@@ -87,6 +89,12 @@ def _roles() -> dict[tuple[str, str], str | None]:
     guards = {guard_of_readers: "anybody signed in", guard_of_admins: ADMIN_ROLE}
     found: dict[tuple[str, str], str | None] = {}
     for route in routes:
-        roles = [guards[guard.call] for guard in route.dependant.dependencies if guard.call in guards]
+        roles = [guards[call] for call in _calls(route.dependant) if call in guards]
         found |= {(route.path, method.lower()): next(iter(roles), None) for method in route.methods or ()}
     return found
+
+
+def _calls(dependant: Dependant) -> Iterator[Callable[..., Any] | None]:
+    for needed in dependant.dependencies:
+        yield needed.call
+        yield from _calls(needed)

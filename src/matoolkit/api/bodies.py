@@ -17,6 +17,7 @@ FORM = "multipart/form-data"
 CSV_BYTES = 50 * 1024 * 1024
 # JSON writes a document with escapes, and a form has its own lines around the file.
 _JSON_BYTES = 4 * MAX_BYTES
+_ONLY_READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORM_BYTES = CSV_BYTES + 64 * 1024
 
 
@@ -37,8 +38,8 @@ class BodyLimit:
         if announced.isdigit() and int(announced) > largest:
             await answer(BodyTooLarge(largest))(scope, receive, send)
             return
-        if media_type(request) == FORM:
-            # Files are spooled before any route is asked, so whoever may not send one is turned away here.
+        if request.method not in _ONLY_READS:
+            # A body is read before any route is asked, so whoever may not change anything is turned away here.
             try:
                 await run_in_threadpool(guard_of_admins, request)
             except MatoolkitError as refused:

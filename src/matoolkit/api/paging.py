@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -18,10 +18,19 @@ RowT = TypeVar("RowT")
 
 
 class Page(Shape, Generic[ItemT]):
-    """Some items, and the cursor of the page after them if there is one."""
+    """Some items, the cursor of the page after them if there is one, and how many there are on all pages."""
 
     items: list[ItemT]
     next: str | None = Field(None, description="Pass it on as `cursor` to get the next page; null on the last.")
+    total: int | None = Field(None, description="Items that the filters let through; null where nobody counts them.")
+    of: int | None = Field(None, description="Items there are without the filters; null where nobody counts them.")
+
+
+class Count(NamedTuple):
+    """How many items the filters let through, and how many there are."""
+
+    total: int
+    of: int
 
 
 class PageQuery(Shape):
@@ -46,9 +55,20 @@ def position(cursor: str | None, of: str) -> int | None:
 
 
 def page(
-    rows: Sequence[RowT], limit: int, of: str, id_of: Callable[[RowT], int], shape: Callable[[RowT], ItemT]
+    rows: Sequence[RowT],
+    limit: int,
+    of: str,
+    id_of: Callable[[RowT], int],
+    shape: Callable[[RowT], ItemT],
+    count: Count | None = None,
 ) -> Page[ItemT]:
     """Make a page of rows of which one more was asked for than is wanted."""
     shown = rows[:limit]
     following = base64.urlsafe_b64encode(f"{of}:{id_of(shown[-1])}".encode()).decode() if len(rows) > limit else None
-    return Page(items=[shape(row) for row in shown], next=following)
+    counted = count or (None, None)
+    return Page(items=[shape(row) for row in shown], next=following, total=counted[0], of=counted[1])
+
+
+def whole(items: list[ItemT]) -> Page[ItemT]:
+    """Make a list that is short the only page."""
+    return Page(items=items, total=len(items), of=len(items))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from rich.cells import cell_len
@@ -16,7 +16,7 @@ from matoolkit.domain.states import ENDED_BATCHES, OPEN_STEPS, PhaseStatus
 _WIDEST = 110
 _MOST_FAILURES = 5
 # What a phase's line has besides its name and its bar.
-_RAIL, _OFFSET, _DUE, _STATE, _COUNTS = 2, 7, 17, 13, 14
+_RAIL, _OFFSET, _DUE, _STATE, _COUNTS = 2, 7, 17, 13, 16
 
 Item = Mapping[str, Any]
 
@@ -50,9 +50,10 @@ def batch_view(
     """Draw a batch in lines of at most this width; without a limit nothing is cut."""
     look = _Look(None if width is None else min(width, _WIDEST), letters)
     lines = [*_header(batch, now, look), Text(), *_time_line(batch, now, look), *_failures(batch, failures, look)]
-    if look.width is not None:
-        for line in lines:
-            line.truncate(look.width, overflow="ellipsis")
+    for line in lines:
+        line.rstrip()
+        if look.width is not None:
+            wording.cut(line, look.width, letters=letters)
     return Text("\n").join(lines)
 
 
@@ -72,11 +73,12 @@ def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     number, status = batch.get("id"), batch.get("status")
     version = max((int(phase.get("runbookVersion") or 0) for phase in batch.get("phases") or []), default=0)
     name = f"{printable(batch.get('runbookName'), 60)}{f' v{version}' if version else ''}"
-    kind = " · manual" if batch.get("isManual") else ""
-    yield Text.assemble((f"batch {number}", "bold"), f" · {name}{kind} · ", wording.state(status, letters=look.letters))
+    dot = look.pick(" · ", ", ")
+    told = f"{dot}{name}{f'{dot}manual' if batch.get('isManual') else ''}{dot}"
+    yield Text.assemble((f"batch {number}", "bold"), told, wording.state(status, letters=look.letters))
     start = wording.instant(batch.get("batchStartTime"))
     if start:
-        yield _field("T", f"{wording.moment(batch.get('batchStartTime'))}, now T{_gap(start, now)}")
+        yield _field("T", f"{wording.moment(batch.get('batchStartTime'), exactly=True)}, now T{_gap(start, now)}")
     elif batch.get("isManual") and status not in ENDED_BATCHES:
         yield _field("T", f"none: `matoolkit batch advance {number}` starts what comes next")
     yield Text.assemble(_field("members"), wording.counts(batch.get("members") or {}, letters=look.letters))
@@ -167,12 +169,10 @@ def _field(title: str, value: str = "") -> Text:
 def _add(line: Text, cell: Text, width: int, look: _Look) -> None:
     """Add a cell that takes its width, and one blank at least."""
     if look.width is not None:
-        cell.truncate(width - 1, overflow="ellipsis")
+        wording.cut(cell, width - 1, letters=look.letters)
     line.append_text(cell)
     line.append(" " * max(width - cell_len(cell.plain), 1))
 
 
 def _gap(start: datetime, now: datetime) -> str:
-    if abs(start - now) < timedelta(minutes=1):
-        return "-0"
-    return f"{'-' if start > now else '+'}{wording.distance(start - now)}"
+    return f"{'+' if now > start else '-'}{wording.distance(start - now)}"

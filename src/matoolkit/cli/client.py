@@ -52,14 +52,18 @@ class Client:
 
     def items(self, path: str, most: int | None = None, **query: Any) -> Iterator[dict[str, Any]]:
         """Go through a list, page after page, until its end or until there are enough."""
-        cursor, left = None, most
+        cursor: str | None = None
+        left = most
         while left is None or left > 0:
             size = MOST_ON_A_PAGE if left is None else min(MOST_ON_A_PAGE, left)
-            found, cursor = self._page(path, {**query, "limit": size, "cursor": cursor})
+            found, following = self._page(path, {**query, "limit": size, "cursor": cursor})
             yield from found[:left]
             left = None if left is None else left - len(found)
-            if not cursor or not found:
+            if not following or not found:
                 return
+            if following == cursor:
+                raise UnreadableAnswer(self.address, "its pages go round in circles")
+            cursor = following
 
     def whole_list(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """Ask for a list that is always one page."""
@@ -69,13 +73,17 @@ class Client:
         """Set something."""
         return self._object("PUT", path, {}, json=body)
 
-    def post(self, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
-        """Ask for something to be done."""
-        return self._object("POST", path, query, json={} if body is None else body)
+    def preview(self, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
+        """Ask what would happen; nothing is changed by it."""
+        return self._object("POST", path, query, is_change=False, json={} if body is None else body)
 
-    def post_once(self, path: str, body: Any = None) -> dict[str, Any]:
+    def post(self, path: str, body: Any) -> dict[str, Any]:
+        """Ask for something to be done."""
+        return self._object("POST", path, {}, json=body)
+
+    def post_once(self, path: str, body: Any) -> dict[str, Any]:
         """Ask for something to be done; if the answer is lost it is asked again, and still done once."""
-        return self._object("POST", path, {}, key=str(uuid.uuid4()), json={} if body is None else body)
+        return self._object("POST", path, {}, key=str(uuid.uuid4()), json=body)
 
     def upload(self, path: str, form: Mapping[str, str], name: str, content: bytes) -> dict[str, Any]:
         """Send a CSV file."""
@@ -105,10 +113,19 @@ class Client:
         return found, following if isinstance(following, str) else None
 
     def _object(
-        self, method: str, path: str, query: Mapping[str, Any], *, key: str | None = None, kind: str = "", **sent: Any
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        kind: str = "",
+        is_change: bool | None = None,
+        **sent: Any,
     ) -> dict[str, Any]:
         headers = {**({"Idempotency-Key": key} if key else {}), **({"Content-Type": kind} if kind else {})}
-        with self._answered(method, path, query, headers, sent) as answer:
+        changing = method != "GET" if is_change is None else is_change
+        with self._answered(method, path, query, headers, sent, is_change=changing) as answer:
             content = self._content(answer)
             if not answer.is_success:
                 self._refuse(answer, content)
@@ -122,6 +139,8 @@ class Client:
         query: Mapping[str, Any],
         headers: Mapping[str, str] | None = None,
         sent: Mapping[str, Any] | None = None,
+        *,
+        is_change: bool = False,
     ) -> Iterator[httpx.Response]:
         """Send a request, and put whatever happens on the way there or back into words."""
         known = {name: value for name, value in query.items() if value is not None}
@@ -129,14 +148,14 @@ class Client:
             request = self._http.build_request(
                 method, path, params=known, headers={**(headers or {}), **self._signed()}, **(sent or {})
             )
-            answer = self._sent(request, twice=method == "GET" or "Idempotency-Key" in request.headers)
+            answer = self._sent(request, twice=not is_change or "Idempotency-Key" in request.headers)
             try:
                 yield answer
             finally:
                 answer.close()
         except httpx.TimeoutException as late:
-            is_change = method != "GET" and not isinstance(late, httpx.ConnectTimeout)
-            raise ServerTooSlow(self.address, self._seconds, is_change=is_change) from None
+            may_be_done = is_change and not isinstance(late, httpx.ConnectTimeout)
+            raise ServerTooSlow(self.address, self._seconds, may_be_done=may_be_done) from None
         except httpx.TransportError as fault:
             raise ServerUnreachable(self.address, reason(fault)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
@@ -158,7 +177,7 @@ class Client:
             if len(content) > MOST_BYTES:
                 raise UnreadableAnswer(self.address, f"it is longer than {MOST_BYTES >> 20} MiB")
             if self._clock.monotonic() - began > self._seconds:
-                raise ServerTooSlow(self.address, self._seconds, is_change=answer.request.method != "GET")
+                raise httpx.ReadTimeout("it only trickles")
         return bytes(content)
 
     def _refuse(self, answer: httpx.Response, content: bytes) -> None:

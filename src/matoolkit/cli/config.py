@@ -45,7 +45,14 @@ def client_settings(api_url: str | None = None, environ: Mapping[str, str] = os.
     told = {_VARIABLES[key]: value for key, value in _read().items()}
     given = {name: value for name, value in environ.items() if value}
     option = {_VARIABLES["api-url"]: api_url} if api_url else {}
-    return load_settings(ClientSettings, {**told, **given, **option})
+    try:
+        return load_settings(ClientSettings, {**told, **given, **option})
+    except InvalidSettings as wrong:
+        # The settings know variables only; people are told where the value really stands.
+        in_file = {_VARIABLES[key]: f"{key} in {config_path()}" for key in KEYS if _VARIABLES[key] in told}
+        places = {**in_file, **{name: name for name in given}, **dict.fromkeys(option, "--api-url")}
+        problems = [_at_its_place(problem, places) for problem in wrong.problems]
+        raise InvalidSettings(problems, hint=wrong.hint) from None
 
 
 def everything_told(api_url: str | None = None, environ: Mapping[str, str] = os.environ) -> list[Told]:
@@ -82,6 +89,11 @@ def _told(
     if key in written:
         return Told(key, shown, str(config_path()))
     return Told(key, shown, "default" if value is not None else "not set")
+
+
+def _at_its_place(problem: str, places: Mapping[str, str]) -> str:
+    name, blank, rest = problem.partition(" ")
+    return f"{places.get(name, name)}{blank}{rest}"
 
 
 def _in_words(value: Any) -> str:

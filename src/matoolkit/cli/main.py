@@ -99,6 +99,8 @@ def run(arguments: Sequence[str], clock: Clock | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     except MatoolkitError as error:
+        if error.__cause__ is not None:
+            _show_traceback(error.__cause__)
         print_error(error)
         return error.exit_code
     except OSError as fault:
@@ -115,9 +117,13 @@ def _command() -> Callable[..., object]:
 
 
 def _show_bug(bug: Exception) -> int:
-    if os.environ.get("MATOOLKIT_DEBUG") == "1":
-        traceback.print_exception(bug)
+    _show_traceback(bug)
     hint = "run it again with MATOOLKIT_DEBUG=1 to see where, and please report it"
     error = MatoolkitError(f"this is a bug in matoolkit: {type(bug).__name__}", hint=hint)
     print_error(error)
     return error.exit_code
+
+
+def _show_traceback(fault: BaseException) -> None:
+    if os.environ.get("MATOOLKIT_DEBUG") == "1":
+        traceback.print_exception(fault)

@@ -17,13 +17,17 @@ from matoolkit.cli.output import stderr
 from matoolkit.cli.signing_in import SignIn
 from matoolkit.cli.tables import Column, Form, Item, print_item, print_items
 from matoolkit.clock import Clock, SystemClock
-from matoolkit.errors import ConfirmationNeeded
+from matoolkit.errors import ConfirmationNeeded, UnreadableAnswer
 
 ApiUrl = Annotated[
     str | None, typer.Option("--api-url", help="Address of the admin API.", metavar="URL", show_default=False)
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="How data is written.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
+
+
+# What reading an answer runs into that is JSON, but not what was asked for.
+_OF_NONSENSE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,11 @@ class Session:
         """Print one thing."""
         print_item(item, columns, self.form)
 
-    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str) -> int:
-        """Print a list; that there is nothing in it is said to people only."""
+    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str, is_long: bool = False) -> int:
+        """Print a list; that there is nothing in it is said to people only, and that it takes its time too."""
+        if is_long and self.form is not Form.JSONL:
+            with self.busy("reading"):
+                items = list(items)
         count = print_items(items, columns, self.form)
         if not count:
             self.say(nothing)
@@ -71,7 +78,10 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfirmationNeeded(question)
-    typer.confirm(question, abort=True, err=True)
+    # Typer's own question writes a blank to standard output, which is for data.
+    stderr().print(f"{printable(question)} [y/N]: ", end="")
+    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+        raise typer.Abort
 
 
 @contextmanager
@@ -109,7 +119,11 @@ def _command(function: Callable[..., None], common: Sequence[inspect.Parameter])
     def command(context: typer.Context, **given: Any) -> None:
         form, is_json = given.pop("output", Form.TABLE), given.pop("json", False)
         with session(context.obj, given.pop("api_url"), Form.JSON if is_json else form) as opened:
-            function(opened, **given)
+            try:
+                function(opened, **given)
+            except _OF_NONSENSE as nonsense:
+                why = f"it has not the form that was expected ({type(nonsense).__name__})"
+                raise UnreadableAnswer(opened.client.address, why) from nonsense
 
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *common]

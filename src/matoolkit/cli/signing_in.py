@@ -1,5 +1,6 @@
 """Whose token the command line shows (rule A3): one that was given, a person's who signed in, or the machine's."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -76,8 +77,8 @@ class SignIn:
 
     def log_in(self, device_code: DeviceCode) -> Standing:
         """Let a person sign in, and keep what was issued where only that person may read it."""
-        self._keep(device_code.issued(self._clock))
-        return self.standing()
+        kept = self._keep(device_code.issued(self._clock))
+        return Standing(Way.PERSON, *_read(str(kept["access_token"])))
 
     def device_code(self, tell: Callable[[str], None]) -> DeviceCode:
         """Prepare a sign-in; `tell` gets the sentence that says where to type which code."""
@@ -157,6 +158,8 @@ def _token_of_machine(scope: str) -> str:
     except ImportError:
         hint = "sign in with `matoolkit auth login`; for an identity of the machine, `pip install matoolkit[azure]`"
         raise SignInNeeded("nobody has signed in here", hint=hint) from None
+    # Every identity that there is not would be told in a warning of several lines.
+    logging.getLogger("azure").setLevel(logging.CRITICAL)
     try:
         with DefaultAzureCredential() as credential:
             return credential.get_token(scope).token

@@ -129,7 +129,7 @@ def table(
         least = [size if column.is_whole else _NARROWEST for column, size in zip(shown, widths, strict=True)]
         widths = _fitting(widths, least, width)
     for row in chain([head], cells):
-        yield _line(row, widths, shown)
+        yield _line(row, widths, shown, letters=letters)
 
 
 def has_only_letters(console: Console) -> bool:
@@ -157,11 +157,11 @@ def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[in
     return found
 
 
-def _line(row: Sequence[Text], widths: Sequence[int], columns: Sequence[Column]) -> Text:
+def _line(row: Sequence[Text], widths: Sequence[int], columns: Sequence[Column], *, letters: bool) -> Text:
     line = Text()
     for at, cell in enumerate(row):
         shown = cell.copy()
-        shown.truncate(widths[at], overflow="ellipsis")
+        wording.cut(shown, widths[at], letters=letters)
         room = " " * (widths[at] - cell_len(shown.plain))
         is_last = at == len(row) - 1
         line.append_text(

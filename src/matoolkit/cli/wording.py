@@ -47,7 +47,12 @@ def state(word: object, *, letters: bool = False) -> Text:
 def counts(by_state: Mapping[str, int], *, letters: bool = False) -> Text:
     """Return counts by state in one line."""
     parts = [Text.assemble(f"{count:,} ", state(word, letters=letters)) for word, count in by_state.items() if count]
-    return Text(" · ").join(parts) if parts else Text("none", style="dim")
+    return Text(", " if letters else " · ").join(parts) if parts else Text("none", style="dim")
+
+
+def cut(line: Text, width: int, *, letters: bool = False) -> None:
+    """Cut a line to a width, with a mark where there is one."""
+    line.truncate(width, overflow="crop" if letters else "ellipsis")
 
 
 def instant(value: object) -> datetime | None:
@@ -59,10 +64,12 @@ def instant(value: object) -> datetime | None:
     return found.astimezone(UTC) if found and found.tzinfo else None
 
 
-def moment(value: object) -> str:
-    """Write a time with its zone."""
+def moment(value: object, *, exactly: bool = False) -> str:
+    """Write a time with its zone, to the minute or to the second."""
     found = instant(value)
-    return f"{found:%Y-%m-%d %H:%M} UTC" if found else ""
+    if found is None:
+        return ""
+    return f"{found:%Y-%m-%d %H:%M:%S} UTC" if exactly and found.second else f"{found:%Y-%m-%d %H:%M} UTC"
 
 
 def offset(minutes: object) -> str:
@@ -76,14 +83,6 @@ def distance(between: timedelta) -> str:
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     parts = [f"{number}{unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if number]
     return " ".join(parts[:2]) or f"{seconds}s"
-
-
-def from_now(value: object, now: datetime) -> str:
-    """Write when something is or was, seen from now."""
-    found = instant(value)
-    if found is None:
-        return ""
-    return f"in {distance(found - now)}" if found > now else f"{distance(now - found)} ago"
 
 
 def text(value: Any) -> str:

@@ -34,6 +34,7 @@
     │   ├── WrongContentType      AP415   a body is of a kind that the route does not read
     │   ├── InvalidCursor         AP400   a cursor is not one that a list has handed out
     │   ├── KeyReused             AP409   an Idempotency-Key came again with another request
+    │   ├── ChangedSince          AP412   what was to be changed is not as it was when it was looked at
     │   ├── NotSignedIn           AP401   a request has no token, or one that is not good here
     │   ├── RoleMissing           AP403   whoever asks lacks the role for it
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
@@ -100,6 +101,7 @@ from matoolkit.errors.admin import (
 )
 from matoolkit.errors.api import (
     BodyTooLarge,
+    ChangedSince,
     Flaw,
     InvalidCursor,
     InvalidRequest,
@@ -184,6 +186,7 @@ __all__ = [
     "BusNotSupported",
     "BusUnavailable",
     "CannotAdvance",
+    "ChangedSince",
     "ConfirmationNeeded",
     "DeadLetterResolved",
     "DriverMissing",

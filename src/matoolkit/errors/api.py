@@ -90,6 +90,20 @@ class KeyReused(Refused):
         )
 
 
+class ChangedSince(Refused):
+    """What was to be changed is not as it was when it was looked at."""
+
+    code = "AP412"
+    http_status = 412
+    exit_code = 5
+
+    def __init__(self) -> None:
+        super().__init__(
+            "it is not as it was when it was looked at; nothing was changed",
+            hint="look at it again, and send its ETag of now as If-Match",
+        )
+
+
 class NotSignedIn(Refused):
     """A request has no token, or one that is not good here."""
 

@@ -52,8 +52,8 @@ class ServerTooSlow(MatoolkitError):
     http_status = 504
     transient = True
 
-    def __init__(self, address: str, seconds: float, *, is_change: bool) -> None:
-        looking = "it may have been done all the same: look before you do it again; " if is_change else ""
+    def __init__(self, address: str, seconds: float, *, may_be_done: bool) -> None:
+        looking = "it may have been done all the same: look before you do it again; " if may_be_done else ""
         super().__init__(
             f"the admin API at {address} did not answer within {seconds:g} s",
             hint=f"{looking}MATOOLKIT_API_TIMEOUT gives it longer",
@@ -133,7 +133,7 @@ def _exit_code(status: int, code: str | None) -> int:
     """Return the exit code of the same error when it happens here, if it is one of ours."""
     if status >= _FIRST_FAULT:
         return MatoolkitError.exit_code
-    known = {error.code: error.exit_code for error in _all(Refused)}
+    known = {error.code: error.exit_code for error in _all(MatoolkitError)}
     return known.get(code or "", _BY_STATUS.get(status, Refused.exit_code))
 
 

@@ -25,6 +25,7 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.transitions import transition_batches
 from matoolkit.store import Store
 from matoolkit.store.automation import automated_runbooks, record_tick
+from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, record_error
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class Scheduler:
         tallies = [self._look_at(runbook, is_automated=folded(runbook.name) in automated) for runbook in runbooks]
         # Batches of runbooks that have no active version any more go on, too (rule V7).
         self._isolated("", lambda: self._dispatch(None))
+        self._isolated("", self._forget_requests)
         return tallies
 
     def sweep(self) -> int:
@@ -95,6 +97,15 @@ class Scheduler:
         dispatched = dispatch_due_phases(self.store, self.publisher, self.lease.confirm, at, name)
         if tally:
             tally.phases_dispatched = dispatched
+
+    def _forget_requests(self) -> None:
+        """Drop the keys of requests to the API that have run out: nobody else looks at all of them."""
+        with self.store.reading() as tx:
+            if not have_requests_run_out(tx, tx.time()):
+                return
+        with self.store.transaction() as tx:
+            self.lease.confirm(tx)
+            forget_requests(tx, tx.time())
 
     def _follow(self, runbook: RunbookRow, tally: Tally, *, is_automated: bool) -> None:
         model = _parsed(runbook.yaml_content)

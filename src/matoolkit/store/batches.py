@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, case, false, func, select, true
+from sqlalchemy import ColumnElement, Select, case, false, func, select, true
 
 from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.dialect.types import Instant
@@ -106,6 +106,20 @@ class Hold:
     hold_json: str
 
 
+@dataclass(frozen=True, slots=True)
+class BatchFilter:
+    """Which batches are wanted; what is not said does not matter."""
+
+    runbook_name: str | None = None
+    runbook_id: int | None = None
+    status: BatchStatus | None = None
+    is_manual: bool | None = None
+    is_held: bool | None = None
+
+
+ALL_BATCHES = BatchFilter()
+
+
 def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> list[BatchRow]:
     """Create batches and return them; a start time that another batch of the runbook has is a conflict."""
     if not new:
@@ -162,26 +176,27 @@ def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) 
 
 
 def batches_page(
-    tx: Transaction,
-    *,
-    runbook_name: str | None = None,
-    status: BatchStatus | None = None,
-    is_manual: bool | None = None,
-    runbook_id: int | None = None,
-    is_held: bool | None = None,
-    before: int | None = None,
-    limit: int = 100,
+    tx: Transaction, wanted: BatchFilter = ALL_BATCHES, *, before: int | None = None, limit: int = 100
 ) -> list[BatchRow]:
     """Return one page of batches, newest first, from before the last id of the page before."""
-    wanted = {"runbook_name": runbook_name, "status": status, "is_manual": is_manual, "runbook_id": runbook_id}
-    query = select_records(BatchRow, batches).where(
-        *(batches.c[name] == value for name, value in wanted.items() if value is not None)
-    )
-    if is_held is not None:
-        query = query.where(batches.c.held_at.is_not(None) if is_held else batches.c.held_at.is_(None))
+    query = select_records(BatchRow, batches).where(*_conditions(wanted))
     if before is not None:
         query = query.where(batches.c.id < before)
     return tx.rows(BatchRow, query.order_by(batches.c.id.desc()).limit(limit))
+
+
+def count_batches(tx: Transaction, wanted: BatchFilter = ALL_BATCHES) -> int:
+    """Count batches."""
+    count: int = tx.values(select(func.count()).select_from(batches).where(*_conditions(wanted)))[0]
+    return count
+
+
+def _conditions(wanted: BatchFilter) -> list[ColumnElement[bool]]:
+    given = {name: getattr(wanted, name) for name in ("runbook_name", "runbook_id", "status", "is_manual")}
+    found = [batches.c[name] == value for name, value in given.items() if value is not None]
+    if wanted.is_held is not None:
+        found.append(batches.c.held_at.is_not(None) if wanted.is_held else batches.c.held_at.is_(None))
+    return found
 
 
 def dispatch_init(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:

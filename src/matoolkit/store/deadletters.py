@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from sqlalchemy import func, select
+
 from matoolkit.domain.secrecy import job_without_secrets, secret_names
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.ids import parse_job_id
@@ -119,6 +121,13 @@ def dead_letters_page(
     if before is not None:
         query = query.where(dead_letters.c.id < before)
     return tx.rows(DeadLetterRow, query.order_by(dead_letters.c.id.desc()).limit(limit))
+
+
+def dead_letter_counts(tx: Transaction) -> dict[DeadLetterStatus, int]:
+    """Count dead letters by status."""
+    status = dead_letters.c.status
+    counted = tx.rows(lambda *pair: pair, select(status, func.count()).group_by(status).order_by(status))
+    return dict(counted)
 
 
 def open_dead_letters(tx: Transaction, *, after: int = 0, limit: int = 1000) -> list[DeadLetterHead]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, update
+from sqlalchemy import ColumnElement, and_, delete, select, update
 
 from matoolkit.store.schema import idempotency_keys
 from matoolkit.store.statements import insert_each, select_records
@@ -53,6 +53,11 @@ def finish_request(tx: Transaction, actor: str, key: str, status: int, response_
     unanswered = idempotency_keys.c.response_status.is_(None)
     statement = update(idempotency_keys).where(_is_key(actor, key), unanswered)
     return bool(tx.changed(statement.values(response_status=status, response_json=response_json)))
+
+
+def have_requests_run_out(tx: Transaction, at: datetime) -> bool:
+    """Tell whether there are keys to forget."""
+    return bool(tx.values(select(idempotency_keys.c.actor).where(idempotency_keys.c.expires_at <= at).limit(1)))
 
 
 def forget_requests(tx: Transaction, at: datetime) -> int:

@@ -4,11 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import case, exists, false, func, or_, select, true
+from sqlalchemy import ColumnElement, and_, case, exists, false, func, or_, select, true
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.picture import Membership
-from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.statements import among, is_any, rows_by_id, select_records
@@ -70,6 +70,21 @@ _ENROLMENT = (
 )
 
 
+# A job of its is out, it is being compensated, or it left and the orchestrator has yet to see it off (rules T5 and O5).
+_IS_BUSY = or_(
+    exists().where(step_executions.c.batch_member_id == batch_members.c.id, step_executions.c.lost_at.is_not(None)),
+    exists().where(
+        rollback_executions.c.batch_member_id == batch_members.c.id,
+        or_(is_any(rollback_executions.c.status, OPEN_STEPS), rollback_executions.c.lost_at.is_not(None)),
+    ),
+    and_(
+        is_any(batch_members.c.status, {MemberStatus.REMOVED}),
+        batch_members.c.remove_reason != MOVED,
+        batch_members.c.caught_up_at.is_(None),
+    ),
+)
+
+
 def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]:
     """Return everybody who is or was in these batches, without data, by id."""
     if not batch_ids:
@@ -96,21 +111,30 @@ def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) ->
     """Return every place that somebody has or had in the batches of a runbook, by id; the keys are folded."""
     if not keys:
         return []
-    in_flight = exists().where(
-        step_executions.c.batch_member_id == batch_members.c.id, step_executions.c.lost_at.is_not(None)
-    )
-    compensating = exists().where(
-        rollback_executions.c.batch_member_id == batch_members.c.id,
-        or_(is_any(rollback_executions.c.status, OPEN_STEPS), rollback_executions.c.lost_at.is_not(None)),
-    )
-    is_busy = case((or_(in_flight, compensating), true()), else_=false())
     columns = [batch_members.c[field.name] for field in fields(Place)[:-1]]
     query = (
-        select(*columns, is_busy)
+        select(*columns, case((_IS_BUSY, true()), else_=false()))
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(batches.c.runbook_name == runbook_name, among(tx, batch_members.c.member_key_fold, keys))
     )
     return rows_by_id(tx, Place, query)
+
+
+def busy_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
+    """Return for which of these folded keys something still runs in the batches of a runbook, one batch left out."""
+    if not folds:
+        return set()
+    query = (
+        select(batch_members.c.member_key_fold)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(
+            batches.c.runbook_name == runbook_name,
+            batches.c.id != besides,
+            among(tx, batch_members.c.member_key_fold, folds),
+            _IS_BUSY,
+        )
+    )
+    return set(tx.values(query))
 
 
 def batches_with_active_members(tx: Transaction, batch_ids: Collection[int]) -> set[int]:
@@ -155,16 +179,35 @@ def members_page(
     batch_id: int,
     *,
     status: MemberStatus | None = None,
+    key_part: str | None = None,
     after: int = 0,
     limit: int = 100,
 ) -> list[MemberRow]:
     """Return one page of the members of a batch, by id, from after the last id of the page before."""
     query = select_records(MemberRow, batch_members).where(
-        batch_members.c.batch_id == batch_id, batch_members.c.id > after
+        *_members(batch_id, status, key_part), batch_members.c.id > after
     )
-    if status is not None:
-        query = query.where(is_any(batch_members.c.status, {status}))
     return tx.rows(MemberRow, query.order_by(batch_members.c.id).limit(limit))
+
+
+def count_members(
+    tx: Transaction, batch_id: int, *, status: MemberStatus | None = None, key_part: str | None = None
+) -> int:
+    """Count the members of a batch."""
+    query = select(func.count()).select_from(batch_members).where(*_members(batch_id, status, key_part))
+    count: int = tx.values(query)[0]
+    return count
+
+
+def _members(batch_id: int, status: MemberStatus | None, key_part: str | None) -> list[ColumnElement[bool]]:
+    found = [batch_members.c.batch_id == batch_id]
+    if status is not None:
+        found.append(is_any(batch_members.c.status, {status}))
+    if key_part is not None:
+        # A bracket means something to SQL Server alone; the others take it, escaped, for what it is.
+        escaped = "".join(f"/{sign}" if sign in "/%_[" else sign for sign in folded(key_part))
+        found.append(batch_members.c.member_key_fold.like(f"%{escaped}%", escape="/"))
+    return found
 
 
 def members_waiting_to_catch_up(tx: Transaction, batch_ids: Collection[int]) -> list[MemberRow]:

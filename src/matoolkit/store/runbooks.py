@@ -89,6 +89,12 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
     return tx.rows(RunbookRow, made)[0]
 
 
+def lock_runbook(tx: Transaction, name: str) -> None:
+    """Let nobody else publish, put out of use or switch a runbook until the transaction ends."""
+    query = select(runbooks.c.id).where(runbooks.c.name_key == folded(name)).order_by(runbooks.c.version)
+    tx.values(tx.locking(query, runbooks))
+
+
 def latest_version(tx: Transaction, name: str) -> RunbookRow | None:
     """Return the newest version of a runbook, active or not."""
     query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name))

@@ -292,6 +292,20 @@ def test_t5_a_mover_waits_for_its_rollback(calendar: Calendar) -> None:
     assert calendar.tick(TICK).batches_created == 1
 
 
+def test_t5_who_left_joins_another_batch_only_once_its_removal_steps_had_their_chance(calendar: Calendar) -> None:
+    later = calendar.start + DAY
+    calendar.in_source("Ada", "Bob")
+    calendar.in_source("Cid", at=later)
+    calendar.tick()
+    calendar.gone("Bob")
+    assert calendar.tick(TICK).members_removed == 1
+    calendar.in_source("Bob", at=later)
+    assert calendar.tick(TICK).members_added == 0
+    assert shown(calendar) == {Seen.WAITS_FOR_ITS_JOBS: ["bob"]}
+    calendar.change("UPDATE batch_members SET caught_up_at = removed_at WHERE member_key = 'Bob'")
+    assert calendar.tick(TICK).members_added == 1
+
+
 @pytest.mark.parametrize("waits", [False, True])
 def test_t5_whoever_moves_back_returns_in_its_old_row_with_what_it_got_meanwhile(
     calendar: Calendar, waits: bool

@@ -6,6 +6,7 @@ from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.errors import RowConflict
 from matoolkit.store import Store
 from matoolkit.store.batches import (
+    BatchFilter,
     Hold,
     NewBatch,
     Reschedule,
@@ -17,6 +18,7 @@ from matoolkit.store.batches import (
     batches_page,
     cancel_batches,
     complete_batches,
+    count_batches,
     dispatch_init,
     fail_batches,
     follow_version,
@@ -187,9 +189,10 @@ def test_batches_are_found_by_runbook_time_and_state(store: Store, world: World)
     with store.reading() as tx:
         assert unfinished_batches(tx, "wave") == [running]
         assert batches_at(tx, "wave", [world.now, world.now + timedelta(days=1)]) == [ended, running]
-        assert batches_page(tx, runbook_name="wave") == [running, ended]
+        assert batches_page(tx, BatchFilter(runbook_name="wave")) == [running, ended]
         assert batches_page(tx, before=other.id, limit=1) == [running]
-        assert batches_page(tx, status=BatchStatus.COMPLETED) == [ended]
+        assert count_batches(tx, BatchFilter(runbook_name="wave")) == 2
+        assert batches_page(tx, BatchFilter(status=BatchStatus.COMPLETED)) == [ended]
         assert [(count.runbook_name, count.status, count.count) for count in batch_counts(tx)] == [
             ("other", BatchStatus.ACTIVE, 1),
             ("wave", BatchStatus.ACTIVE, 1),

@@ -14,11 +14,12 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
 from matoolkit.store.counts import failures_by_error, member_counts, step_counts
-from matoolkit.store.deadletters import open_dead_letters
+from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
-from matoolkit.store.idempotency import forget_requests
+from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.membership import (
+    count_members,
     enrolments_of_key,
     latest_enrolments,
     members_page,
@@ -53,6 +54,7 @@ LATER = NOON + timedelta(days=1)
 # SQLite names the index of a unique constraint by itself.
 SQLITE_NAMES = {
     "sqlite_autoindex_step_executions_1": "uq_step_executions_member_step",
+    "sqlite_autoindex_batch_members_1": "uq_batch_members_batch_id_member_key_fold",
     "sqlite_autoindex_phase_executions_1": "uq_phase_executions_batch_id_runbook_version_phase_index",
 }
 
@@ -129,6 +131,13 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "expired": (lambda tx: bury_expired(tx, NOON, 100), {"ix_bus_messages_"}),
     "batches to end": (batches_without_open_phases, {"ix_phase_executions_open"}),
     "audit of a batch": (lambda tx: audit_page(tx, batch_id=7), {"ix_audit_log_batch_id"}),
+    "whether keys expired": (lambda tx: have_requests_run_out(tx, NOON), {"ix_idempotency_keys_expires_at"}),
+    "members by a part of their key": (lambda tx: count_members(tx, 7, key_part="u1"), {"batch_members_"}),
+    "failed members by a part of their key": (
+        lambda tx: members_page(tx, 7, status=MemberStatus.FAILED, key_part="u1"),
+        {"ix_batch_members_status"},
+    ),
+    "dead letters by status": (dead_letter_counts, {"ix_dead_letters_status"}),
     "expired keys": (lambda tx: forget_requests(tx, NOON), {"ix_idempotency_keys_expires_at"}),
 }
 

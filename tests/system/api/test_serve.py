@@ -27,7 +27,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
             said = next(line for line in process.stderr if "serving the admin API" in line)
             address = "http://127.0.0.1:" + said.split("port ")[1].strip()
             assert get(f"{address}/readyz").json() == {"status": "ok"}
-            assert get(f"{address}/api/runbooks").json() == {"items": [], "next": None}
+            assert get(f"{address}/api/runbooks").json()["items"] == []
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
         finally:

@@ -138,14 +138,14 @@ class TestAdvancing:
         advance_batch(stage.store, stage.bus, batch.id, by="anna")
         stage.run()
         added = add_to_manual_batch(stage.store, stage.bus, batch.id, people("late", "A"), by="anna")
-        assert (added.members, added.left_out) == (("late",), ("A",))
+        assert (added.members, added.left_out) == (1, ("A",))
         remove_from_manual_batch(stage.store, stage.bus, batch.id, ["B"], by="anna", reason="changed their mind")
         stage.run()
         assert stage.states(batch, "early") == stage.states(batch, "late") == {"create": "succeeded"}
         assert stage.member(batch, "b").status is MemberStatus.REMOVED
         again = add_to_manual_batch(stage.store, stage.bus, batch.id, people("b"), by="anna")
         stage.run()
-        assert (again.members, stage.member(batch, "b").epoch) == (("b",), 2)
+        assert (again.members, stage.member(batch, "b").epoch) == (1, 2)
         with pytest.raises(UnknownMembers):
             remove_from_manual_batch(stage.store, stage.bus, batch.id, ["nobody", "late"], by="anna")
         assert stage.member(batch, "late").status is MemberStatus.ACTIVE
@@ -159,7 +159,21 @@ class TestAdvancing:
     def test_o13_who_is_in_a_batch_under_way_is_left_out(self, stage: Stage) -> None:
         stage.batch(stage.publish(ONE_STEP), ["busy"])
         made = create_manual_batch(stage.store, "wave", people("Busy", "free"), by="anna")
-        assert (made.members, made.left_out) == (("free",), ("Busy",))
+        assert (made.members, made.left_out) == (1, ("Busy",))
+
+    def test_o13_whose_job_is_still_out_elsewhere_is_left_out(self, stage: Stage) -> None:
+        """The simulation found two jobs of one person at a time."""
+        over = stage.batch(stage.publish(ONE_STEP), ["busy"])
+        stage.due(over, "prepare")
+        stage.handle()
+        (job,) = stage.take_jobs()
+        cancel_batch(stage.store, stage.bus, over.id, by="anna")
+        batch = create_manual_batch(stage.store, "wave", people("busy", "free"), by="anna").batch
+        assert [member.member_key for member in stage.members(batch)] == ["free"]
+        assert add_to_manual_batch(stage.store, stage.bus, batch.id, people("busy"), by="anna").left_out == ("busy",)
+        stage.answer(job)
+        stage.handle()
+        assert add_to_manual_batch(stage.store, stage.bus, batch.id, people("busy"), by="anna").members == 1
 
 
 class TestRetrying:
@@ -237,6 +251,20 @@ class TestRetrying:
         stage.due(batch, "prepare")
         stage.run()
         stage.batch_at(runbook, ["U0"], days=9)
+        done = retry_members(stage.store, stage.bus, batch.id, by="anna")
+        assert (done.going_on, done.left_out) == (("u1",), ("u0",))
+
+    def test_o14_members_whose_job_is_still_out_elsewhere_are_left_out_and_shown(self, stage: Stage) -> None:
+        runbook = stage.publish(ONE_STEP)
+        batch = stage.batch(runbook, 2)
+        stage.answers["Create"] = Failing()
+        stage.due(batch, "prepare")
+        stage.run()
+        other = stage.batch_at(runbook, ["U0"], days=9)
+        stage.due(other, "prepare")
+        stage.handle()
+        assert len(stage.take_jobs()) == 1
+        cancel_batch(stage.store, stage.bus, other.id, by="anna")
         done = retry_members(stage.store, stage.bus, batch.id, by="anna")
         assert (done.going_on, done.left_out) == (("u1",), ("u0",))
 

@@ -2,10 +2,12 @@
 
 import io
 import tracemalloc
+from typing import Any
 
 import pytest
 
 from matoolkit.admin.csvfiles import csv_lines, harmless, read_csv, template_csv
+from matoolkit.admin.uploads import keyed_pieces
 from matoolkit.errors import InvalidMembers
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.parse import parse_runbook
@@ -30,21 +32,28 @@ def source() -> DataSource:
     return parse_runbook(SOURCE).data_source
 
 
+def rows_of(content: bytes, source: DataSource) -> list[Any]:
+    pieces = keyed_pieces(read_csv(io.BytesIO(content), source).rows, source.primary_key)
+    return [row for piece in pieces for _, row in piece.values()]
+
+
 def problems(text: str | bytes, source: DataSource) -> tuple[str, ...]:
     with pytest.raises(InvalidMembers) as refused:
-        read_csv(io.BytesIO(text if isinstance(text, bytes) else text.encode()), source)
+        rows_of(text if isinstance(text, bytes) else text.encode(), source)
     return refused.value.problems
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_a4_a_file_is_read_with_and_without_byte_order_mark(source: DataSource, mark: bytes) -> None:
     text = 'EMAIL,Name,Groups\r\nann@x,"Ärmel, ""Ann""\nSmith",a; b\r\n\r\nbob@x,,\r\n'
-    read = read_csv(io.BytesIO(mark + text.encode()), source)
-    assert list(read.rows) == [
+    file = io.BytesIO(mark + text.encode())
+    read = read_csv(file, source)
+    assert [row.row for row in read.rows] == [
         {"EMAIL": "ann@x", "Name": 'Ärmel, "Ann"\nSmith', "Groups": ["a", "b"]},
         {"EMAIL": "bob@x", "Name": "", "Groups": []},
     ]
     assert read.warnings == ()
+    assert not file.closed
 
 
 def test_a4_unknown_and_missing_columns_are_warnings(source: DataSource) -> None:

@@ -8,28 +8,22 @@ from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.csvfiles import read_csv
 from matoolkit.admin.manual import create_manual_batch
-from matoolkit.admin.queries import batch_detail, batch_views, existing_batch, latest_runbook, phase_views
-from matoolkit.api.idempotency import IdempotencyKey, fingerprint, once
-from matoolkit.api.paging import Page, PageQuery, page, position
-from matoolkit.api.services import Admin, Reader, Serving
-from matoolkit.api.shapes.batches import (
-    BatchDetailShape,
-    BatchShape,
-    PhaseShape,
-    batch_shape,
-    detail_shape,
-    phase_shape,
-)
+from matoolkit.admin.queries import batch_views, existing_batch, latest_runbook, phase_views
+from matoolkit.api.changing import Changing, Creating
+from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
+from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
+from matoolkit.api.services import Reader, Serving
+from matoolkit.api.shapes.batches import BatchDetailShape, BatchShape, PhaseShape, batch_shape, phase_shape
 from matoolkit.api.shapes.naming import Reason, RowId, WithReason
 from matoolkit.api.shapes.operations import AdvanceShape, CancellationShape, CreatedBatch
+from matoolkit.api.subjects import batch_shown, batch_subject
 from matoolkit.domain.states import BatchStatus
 from matoolkit.errors import Flaw, InvalidRequest
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store
-from matoolkit.store.batches import batches_page
+from matoolkit.store.batches import BatchFilter, batches_page, count_batches
 
 router = APIRouter(prefix="/api/batches", tags=["batches"])
-MOST_SKIPPED_SHOWN = 100
 
 
 class BatchQuery(PageQuery):
@@ -48,58 +42,47 @@ def list_batches(serving: Serving, _: Reader, wanted: Annotated[BatchQuery, Quer
     before = position(wanted.cursor, "batches")
     with serving.store.reading() as tx:
         name = latest_runbook(tx, wanted.runbook).name if wanted.runbook else None
-        rows = batches_page(
-            tx,
-            runbook_name=name,
-            runbook_id=wanted.runbook_id,
-            status=wanted.status,
-            is_manual=wanted.manual,
-            is_held=wanted.held,
-            before=before,
-            limit=wanted.limit + 1,
-        )
-        views = batch_views(tx, rows)
-    return page(views, wanted.limit, "batches", lambda view: view.batch.id, batch_shape)
+        asked = BatchFilter(name, wanted.runbook_id, wanted.status, wanted.manual, wanted.held)
+        views = batch_views(tx, batches_page(tx, asked, before=before, limit=wanted.limit + 1))
+        count = Count(count_batches(tx, asked), count_batches(tx))
+    return page(views, wanted.limit, "batches", lambda view: view.batch.id, batch_shape, count)
 
 
 @router.post("", status_code=201, response_model=CreatedBatch)
 def create_batch(
-    serving: Serving,
-    admin: Admin,
+    change: Creating,
     file: Annotated[UploadFile, File(description="CSV, UTF-8, at most 50 MiB.")],
     runbook_name: Annotated[str | None, Form(alias="runbookName", max_length=200)] = None,
     runbook_name_too: Annotated[str | None, Form(alias="runbook_name", max_length=200)] = None,
     reason: Annotated[Reason, Form()] = None,
-    key: IdempotencyKey = None,
 ) -> Response:
     """Make a manual batch of the rows of a file; nothing runs before it is advanced."""
     name = runbook_name or runbook_name_too
     if not name:
         raise InvalidRequest([Flaw("/body/runbookName", "is missing")])
-    with serving.store.reading() as tx:
+    with change.services.store.reading() as tx:
         model = parse_runbook(latest_runbook(tx, name).yaml_content)
-    request = fingerprint("create", name, reason, file=file.file)
-    given = read_csv(file.file, model.data_source)
 
     def create(store: Store) -> CreatedBatch:
-        made = create_manual_batch(store, name, given.rows, by=admin, reason=reason)
+        given = read_csv(file.file, model.data_source)
+        made = create_manual_batch(store, name, given.rows, by=change.by, reason=reason)
         return CreatedBatch(
             batch_id=made.batch.id,
             status=made.batch.status,
-            member_count=len(made.members),
-            skipped_count=len(made.left_out),
-            skipped=list(made.left_out[:MOST_SKIPPED_SHOWN]),
+            member_count=made.members,
+            skipped_count=made.left_out_count,
+            skipped=list(made.left_out),
             available_phases=[phase.name for phase in model.phases],
             warnings=list(given.warnings),
         )
 
-    return once(serving, admin, key, request, 201, create)
+    return change.made(("create", name, reason), create, file=file.file, status=lambda _: 201)
 
 
-@router.get("/{batch_id}")
-def get_batch(batch_id: RowId, serving: Serving, _: Reader) -> BatchDetailShape:
+@router.get("/{batch_id}", response_model=BatchDetailShape, responses=TAGGED)
+def get_batch(batch_id: RowId, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
     """Return a batch with its phases, the steps of its init, and counts by status."""
-    return detail_shape(batch_detail(serving.store, batch_id))
+    return shown(batch_shown(serving.store, batch_id), known)
 
 
 @router.get("/{batch_id}/phases")
@@ -107,18 +90,16 @@ def list_phases(batch_id: RowId, serving: Serving, _: Reader) -> Page[PhaseShape
     """List the phases of a batch, superseded ones included, with the counts of their steps."""
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
-        return Page(items=[phase_shape(view) for view in phase_views(tx, batch_id)])
+        return whole([phase_shape(view) for view in phase_views(tx, batch_id)])
 
 
 @router.post("/{batch_id}/advance", response_model=AdvanceShape)
-def advance(
-    batch_id: RowId, serving: Serving, admin: Admin, asked: WithReason | None = None, key: IdempotencyKey = None
-) -> Response:
+def advance(batch_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
     """Let a manual batch go on: its init first, then phase by phase."""
     reason = asked.reason if asked else None
 
     def go_on(store: Store) -> AdvanceShape:
-        done = advance_batch(store, serving.publisher, batch_id, by=admin, reason=reason)
+        done = advance_batch(store, change.services.publisher, batch_id, by=change.by, reason=reason)
         return AdvanceShape(
             batch_id=batch_id,
             action=done.action,
@@ -128,12 +109,16 @@ def advance(
             next_phase=done.next_phase,
         )
 
-    return once(serving, admin, key, fingerprint("advance", batch_id, reason), 200, go_on)
+    return change.made(("advance", batch_id, reason), go_on, of=batch_subject(batch_id))
 
 
-@router.post("/{batch_id}/cancel")
-def cancel(batch_id: RowId, serving: Serving, admin: Admin, asked: WithReason | None = None) -> CancellationShape:
+@router.post("/{batch_id}/cancel", response_model=CancellationShape)
+def cancel(batch_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
     """Cancel a batch: nothing more is dispatched, and compensations that have begun finish."""
     reason = asked.reason if asked else None
-    done = cancel_batch(serving.store, serving.publisher, batch_id, by=admin, reason=reason)
-    return CancellationShape.model_validate(done)
+
+    def stop(store: Store) -> CancellationShape:
+        done = cancel_batch(store, change.services.publisher, batch_id, by=change.by, reason=reason)
+        return CancellationShape.model_validate(done)
+
+    return change.made(("cancel", batch_id, reason), stop, of=batch_subject(batch_id))

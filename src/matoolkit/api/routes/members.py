@@ -1,34 +1,37 @@
 """Members of batches and their steps: lists, changes of manual batches, histories, exports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Response, UploadFile
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from matoolkit.admin.csvfiles import csv_lines, read_csv
 from matoolkit.admin.manual import add_to_manual_batch, remove_from_manual_batch
 from matoolkit.admin.queries import existing_batch, member_history, member_keys
-from matoolkit.api.idempotency import IdempotencyKey, fingerprint, once
-from matoolkit.api.paging import MOST_AT_ONCE, Page, PageQuery, page, position
-from matoolkit.api.routes.batches import MOST_SKIPPED_SHOWN
-from matoolkit.api.services import Admin, Reader, Services, Serving
+from matoolkit.api.changing import Changing
+from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
+from matoolkit.api.paging import MOST_AT_ONCE, Count, Page, PageQuery, page, position, whole
+from matoolkit.api.services import Reader, Services, Serving
 from matoolkit.api.shapes.batches import (
     EnrolmentShape,
     MemberHistoryShape,
     MemberShape,
     StepShape,
-    history_shape,
     member_shape,
     step_shape,
 )
 from matoolkit.api.shapes.naming import Reason, RowId
 from matoolkit.api.shapes.operations import AddedMembers, RemovedMember
+from matoolkit.api.subjects import batch_subject, member_shown, member_subject
+from matoolkit.domain.keys import MAX_KEY_LENGTH
 from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
-from matoolkit.store.membership import enrolments_of_key, members_page
-from matoolkit.store.phases import phases_of_batches
+from matoolkit.store.counts import member_counts, step_counts
+from matoolkit.store.membership import count_members, enrolments_of_key, members_page
+from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
 from matoolkit.store.steps import steps_page
 
@@ -46,6 +49,10 @@ class MemberQuery(PageQuery):
     """Which members are wanted."""
 
     status: MemberStatus | None = None
+    key_contains: Annotated[
+        str | None,
+        Field(min_length=1, max_length=MAX_KEY_LENGTH, description="Part of the key; its case does not matter."),
+    ] = None
 
 
 class StepQuery(PageQuery):
@@ -63,8 +70,11 @@ def list_members(
     after = position(wanted.cursor, "members") or 0
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
-        rows = members_page(tx, batch_id, status=wanted.status, after=after, limit=wanted.limit + 1)
-    return page(rows, wanted.limit, "members", lambda row: row.id, member_shape)
+        rows = members_page(
+            tx, batch_id, status=wanted.status, key_part=wanted.key_contains, after=after, limit=wanted.limit + 1
+        )
+        count = _member_count(tx, batch_id, wanted)
+    return page(rows, wanted.limit, "members", lambda row: row.id, member_shape, count)
 
 
 @router.get("/batches/{batch_id}/members.csv", response_class=Response, responses=_CSV)
@@ -78,45 +88,47 @@ def export_members(batch_id: RowId, serving: Serving, _: Reader) -> StreamingRes
 @router.post("/batches/{batch_id}/members", response_model=AddedMembers)
 def add_members(
     batch_id: RowId,
-    serving: Serving,
-    admin: Admin,
+    change: Changing,
     file: Annotated[UploadFile, File(description="CSV, UTF-8, at most 50 MiB.")],
     reason: Annotated[Reason, Form()] = None,
-    key: IdempotencyKey = None,
 ) -> Response:
     """Let the rows of a file join a manual batch; those that are in it already are skipped and counted."""
-    with serving.store.reading() as tx:
+    with change.services.store.reading() as tx:
         (version,) = runbooks_by_id(tx, [existing_batch(tx, batch_id).runbook_id])
-    request = fingerprint("add", batch_id, reason, file=file.file)
-    given = read_csv(file.file, parse_runbook(version.yaml_content).data_source)
 
     def add(store: Store) -> AddedMembers:
-        done = add_to_manual_batch(store, serving.publisher, batch_id, given.rows, by=admin, reason=reason)
+        given = read_csv(file.file, parse_runbook(version.yaml_content).data_source)
+        publisher = change.services.publisher
+        done = add_to_manual_batch(store, publisher, batch_id, given.rows, by=change.by, reason=reason)
         return AddedMembers(
             batch_id=batch_id,
-            added_count=len(done.members),
-            skipped_count=len(done.left_out),
-            skipped=list(done.left_out[:MOST_SKIPPED_SHOWN]),
+            added_count=done.members,
+            skipped_count=done.left_out_count,
+            skipped=list(done.left_out),
             warnings=list(given.warnings),
         )
 
-    return once(serving, admin, key, request, 200, add)
+    return change.made(("add", batch_id, reason), add, of=batch_subject(batch_id), file=file.file)
 
 
-@router.get("/batches/{batch_id}/members/{member_id}")
-def get_member(batch_id: RowId, member_id: RowId, serving: Serving, _: Reader) -> MemberHistoryShape:
+@router.get("/batches/{batch_id}/members/{member_id}", response_model=MemberHistoryShape, responses=TAGGED)
+def get_member(batch_id: RowId, member_id: RowId, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
     """Return a member with everything that was done for it, in all its epochs."""
-    return history_shape(member_history(serving.store, batch_id, member_id))
+    return shown(member_shown(serving.store, batch_id, member_id), known)
 
 
-@router.delete("/batches/{batch_id}/members/{member_id}")
+@router.delete("/batches/{batch_id}/members/{member_id}", response_model=RemovedMember)
 def remove_member(
-    batch_id: RowId, member_id: RowId, serving: Serving, admin: Admin, reason: Annotated[Reason, Query()] = None
-) -> RemovedMember:
+    batch_id: RowId, member_id: RowId, change: Changing, reason: Annotated[Reason, Query()] = None
+) -> Response:
     """Take an active member out of a manual batch; what is to run for leavers runs."""
-    key = member_history(serving.store, batch_id, member_id).member.member_key
-    remove_from_manual_batch(serving.store, serving.publisher, batch_id, [key], by=admin, reason=reason)
-    return RemovedMember(batch_id=batch_id, member_id=member_id, member_key=key)
+
+    def remove(store: Store) -> RemovedMember:
+        key = member_history(store, batch_id, member_id).member.member_key
+        remove_from_manual_batch(store, change.services.publisher, batch_id, [key], by=change.by, reason=reason)
+        return RemovedMember(batch_id=batch_id, member_id=member_id, member_key=key)
+
+    return change.made(("remove", batch_id, member_id, reason), remove, of=member_subject(batch_id, member_id))
 
 
 @router.get("/batches/{batch_id}/steps")
@@ -125,8 +137,15 @@ def list_steps(batch_id: RowId, serving: Serving, _: Reader, wanted: Annotated[S
     after = position(wanted.cursor, "steps") or 0
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
-        steps = _steps(tx, batch_id, wanted, after, wanted.limit + 1)
-    return page(steps, wanted.limit, "steps", lambda step: step.id, lambda step: step)
+        phases = phases_of_batches(tx, [batch_id])
+        only = _phase_meant(phases, wanted.phase)
+        steps = _steps(tx, phases, batch_id, wanted.status, only, after, wanted.limit + 1)
+        counts = step_counts(tx, [phase.id for phase in phases])
+    total = sum(
+        one.count for one in counts if only in (None, one.phase_execution_id) and wanted.status in (None, one.status)
+    )
+    count = Count(total, sum(one.count for one in counts))
+    return page(steps, wanted.limit, "steps", lambda step: step.id, lambda step: step, count)
 
 
 @router.get("/batches/{batch_id}/steps.csv", response_class=Response, responses=_CSV)
@@ -144,17 +163,35 @@ def find_member(
     """Find every batch that somebody is or was in, newest first, at most 100; the case of the key does not matter."""
     with serving.store.reading() as tx:
         rows = enrolments_of_key(tx, key.strip())
-    return Page(items=[EnrolmentShape.model_validate(row) for row in rows])
+    return whole([EnrolmentShape.model_validate(row) for row in rows])
 
 
-def _steps(tx: Transaction, batch_id: int, wanted: StepQuery, after: int, limit: int) -> list[StepShape]:
-    phases = {phase.id: phase.phase_name for phase in phases_of_batches(tx, [batch_id])}
+def _member_count(tx: Transaction, batch_id: int, wanted: MemberQuery) -> Count:
+    counts = {one.status: one.count for one in member_counts(tx, [batch_id])}
+    everybody = sum(counts.values())
+    if wanted.key_contains is not None:
+        return Count(count_members(tx, batch_id, status=wanted.status, key_part=wanted.key_contains), everybody)
+    return Count(everybody if wanted.status is None else counts.get(wanted.status, 0), everybody)
+
+
+def _phase_meant(phases: Sequence[PhaseRow], name: str | None) -> int | None:
     # Of a name that several versions have, the latest is meant.
-    found = max((number for number, name in phases.items() if name == wanted.phase), default=0)
-    only = found if wanted.phase is not None else None
-    rows = steps_page(tx, batch_id, status=wanted.status, phase_id=only, after=after, limit=limit)
+    return None if name is None else max((phase.id for phase in phases if phase.phase_name == name), default=0)
+
+
+def _steps(
+    tx: Transaction,
+    phases: Sequence[PhaseRow],
+    batch_id: int,
+    status: StepStatus | None,
+    phase_id: int | None,
+    after: int,
+    limit: int,
+) -> list[StepShape]:
+    names = {phase.id: phase.phase_name for phase in phases}
+    rows = steps_page(tx, batch_id, status=status, phase_id=phase_id, after=after, limit=limit)
     keys = member_keys(tx, {row.batch_member_id for row in rows})
-    return [step_shape(row, keys.get(row.batch_member_id, ""), phases.get(row.phase_execution_id, "")) for row in rows]
+    return [step_shape(row, keys.get(row.batch_member_id, ""), names.get(row.phase_execution_id, "")) for row in rows]
 
 
 def _all_members(serving: Services, batch_id: int) -> Iterator[list[Any]]:
@@ -172,7 +209,8 @@ def _all_steps(serving: Services, batch_id: int) -> Iterator[list[Any]]:
     after = 0
     while True:
         with serving.store.reading() as tx:
-            steps = _steps(tx, batch_id, StepQuery(), after, MOST_AT_ONCE)
+            phases = phases_of_batches(tx, [batch_id])
+            steps = _steps(tx, phases, batch_id, None, None, after, MOST_AT_ONCE)
         if not steps:
             return
         yield from ([getattr(step, name) for name in _STEP_COLUMNS] for step in steps)

@@ -6,20 +6,14 @@ from fastapi import APIRouter, Query, Response
 
 from matoolkit.admin.approving import approve
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
-from matoolkit.admin.queries import batch_detail, batch_views, existing_batch, hold_of, one_dead_letter
+from matoolkit.admin.queries import batch_views, existing_batch, held_members, one_dead_letter
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import Chosen, MemberRetry, preview_member_retry, retry_members
-from matoolkit.api.idempotency import IdempotencyKey, fingerprint, once
-from matoolkit.api.paging import Page, PageQuery, page, position
+from matoolkit.api.changing import Changing
+from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
+from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
 from matoolkit.api.services import Admin, Reader, Serving
-from matoolkit.api.shapes.batches import (
-    BatchDetailShape,
-    BatchShape,
-    HoldShape,
-    batch_shape,
-    detail_shape,
-    hold_shape,
-)
+from matoolkit.api.shapes.batches import BatchDetailShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
 from matoolkit.api.shapes.naming import RowId, WithReason
 from matoolkit.api.shapes.operations import (
     ApproveRequest,
@@ -31,15 +25,25 @@ from matoolkit.api.shapes.operations import (
     RetryRequest,
     RetrySelection,
     RetryShape,
-    letter_content,
+)
+from matoolkit.api.subjects import (
+    batch_shown,
+    batch_subject,
+    hold_shown,
+    hold_subject,
+    letter_shown,
+    letter_subject,
 )
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.store import Store
-from matoolkit.store.batches import batches_page
+from matoolkit.store.batches import BatchFilter, batches_page, count_batches
 from matoolkit.store.counts import failures_by_error
-from matoolkit.store.deadletters import dead_letters_page
+from matoolkit.store.deadletters import dead_letter_counts, dead_letters_page
 
 router = APIRouter(prefix="/api", tags=["operations"])
+
+
+HELD = BatchFilter(is_held=True)
 
 
 class DeadLetterQuery(PageQuery):
@@ -53,21 +57,36 @@ def list_holds(serving: Serving, _: Reader, wanted: Annotated[PageQuery, Query()
     """List the batches that wait for a person's approval, newest first."""
     before = position(wanted.cursor, "holds")
     with serving.store.reading() as tx:
-        views = batch_views(tx, batches_page(tx, is_held=True, before=before, limit=wanted.limit + 1))
-    return page(views, wanted.limit, "holds", lambda view: view.batch.id, batch_shape)
+        views = batch_views(tx, batches_page(tx, HELD, before=before, limit=wanted.limit + 1))
+        held = count_batches(tx, HELD)
+    return page(views, wanted.limit, "holds", lambda view: view.batch.id, batch_shape, Count(held, held))
 
 
-@router.get("/batches/{batch_id}/hold")
-def get_hold(batch_id: RowId, serving: Serving, _: Reader) -> HoldShape:
-    """Show exactly what a batch is held for."""
-    return hold_shape(hold_of(serving.store, batch_id))
+@router.get("/batches/{batch_id}/hold", response_model=HoldShape, responses=TAGGED)
+def get_hold(batch_id: RowId, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
+    """Show what a batch is held for, with the first 100 of the members that it is about."""
+    return shown(hold_shown(serving.store, batch_id), known)
 
 
-@router.post("/batches/{batch_id}/hold/approve")
-def approve_hold(batch_id: RowId, asked: ApproveRequest, serving: Serving, admin: Admin) -> BatchDetailShape:
+@router.get("/batches/{batch_id}/hold/members")
+def list_held_members(
+    batch_id: RowId, serving: Serving, _: Reader, wanted: Annotated[PageQuery, Query()]
+) -> Page[HeldMemberShape]:
+    """List exactly the members that a hold is about."""
+    after = position(wanted.cursor, "held") or 0
+    count, rows = held_members(serving.store, batch_id, after=after, limit=wanted.limit + 1)
+    return page(rows, wanted.limit, "held", lambda row: row.id, HeldMemberShape.model_validate, Count(count, count))
+
+
+@router.post("/batches/{batch_id}/hold/approve", response_model=BatchDetailShape)
+def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Changing) -> Response:
     """Approve what a batch is held for, if it is still what was shown."""
-    approve(serving.store, serving.publisher, batch_id, asked.hold_key, by=admin, reason=asked.reason)
-    return detail_shape(batch_detail(serving.store, batch_id))
+
+    def let_go(store: Store) -> BatchDetailShape:
+        approve(store, change.services.publisher, batch_id, asked.hold_key, by=change.by, reason=asked.reason)
+        return batch_shown(store, batch_id)
+
+    return change.made(("approve", batch_id, asked.hold_key, asked.reason), let_go, of=hold_subject(batch_id))
 
 
 @router.get("/batches/{batch_id}/failures")
@@ -76,7 +95,7 @@ def list_failures(batch_id: RowId, serving: Serving, _: Reader) -> Page[FailureS
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
         groups = failures_by_error(tx, batch_id)
-    return Page(items=[FailureShape.model_validate(group) for group in groups])
+    return whole([FailureShape.model_validate(group) for group in groups])
 
 
 @router.post("/batches/{batch_id}/retry/preview")
@@ -86,32 +105,28 @@ def preview_retry(batch_id: RowId, serving: Serving, _: Admin, asked: RetrySelec
 
 
 @router.post("/batches/{batch_id}/retry", response_model=RetryShape)
-def retry(
-    batch_id: RowId, serving: Serving, admin: Admin, asked: RetryRequest | None = None, key: IdempotencyKey = None
-) -> Response:
+def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) -> Response:
     """Let failed members try again: all, by number, by step or by error."""
     reason = asked.reason if asked else None
 
     def try_again(store: Store) -> RetryShape:
-        done = retry_members(store, serving.publisher, batch_id, _chosen(asked), by=admin, reason=reason)
+        done = retry_members(store, change.services.publisher, batch_id, _chosen(asked), by=change.by, reason=reason)
         return _retry_shape(done)
 
-    request = fingerprint("retry", batch_id, asked.model_dump_json() if asked else "")
-    return once(serving, admin, key, request, 200, try_again)
+    what = ("retry", batch_id, asked.model_dump_json() if asked else "")
+    return change.made(what, try_again, of=batch_subject(batch_id))
 
 
 @router.post("/batches/{batch_id}/init/retry", response_model=InitRetryShape)
-def retry_failed_init(
-    batch_id: RowId, serving: Serving, admin: Admin, asked: WithReason | None = None, key: IdempotencyKey = None
-) -> Response:
+def retry_failed_init(batch_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
     """Let an init run again that failed."""
     reason = asked.reason if asked else None
 
     def try_again(store: Store) -> InitRetryShape:
-        done = retry_init(store, serving.publisher, batch_id, by=admin, reason=reason)
+        done = retry_init(store, change.services.publisher, batch_id, by=change.by, reason=reason)
         return InitRetryShape.model_validate(done)
 
-    return once(serving, admin, key, fingerprint("init", batch_id, reason), 200, try_again)
+    return change.made(("init", batch_id, reason), try_again, of=batch_subject(batch_id))
 
 
 @router.get("/dead-letters")
@@ -122,28 +137,39 @@ def list_dead_letters(
     before = position(wanted.cursor, "dead-letters")
     with serving.store.reading() as tx:
         rows = dead_letters_page(tx, status=wanted.status, before=before, limit=wanted.limit + 1)
-    return page(rows, wanted.limit, "dead-letters", lambda row: row.id, DeadLetterShape.model_validate)
+        counts = dead_letter_counts(tx)
+    count = Count(counts.get(wanted.status, 0), sum(counts.values()))
+    return page(rows, wanted.limit, "dead-letters", lambda row: row.id, DeadLetterShape.model_validate, count)
 
 
-@router.get("/dead-letters/{letter_id}")
-def get_dead_letter(letter_id: RowId, serving: Serving, _: Admin) -> DeadLetterContent:
+@router.get("/dead-letters/{letter_id}", response_model=DeadLetterContent, responses=TAGGED)
+def get_dead_letter(letter_id: RowId, serving: Serving, _: Admin, known: IfNoneMatch = None) -> Response:
     """Return a dead letter with its content, which may hold parameters of a job."""
-    return letter_content(one_dead_letter(serving.store, letter_id))
+    return shown(letter_shown(serving.store, letter_id), known)
 
 
-@router.post("/dead-letters/{letter_id}/resend")
-def resend(letter_id: RowId, serving: Serving, admin: Admin, asked: WithReason | None = None) -> ResentShape:
+@router.post("/dead-letters/{letter_id}/resend", response_model=ResentShape)
+def resend(letter_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
     """Send a dead letter again; a job is tried again as its step."""
-    reason = asked.reason if asked else None
-    done = resend_dead_letter(serving.store, serving.publisher, serving.read, letter_id, by=admin, reason=reason)
-    return ResentShape.model_validate(done)
+    reason, serving = asked.reason if asked else None, change.services
+
+    def send_again(store: Store) -> ResentShape:
+        done = resend_dead_letter(store, serving.publisher, serving.read, letter_id, by=change.by, reason=reason)
+        return ResentShape.model_validate(done)
+
+    return change.made(("resend", letter_id, reason), send_again, of=letter_subject(letter_id))
 
 
-@router.post("/dead-letters/{letter_id}/discard")
-def discard(letter_id: RowId, serving: Serving, admin: Admin, asked: WithReason | None = None) -> DeadLetterShape:
+@router.post("/dead-letters/{letter_id}/discard", response_model=DeadLetterShape)
+def discard(letter_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
     """Put a dead letter away for good."""
-    discard_dead_letter(serving.store, letter_id, by=admin, reason=asked.reason if asked else None)
-    return DeadLetterShape.model_validate(one_dead_letter(serving.store, letter_id))
+    reason = asked.reason if asked else None
+
+    def put_away(store: Store) -> DeadLetterShape:
+        discard_dead_letter(store, letter_id, by=change.by, reason=reason)
+        return DeadLetterShape.model_validate(one_dead_letter(store, letter_id))
+
+    return change.made(("discard", letter_id, reason), put_away, of=letter_subject(letter_id))
 
 
 def _chosen(asked: RetrySelection | None) -> Chosen:

@@ -7,12 +7,14 @@ from pydantic import ValidationError
 
 from matoolkit.admin.csvfiles import template_csv
 from matoolkit.admin.previewing import preview_query
-from matoolkit.admin.publishing import Published, deactivate, publish, set_automation
-from matoolkit.admin.queries import automation_status, latest_runbook, one_version, runbook_status, versions_of
+from matoolkit.admin.publishing import deactivate, publish, set_automation
+from matoolkit.admin.queries import latest_runbook, runbook_status, versions_of
 from matoolkit.api.bodies import YAML_TYPES, Body, media_type
-from matoolkit.api.paging import Page
+from matoolkit.api.changing import Change, Changing
+from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
+from matoolkit.api.paging import Page, whole
 from matoolkit.api.problems import flaws_of
-from matoolkit.api.services import Admin, Reader, Services, Serving
+from matoolkit.api.services import Admin, Reader, Serving
 from matoolkit.api.shapes.naming import Reason, RowId
 from matoolkit.api.shapes.runbooks import (
     AutomationRequest,
@@ -29,8 +31,17 @@ from matoolkit.api.shapes.runbooks import (
     published_shape,
     status_shape,
 )
-from matoolkit.errors import InvalidRequest, WrongContentType
-from matoolkit.runbook.parse import parse_runbook
+from matoolkit.api.subjects import (
+    automation_shown,
+    automation_subject,
+    publication_subject,
+    runbook_shown,
+    version_shown,
+    version_subject,
+)
+from matoolkit.errors import InvalidRequest, InvalidRunbook, WrongContentType
+from matoolkit.runbook.parse import lint_runbook, parse_runbook
+from matoolkit.store import Store
 from matoolkit.store.runbooks import active_runbooks
 
 router = APIRouter(prefix="/api/runbooks", tags=["runbooks"])
@@ -48,27 +59,24 @@ _PUBLISH_BODY = {
 }
 
 
-@router.post("", status_code=201, openapi_extra=_PUBLISH_BODY, responses={200: {"model": PublishedShape}})
+@router.post(
+    "",
+    status_code=201,
+    response_model=PublishedShape,
+    openapi_extra=_PUBLISH_BODY,
+    responses={200: {"model": PublishedShape}},
+)
 def publish_runbook(
-    request: Request,
-    response: Response,
-    serving: Serving,
-    admin: Admin,
-    body: Body,
-    options: Annotated[PublishOptions, Query()],
-) -> PublishedShape:
+    request: Request, change: Changing, body: Body, options: Annotated[PublishOptions, Query()]
+) -> Response:
     """Publish a document as the next version of its runbook: as JSON, or as it is with its options in the address."""
     kind = media_type(request)
     if kind in YAML_TYPES:
-        published = _publish(serving, admin, body, options)
-    elif kind in ("application/json", ""):
+        return _publish(change, body, options)
+    if kind in ("application/json", ""):
         asked = _publish_request(body)
-        published = _publish(serving, admin, asked.yaml_content.encode(errors="replace"), asked)
-    else:
-        raise WrongContentType(kind, ("application/json", YAML_TYPES[0]))
-    if published.is_dry_run or not published.is_new:
-        response.status_code = 200
-    return published_shape(published)
+        return _publish(change, asked.yaml_content.encode(errors="replace"), asked)
+    raise WrongContentType(kind, ("application/json", YAML_TYPES[0]))
 
 
 @router.get("")
@@ -76,49 +84,55 @@ def list_runbooks(serving: Serving, _: Reader) -> Page[RunbookSummary]:
     """List the active version of every runbook."""
     with serving.store.reading() as tx:
         rows = active_runbooks(tx)
-    return Page(items=[RunbookSummary.model_validate(row) for row in rows])
+    return whole([RunbookSummary.model_validate(row) for row in rows])
 
 
-@router.get("/{name}")
-def get_runbook(name: Name, serving: Serving, _: Reader) -> RunbookDocument:
+@router.get("/{name}", response_model=RunbookDocument, responses=TAGGED)
+def get_runbook(name: Name, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
     """Return the active version of a runbook, or the newest if none is active."""
-    with serving.store.reading() as tx:
-        return RunbookDocument.model_validate(latest_runbook(tx, name))
+    return shown(runbook_shown(serving.store, name), known)
 
 
 @router.get("/{name}/versions")
 def list_versions(name: Name, serving: Serving, _: Reader) -> Page[RunbookSummary]:
     """List all versions of a runbook, newest first."""
-    return Page(items=[RunbookSummary.model_validate(row) for row in versions_of(serving.store, name)])
+    return whole([RunbookSummary.model_validate(row) for row in versions_of(serving.store, name)])
 
 
-@router.get("/{name}/versions/{version}")
-def get_version(name: Name, version: RowId, serving: Serving, _: Reader) -> RunbookDocument:
+@router.get("/{name}/versions/{version}", response_model=RunbookDocument, responses=TAGGED)
+def get_version(name: Name, version: RowId, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
     """Return one version of a runbook."""
-    return RunbookDocument.model_validate(one_version(serving.store, name, version))
+    return shown(version_shown(serving.store, name, version), known)
 
 
-@router.delete("/{name}/versions/{version}")
+@router.delete("/{name}/versions/{version}", response_model=RunbookSummary)
 def deactivate_version(
-    name: Name, version: RowId, serving: Serving, admin: Admin, reason: Annotated[Reason, Query()] = None
-) -> RunbookSummary:
+    name: Name, version: RowId, change: Changing, reason: Annotated[Reason, Query()] = None
+) -> Response:
     """Put the active version out of use: nobody new is discovered, batches in flight go on."""
-    row = deactivate(serving.store, name, version, by=admin, reason=reason, now=serving.clock.now())
-    return RunbookSummary.model_validate(row)
+
+    def put_out_of_use(store: Store) -> RunbookSummary:
+        row = deactivate(store, name, version, by=change.by, reason=reason, now=change.services.clock.now())
+        return RunbookSummary.model_validate(row)
+
+    return change.made(("deactivate", name, version, reason), put_out_of_use, of=version_subject(name, version))
 
 
-@router.get("/{name}/automation")
-def get_automation(name: Name, serving: Serving, _: Reader) -> AutomationShape:
+@router.get("/{name}/automation", response_model=AutomationShape, responses=TAGGED)
+def get_automation(name: Name, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
     """Say whether the scheduler queries a runbook's source, and who decided it."""
-    with serving.store.reading() as tx:
-        return AutomationShape.model_validate(automation_status(tx, name))
+    return shown(automation_shown(serving.store, name), known)
 
 
-@router.put("/{name}/automation")
-def put_automation(name: Name, asked: AutomationRequest, serving: Serving, admin: Admin) -> AutomationShape:
+@router.put("/{name}/automation", response_model=AutomationShape)
+def put_automation(name: Name, asked: AutomationRequest, change: Changing) -> Response:
     """Let the scheduler query a runbook's source, or keep it from doing so."""
-    row = set_automation(serving.store, name, enabled=asked.enabled, by=admin, now=serving.clock.now())
-    return AutomationShape.model_validate(row)
+
+    def switch(store: Store) -> AutomationShape:
+        row = set_automation(store, name, enabled=asked.enabled, by=change.by, now=change.services.clock.now())
+        return AutomationShape.model_validate(row)
+
+    return change.made(("automation", name, asked.enabled), switch, of=automation_subject(name))
 
 
 @router.post("/{name}/query/preview")
@@ -144,25 +158,43 @@ def download_template(name: Name, serving: Serving, _: Reader) -> Response:
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-@router.get("/{name}/status")
-def get_status(name: Name, serving: Serving, _: Reader) -> StatusShape:
+@router.get("/{name}/status", response_model=StatusShape, responses=TAGGED)
+def get_status(name: Name, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
     """Say how a runbook is doing: its last tick, the rows that were set aside, its last error, its batches."""
-    return status_shape(runbook_status(serving.store, name))
+    return shown(status_shape(runbook_status(serving.store, name)), known)
 
 
-def _publish(serving: Services, admin: str, content: bytes, options: PublishOptions) -> Published:
-    return publish(
-        serving.store,
-        content,
-        by=admin,
-        now=serving.clock.now(),
-        overdue_behavior=options.overdue_behavior,
-        rerun_init=options.rerun_init,
-        force=options.force,
-        enable=options.enable,
-        name=options.name,
-        dry_run=options.dry_run,
+def _publish(change: Change, content: bytes, options: PublishOptions) -> Response:
+    def put_in_use(store: Store) -> PublishedShape:
+        done = publish(
+            store,
+            content,
+            by=change.by,
+            now=change.services.clock.now(),
+            overdue_behavior=options.overdue_behavior,
+            rerun_init=options.rerun_init,
+            force=options.force,
+            enable=options.enable,
+            name=options.name,
+            dry_run=options.dry_run,
+        )
+        return published_shape(done)
+
+    # What JSON and YAML have in common, so that a request is the same in either.
+    asked = ("publish", content, options.model_dump_json(include=set(PublishOptions.model_fields)))
+    return change.made(
+        asked,
+        put_in_use,
+        of=publication_subject(lambda: _name_in(content)),
+        status=lambda done: 201 if done.is_new and not done.is_dry_run else 200,
     )
+
+
+def _name_in(content: bytes) -> str:
+    report = lint_runbook(content)
+    if report.runbook is None:
+        raise InvalidRunbook(report.findings)
+    return report.runbook.name
 
 
 def _publish_request(body: bytes) -> PublishRequest:

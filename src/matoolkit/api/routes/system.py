@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 
 from matoolkit.admin.catalogue import known_catalogue
 from matoolkit.api.metrics import metrics_text
-from matoolkit.api.paging import Page, PageQuery, page, position
+from matoolkit.api.paging import Page, PageQuery, page, position, whole
 from matoolkit.api.services import Reader, Serving
 from matoolkit.api.shapes.naming import RowId
 from matoolkit.api.shapes.operations import AuditShape, FunctionShape, Health, ParameterShape, audit_shape
@@ -56,8 +56,8 @@ def list_functions(serving: Serving, _: Reader) -> Page[FunctionShape]:
     workers: dict[str, list[str]] = defaultdict(list)
     for row in announced:
         workers[row.function_name.casefold()].append(row.worker_id)
-    return Page(
-        items=[
+    return whole(
+        [
             FunctionShape(
                 name=function.name,
                 parameters=[ParameterShape.model_validate(one) for one in function.parameters],

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, PhaseView
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
@@ -153,8 +155,16 @@ class HoldShape(Shape):
     held_at: datetime
     is_approved: bool
     approved_by: str | None
-    members: list[str]
+    member_count: int
+    members: list[str] = Field(description="The first 100; `/hold/members` lists them all.")
     new_start: datetime | None
+
+
+class HeldMemberShape(Shape):
+    """A member that a hold is about."""
+
+    id: int
+    member_key: str
 
 
 def batch_shape(view: BatchView) -> BatchShape:
@@ -211,6 +221,7 @@ def hold_shape(hold: HoldView) -> HoldShape:
             "held_at": batch.held_at,
             "is_approved": batch.approved_hold_key == batch.hold_key,
             "approved_by": batch.approved_hold_by,
+            "member_count": hold.count,
             "members": list(hold.members),
             "new_start": hold.new_start,
         }

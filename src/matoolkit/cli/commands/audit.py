@@ -42,4 +42,4 @@ def list_(
     """List what people changed, newest first. Reads are not recorded."""
     query = {"batchId": batch, "runbook": runbook, "subjectType": subject_type, "subjectId": subject_id}
     found = session.client.items(path_of("audit"), None if all_ else limit, **query)
-    session.show_all(found, _ENTRIES, nothing="nobody changed anything")
+    session.show_all(found, _ENTRIES, nothing="nobody changed anything", is_long=all_)

@@ -75,7 +75,7 @@ def retry(
     chosen = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
     if like is not None:
         chosen |= _group(session, batch, like)
-    planned = session.client.post(path_of("batches", batch, "retry", "preview"), chosen)
+    planned = session.client.preview(path_of("batches", batch, "retry", "preview"), chosen)
     if dry_run:
         session.show(planned, _RETRY)
         session.say(f"dry run: {_in_words(planned)}; nothing was changed")

@@ -1,5 +1,7 @@
 """`matoolkit batch`: members of batches and their steps."""
 
+from collections import Counter
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -62,9 +64,10 @@ def members(
     found = session.client.items(
         path_of("batches", batch, "members"), None if all_ else limit, status=wanted and wanted.value
     )
-    count = session.show_all(found, _MEMBERS, nothing="there is no such member")
+    count = session.show_all(found, _MEMBERS, nothing="there is no such member", is_long=all_)
     if count == limit and not all_:
-        session.say(f"the first {count:,}; --all lists all")
+        by_state = session.client.get(path_of("batches", batch)).get("members") or {}
+        _say_how_many(session, count, by_state, wanted)
 
 
 @app.command()
@@ -83,9 +86,13 @@ def steps(
     """List the steps of the members of a batch."""
     query = {"phase": phase, "status": wanted and wanted.value}
     found = session.client.items(path_of("batches", batch, "steps"), None if all_ else limit, **query)
-    count = session.show_all(found, _STEPS, nothing="there is no such step")
+    count = session.show_all(found, _STEPS, nothing="there is no such step", is_long=all_)
     if count == limit and not all_:
-        session.say(f"the first {count:,}; --all lists all")
+        phases = session.client.whole_list(path_of("batches", batch, "phases"))
+        by_state = Counter[str]()
+        for one in phases:
+            by_state.update(one.get("steps") or {} if phase in (None, one.get("phaseName")) else {})
+        _say_how_many(session, count, by_state, wanted)
 
 
 @app.command("add-members")
@@ -137,3 +144,10 @@ def export(
     with session.busy("exporting"):
         size = write_file(to, pieces, replace=force)
     session.say(f"the {what} of batch {batch} are in {name_of(to)}, {size:,} bytes")
+
+
+def _say_how_many(session: Session, count: int, by_state: Mapping[str, int], wanted: str | None) -> None:
+    """Say how many there are where not all are shown."""
+    total = sum(by_state.values()) if wanted is None else by_state.get(wanted, 0)
+    if count < total:
+        session.say(f"{count:,} of {total:,}; --all lists all")

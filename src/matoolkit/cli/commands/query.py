@@ -39,7 +39,7 @@ def preview(
 ) -> None:
     """Run a runbook's query and say which batches its rows would make; nothing is changed."""
     with session.busy("asking the source"):
-        found = session.client.post(path_of("runbooks", name, "query", "preview"), limit=limit)
+        found = session.client.preview(path_of("runbooks", name, "query", "preview"), limit=limit)
     match session.form:
         case Form.TABLE:
             _print_preview(session, found)

@@ -1,0 +1,84 @@
+"""Rows that people hand in: checked one by one, taken some at a time, refused as a whole (rules O13 and A4)."""
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from matoolkit.domain.keys import folded, is_usable_key
+from matoolkit.errors import InvalidMembers
+
+_AT_ONCE = 500
+_MOST_PROBLEMS = 100
+_YOUNG = 1
+
+Row = Mapping[str, Any]
+# The key as it was written and the row, by the folded key.
+Piece = dict[str, tuple[str, Row]]
+
+
+class UploadedRow(NamedTuple):
+    """A row, its number as people count, and what is wrong with it; without cells it could not be read at all."""
+
+    number: int
+    row: Row | None
+    problems: tuple[str, ...] = ()
+
+
+def keyed_pieces(rows: Iterable[Row | UploadedRow], key_column: str) -> Iterator[Piece]:
+    """Hand rows out some at a time, and after the last refuse them all if anything was wrong with one.
+
+    Whoever takes them has to be able to undo it. Of all that was handed out only the keys are kept.
+    """
+    checks = _Checks(key_column)
+    piece: Piece = {}
+    for place, given in enumerate(rows, start=1):
+        fold, key, row = checks.checked(given if isinstance(given, UploadedRow) else UploadedRow(place, given))
+        if len(checks.problems) >= _MOST_PROBLEMS:
+            break
+        if checks.problems:
+            continue
+        piece[fold] = (key, row)
+        if len(piece) == _AT_ONCE:
+            yield piece
+            piece = {}
+            # Statements hold their rows in cycles, which are few but large: the collector would leave them for long.
+            gc.collect(_YOUNG)
+    checks.require_good()
+    yield piece
+
+
+class _Checks:
+    """Looks at rows in turn, and notes all that is wrong with them."""
+
+    def __init__(self, key_column: str) -> None:
+        self._column = key_column
+        self._spelling = key_column
+        self._first_seen: dict[str, int] = {}
+        self.problems: list[str] = []
+
+    def checked(self, given: UploadedRow) -> tuple[str, str, Row]:
+        """Return the folded key, the key and the row."""
+        row = {} if given.row is None else given.row
+        key = self._key(row)
+        fold = folded(key)
+        found = list(given.problems)
+        if given.row is not None:
+            if not is_usable_key(key):
+                found.append(f"'{self._column}' holds no usable key")
+            elif (first := self._first_seen.setdefault(fold, given.number)) != given.number:
+                found.append(f"'{key}' stands in row {first} too")
+        self.problems += [f"row {given.number}: {problem}" for problem in found]
+        return fold, key, row
+
+    def _key(self, row: Row) -> str:
+        if self._spelling not in row:
+            # Rows of a file all have the spelling of its header, so this is looked for once.
+            wanted = folded(self._column)
+            self._spelling = next((name for name in row if folded(name) == wanted), self._column)
+        cell = row.get(self._spelling)
+        return "" if cell is None else str(cell).strip()
+
+    def require_good(self) -> None:
+        """Refuse everything if anything was wrong, or nothing there."""
+        if self.problems or not self._first_seen:
+            raise InvalidMembers(self.problems[:_MOST_PROBLEMS] or ["there are no rows"])

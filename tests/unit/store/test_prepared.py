@@ -1,0 +1,112 @@
+"""Statements that are built once for each of their shapes."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Column, ColumnElement, Integer, MetaData, Select, String, Table, select
+
+from matoolkit.clock import VirtualClock
+from matoolkit.store import Store, open_store
+from matoolkit.store.dialect.types import Instant
+from matoolkit.store.prepared import Drafting, prepared
+from matoolkit.store.statements import among, given, is_any, move
+
+PEOPLE = Table(
+    "people", MetaData(), Column("id", Integer, primary_key=True), Column("name", String), Column("at", Instant)
+)
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = open_store("sqlite://", clock=VirtualClock(NOON))
+    PEOPLE.metadata.create_all(store.engine)
+    with store.transaction() as tx:
+        tx.execute(PEOPLE.insert().values([(1, "Ada", NOON), (2, "Grace", NOON), (3, "Hedy", None)]))
+    yield store
+    store.close()
+
+
+def test_it_is_built_once_and_runs_with_other_values(store: Store) -> None:
+    built = []
+
+    @prepared
+    def named(_draft: Drafting, name: str) -> Select[Any]:
+        built.append(name)
+        return select(PEOPLE.c.id).where(PEOPLE.c.name == name)
+
+    with store.reading() as tx:
+        assert [tx.values(named(tx, name)) for name in ("Ada", "Hedy", "Nobody")] == [[1], [3], []]
+    assert len(built) == 1
+
+
+def test_any_number_of_values_is_one_statement(store: Store) -> None:
+    built = []
+
+    @prepared
+    def numbered(draft: Drafting, ids: Collection[int]) -> Select[Any]:
+        built.append(ids)
+        return select(PEOPLE.c.id).where(among(draft, PEOPLE.c.id, ids)).order_by(PEOPLE.c.id)
+
+    with store.reading() as tx:
+        assert [tx.values(numbered(tx, ids)) for ids in ([1], [1, 3], {2: "a mapping is a collection too"}, [])] == [
+            [1],
+            [1, 3],
+            [2],
+            [],
+        ]
+    assert len(built) == 1
+
+
+def test_another_shape_is_another_statement(store: Store) -> None:
+    built = []
+
+    @prepared
+    def wanted(_draft: Drafting, values: Mapping[str, Any], *, limit: int) -> Select[Any]:
+        built.append((tuple(values), limit))
+        same = (PEOPLE.c[name] == value for name, value in values.items())
+        return select(PEOPLE.c.id).where(*same).order_by(PEOPLE.c.id).limit(limit)
+
+    with store.reading() as tx:
+        assert tx.values(wanted(tx, {"name": "Ada"}, limit=5)) == [1]
+        assert tx.values(wanted(tx, {"name": "Grace"}, limit=5)) == [2]
+        assert tx.values(wanted(tx, {"name": "Grace", "id": 1}, limit=5)) == []
+        assert tx.values(wanted(tx, {}, limit=2)) == [1, 2]
+    assert built == [(("name",), 5), (("name", "id"), 5), ((), 2)]
+
+
+def test_the_clock_is_asked_at_every_run(store: Store) -> None:
+    @prepared
+    def later(draft: Drafting) -> Select[Any]:
+        return select(PEOPLE.c.id).where(PEOPLE.c.at < draft.now())
+
+    clock = VirtualClock(NOON)
+    watching = Store(store.engine, store.dialect, clock)
+    with watching.reading() as tx:
+        assert tx.values(later(tx)) == []
+        clock.jump(NOON.replace(hour=13))
+        assert tx.values(later(tx)) == [1, 2]
+
+
+def test_a_guard_gets_its_value_at_every_run(store: Store) -> None:
+    is_named = PEOPLE.c.name == given("old", String())
+    with store.transaction() as tx:
+        assert move(tx, PEOPLE, [1, 2, 3], {"name": "Ada L."}, is_named, having={"old": "Ada"}) == [1]
+        assert move(tx, PEOPLE, [1, 2, 3], {"name": "Grace H."}, is_named, having={"old": "Grace"}) == [2]
+        assert tx.values(select(PEOPLE.c.name).order_by(PEOPLE.c.id)) == ["Ada L.", "Grace H.", "Hedy"]
+
+
+def test_the_same_words_are_the_same_guard() -> None:
+    assert is_any(PEOPLE.c.name, ["Ada", "Grace"]) is is_any(PEOPLE.c.name, {"Grace", "Ada"})
+
+
+def test_a_guard_that_is_made_anew_for_every_run_is_found_out(store: Store) -> None:
+    @prepared
+    def guarded(_draft: Drafting, *, guard: ColumnElement[bool]) -> Select[Any]:
+        return select(PEOPLE.c.id).where(guard)
+
+    with store.reading() as tx, pytest.raises(ValueError, match="made anew"):
+        for number in range(5_000):
+            guarded(tx, guard=PEOPLE.c.id == number)
