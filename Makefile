@@ -1,6 +1,7 @@
 # `make` lists the targets. Each one sets up what it needs.
 VENV   := .venv
 BIN    := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The oldest supported Python is 3.11; the first of these that is new enough is used.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
@@ -14,17 +15,29 @@ PEERS  := dbos dramatiq procrastinate redis
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: setup ## run the whole system on the demo; Ctrl-C stops it
+up: $(VENV)/.runs ## run the whole system on the demo; Ctrl-C stops it
 	@exec $(BIN)/matoolkit up
 
 setup: $(VENV)/.ready ## create the virtual environment from the lock file
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found: install it, or run make PYTHON=/path/to/python3"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+define create
+@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found: install it, or run make PYTHON=/path/to/python3"; exit 1; }
+@echo "Setting up $(VENV), which takes a moment, once."
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+endef
+
+# Running needs half of what developing does, and whoever tries it for the first time should not wait for the rest.
+$(VENV)/.runs: requirements/run.txt pyproject.toml
+	$(create)
+	@$(INSTALL) --no-compile --require-hashes -r requirements/run.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(VENV)/.ready: requirements/dev.txt pyproject.toml
+	$(create)
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/.runs $@
 
 test: lint types contracts unit ## everything a change must pass
 
@@ -56,10 +69,14 @@ bench: setup $(PEERS:%=.bench/venvs/%/.ready) ## measure everything, beside othe
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --annotation-style=line \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
+
 lock: setup ## resolve the newest allowed dependencies into requirements/
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --allow-unsafe --no-header --annotation-style=line \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
-		--extra azure --extra dev --extra mssql --extra postgres --output-file requirements/dev.txt pyproject.toml
+	$(COMPILE) --upgrade --extra azure --extra dev --extra mssql --extra postgres \
+		--output-file requirements/dev.txt pyproject.toml
+	$(COMPILE) --upgrade --extra postgres --build-deps-for editable --constraint requirements/dev.txt \
+		--output-file requirements/run.txt pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

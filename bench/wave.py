@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from bench.measuring import CLOCK, NOW
 from matoolkit.admin.publishing import publish
@@ -24,8 +25,8 @@ from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
 from matoolkit.system import build_worker
+from matoolkit.worker import Context, Registry, function
 from matoolkit.worker.masking import Masking
-from matoolkit.worker.rehearsal import rehearsal
 from matoolkit.worker.runner import Runner
 
 WORKER = "worker-01"
@@ -88,7 +89,14 @@ class Wave:
 
 def pretender(bus: SqlBus) -> Runner:
     """Make a worker whose functions answer at once; it waits for more when there is nothing to do."""
-    return build_worker(bus, WorkerSettings(idle_timeout_seconds=0), WORKER, rehearsal(), Masking())
+    registry = Registry()
+    registry.register(_answer_at_once)
+    return build_worker(bus, WorkerSettings(idle_timeout_seconds=0), WORKER, registry, Masking())
+
+
+@function("Set-EntraUserAttributes")
+def _answer_at_once(_: Context, user_id: str, attributes: dict[str, Any]) -> bool:
+    return bool(user_id and attributes)
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """`matoolkit up`: the whole system in one process, stopped by a signal, killed, and started again."""
 
 import os
+import shlex
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -10,15 +12,20 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from matoolkit.cli.main import run
 from matoolkit.clock import SystemClock
+from matoolkit.hosting.demo import make_source
+from tests.databases import PostgresServer
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
-PEOPLE = "employee_id, display_name, nickname, target_upn, aliases, group_id, wave, cutover_at"
 COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "up"]
+FIRST, SECOND = "('ada', 'grace', 'alan', 'joan')", "('katherine', 'edsger', 'hedy')"
 
 
 class Running:
@@ -30,10 +37,20 @@ class Running:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def says(self, words: str, times: int = 1) -> None:
-        # Long enough for what a killed process had locked to be delivered again.
-        until(lambda: sum(words in line for line in self.lines) >= times or self.process.poll() is not None, 120)
-        assert sum(words in line for line in self.lines) >= times, self.lines
+    def says(self, *words: str, times: int = 1) -> str:
+        """Wait for a line that has all of these words, or all of those, and return it."""
+
+        def found() -> list[str]:
+            wanted = [some.split() for some in words]
+            return [line for line in list(self.lines) if any(all(one in line for one in some) for some in wanted)]
+
+        until(lambda: len(found()) >= times or self.process.poll() is not None, 60)
+        assert len(found()) >= times, (words, self.lines)
+        return found()[0]
+
+    def address(self, name: str) -> str:
+        """Return the address that a part was said to have."""
+        return next(word for word in self.says(f"{name} http://127.0.0.1").split() if word.startswith("http"))
 
     def stops(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
@@ -42,13 +59,41 @@ class Running:
     def ends(self) -> int:
         code = self.process.wait(30)
         self._reader.join(30)
-        assert self.process.stderr
-        self.process.stderr.close()
+        assert self.process.stdout
+        self.process.stdout.close()
         return code
 
     def _read(self) -> None:
-        assert self.process.stderr
-        self.lines.extend(iter(self.process.stderr.readline, ""))
+        assert self.process.stdout
+        self.lines.extend(iter(self.process.stdout.readline, ""))
+
+
+class People:
+    """The demo's source in the hands of a test: nobody is approved until it says so."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        make_source(path, SystemClock().now())
+        self._change("approved_at = '2999-01-01', withdrawn_at = NULL", "1 = 1")
+
+    def approve(self, names: str, seconds: int) -> None:
+        """Let people move so many seconds from now; whose time cannot be read keeps it."""
+        now = SystemClock().now()
+        cutover = f"{now + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
+        known = "CASE nickname WHEN 'joan' THEN cutover_at ELSE ? END"
+        self._change(f"approved_at = '2000-01-01', cutover_at = {known}", f"nickname IN {names}", cutover)
+
+    def withdraw(self, name: str) -> None:
+        self._change("withdrawn_at = '2000-01-01'", "nickname = ?", name)
+
+    def follow(self, name: str, other: str) -> None:
+        """Let somebody join the wave of another."""
+        same = "(SELECT cutover_at FROM people WHERE nickname = ?)"
+        self._change(f"approved_at = '2000-01-01', cutover_at = {same}", "nickname = ?", other, name)
+
+    def _change(self, values: str, where: str, *given: str) -> None:
+        with closing(sqlite3.connect(self.path)) as people, people:
+            people.execute(f"UPDATE people SET {values} WHERE {where}", given)
 
 
 @pytest.fixture
@@ -57,13 +102,27 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def people(folder: Path) -> People:
+    return People(folder / "people.db")
+
+
 @contextmanager
-def up(folder: Path, *options: str) -> Iterator[Running]:
+def up(folder: Path, *options: str, **environment: str) -> Iterator[Running]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
-    environ |= {"MATOOLKIT_TICK_SECONDS": "1", "MATOOLKIT_SWEEP_SECONDS": "1"}
+    environ |= {"MATOOLKIT_TICK_SECONDS": "1", "MATOOLKIT_SWEEP_SECONDS": "1", **environment}
     if (folder / "people.db").exists():
         environ["DEMO_SOURCE_URL"] = f"sqlite:///{folder / 'people.db'}"
-    process = subprocess.Popen([*COMMAND, *options], cwd=folder, env=environ, stderr=subprocess.PIPE, text=True)
+    ports = () if "--port" in options else ("--port", "0")
+    process = subprocess.Popen(
+        [*COMMAND, *ports, *options],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    )
     running = Running(process)
     try:
         yield running
@@ -73,51 +132,130 @@ def up(folder: Path, *options: str) -> Iterator[Running]:
         running.ends()
 
 
-def ada_moves(folder: Path, seconds: int) -> None:
-    """Make a source of one person who moves soon."""
-    cutover = SystemClock().now() + timedelta(seconds=seconds)
-    ada = ("E1", "Ada", "ada", "ada@fabrikam.com", "a,b", "group", 1, f"{cutover:%Y-%m-%d %H:%M:%S}")
-    with closing(sqlite3.connect(folder / "people.db")) as people, people:
-        people.execute(f"CREATE TABLE people ({PEOPLE})")
-        people.execute(f"INSERT INTO people VALUES ({', '.join('?' * 8)})", ada)
+def get(url: str) -> Any:
+    return httpx.get(url, trust_env=False).raise_for_status().json()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_demo_runs_and_a_signal_stops_it(folder: Path, number: signal.Signals) -> None:
+def arrived(running: Running) -> dict[str, dict[str, Any]]:
+    """Return who is in the tenant, by nickname."""
+    return {user["mailNickname"]: user for user in get(f"{running.address('tenant')}/_tenant/users")}
+
+
+def check_first_wave(running: Running) -> None:
+    """Make sure that two have moved, one was rolled back, and one was set aside."""
+    api, there = f"{running.address('API')}/api", arrived(running)
+    assert get(f"{api}/batches/1")["status"] == "completed"
+    members = {member["memberKey"]: member for member in get(f"{api}/batches/1/members")["items"]}
+    assert {key: member["status"] for key, member in members.items()} == {
+        "ada@contoso.com": "active",
+        "grace@contoso.com": "active",
+        "alan@contoso.com": "failed",
+    }
+    for name in ("ada", "grace"):
+        assert there[name]["accountEnabled"]
+        assert there[name]["groups"]
+        assert f"smtp:{name}@contoso.com" in there[name]["emailAddresses"]
+    # Who is killed between making an account and saying so cannot know later whose it is, and lets it be.
+    alan = get(f"{api}/batches/1/members/{members['alan@contoso.com']['id']}")
+    assert ("alan" in there) is not alan["outputs"]["AccountCreated"]
+    assert get(f"{api}/runbooks/demo/status")["lastTick"]["rowsSetAside"] == 1
+
+
+def check_hints(running: Running) -> None:
+    """Make sure that what is said to be tried can be tried."""
+    hints = [shlex.split(line, comments=True) for line in running.lines if line.startswith("  matoolkit ")]
+    assert [hint[1] for hint in hints] == ["batch", "batch", "batch", "runbook", "runbook"]
+    for _, *words in hints:
+        given = [str(ROOT / word) if word.endswith(".yaml") else "1" if word == "2" else word for word in words]
+        assert run([*given, "--api-url", running.address("API")]) == 0, words
+
+
+def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People, postgres: PostgresServer) -> None:
+    people.approve(FIRST, seconds=0)
+    name = postgres.make()
+    try:
+        with up(folder, "--database-url", postgres.url_of(name)) as running:
+            running.says("#1 ● found 3 members of demo, ada@contoso.com, grace@contoso.com, alan@contoso.com")
+            running.says("! set aside joan@contoso.com: ambiguous")
+            running.says("#1 ▶ due phase prepare, planned for T-2m")
+            running.says("✔ done ada@contoso.com create-account")
+            running.says("↻ again alan@contoso.com join-group in 5s: there is no group")
+            running.says("… waits grace@contoso.com check-addresses, every 5s")
+            running.says("✖ failed alan@contoso.com join-group: there is no group")
+            running.says("↶ undone alan@contoso.com remove-account (undo-account)")
+            running.says("★ migrated ada@contoso.com")
+            running.says("★ migrated grace@contoso.com")
+            running.says("■ ended the batch is completed: 2 migrated, 1 failed")
+            running.says("Try next")
+            check_first_wave(running)
+            check_hints(running)
+            assert "alan" not in arrived(running)
+            assert running.stops(signal.SIGTERM) == 0
+        with up(folder, "--database-url", postgres.url_of(name)) as running:
+            running.says("#1 ● found completed: 2 migrated, 1 failed")
+            check_first_wave(running)
+            assert running.stops(signal.SIGTERM) == 0
+    finally:
+        postgres.drop(name)
+    assert not (folder / ".matoolkit" / "matoolkit.db").exists()
+    assert not any("\x1b" in line or "Traceback" in line for line in running.lines)
+
+
+def test_what_is_killed_again_and_again_goes_on_where_it_was(folder: Path, people: People) -> None:
+    people.approve(FIRST, seconds=5)
+    for moment in ("M&A Toolkit", "#1 ● found", "✔ done create-account", "↻ again alan", "✔ done check-addresses"):
+        with up(folder) as running:
+            # What happened just before the last kill is not told again, so the end has to do.
+            running.says(moment, "#1 completed")
+            running.stops(signal.SIGKILL)
+    people.approve(SECOND, seconds=15)
     with up(folder) as running:
-        running.says("wave 1 moves at")
-        running.says("New-EntraUser", times=2)
-        running.says("the phase is completed  batch=1 phase=stage-mail")
-        assert running.stops(number) == 0
-    assert "the next start goes on from here" in running.lines[-1]
-    assert not any("ERROR" in line or "Traceback" in line for line in running.lines)
-
-
-def test_what_was_killed_goes_on_where_it_was(folder: Path) -> None:
-    ada_moves(folder, seconds=10)
-    with up(folder) as running:
-        running.says("the phase is completed  batch=1 phase=stage-mail")
+        running.says("It goes on where it was")
+        running.says("✔ done hedy@contoso.com join-group")
+        people.withdraw("hedy")
+        people.follow("emmy", "katherine")
+        running.says("- left hedy@contoso.com: the source no longer returns it")
         running.stops(signal.SIGKILL)
     with up(folder) as running:
-        running.says("version 1 is as it was")
-        running.says("the phase is completed  batch=1 phase=cutover")
-        assert running.stops(signal.SIGTERM) == 0
-    assert not any("New-EntraUser" in line for line in running.lines)
+        running.says("#2 ★ migrated", times=3)
+        running.says("#2 ■ ended the batch is completed: 3 migrated, 1 left")
+        check_first_wave(running)
+        there = arrived(running)
+        assert {"katherine", "edsger", "emmy"} <= there.keys()
+        assert "hedy" not in there
+        assert running.stops(signal.SIGINT) == 0
 
 
-def test_a_fresh_start_forgets_what_was(folder: Path) -> None:
-    for options in ((), ("--fresh",)):
-        with up(folder, *options) as running:
-            running.says("New-EntraUser", times=2)
-            assert running.stops(signal.SIGTERM) == 0
+def test_the_demo_finds_its_waves_and_only_one_process_runs_it(folder: Path) -> None:
+    with up(folder) as first:
+        for batch, who in (("#1", "ada@contoso.com"), ("#2", "katherine@contoso.com"), ("#3", "claude@contoso.com")):
+            first.says(f"{batch} ● found T is {who}")
+        first.says("! set aside joan@contoso.com")
+        with up(folder, "--fresh") as second:
+            assert second.ends() == 5
+            second.says("HO409")
+        assert first.stops(signal.SIGTERM) == 0
+    assert "the next start goes on from here" in first.lines[-1]
+    assert not any("warning" in line or "Traceback" in line for line in first.lines)
+    with up(folder, "--fresh", MATOOLKIT_LOG_FORMAT="json") as fresh:
+        # Whoever asks for a log gets a log.
+        fresh.says('"event":"3 joined: "batch":1')
+        fresh.stops(signal.SIGTERM)
+    assert all(line.startswith("{") for line in fresh.lines)
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        with up(folder, "--port", port) as running:
+            assert running.ends() == 5
+            running.says(f"error: another program listens on 127.0.0.1, port {port}")
+            running.says("HO410")
+    assert not (folder / ".matoolkit" / "matoolkit.db").exists()
 
 
 def test_a_database_of_ones_own_is_not_emptied(folder: Path) -> None:
     with up(folder, "--fresh", "--database-url", f"sqlite:///{folder / 'mine.db'}") as running:
         assert running.ends() == 2
         running.says("is not emptied")
-    with up(folder, "--database-url", f"sqlite:///{folder / 'mine.db'}") as running:
-        running.says("New-EntraUser", times=2)
-        assert running.stops(signal.SIGTERM) == 0
-    assert (folder / "mine.db").exists()
-    assert not (folder / ".matoolkit" / "matoolkit.db").exists()
+    assert not (folder / ".matoolkit").exists()

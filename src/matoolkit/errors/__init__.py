@@ -39,6 +39,8 @@
     │   ├── RoleMissing           AP403   whoever asks lacks the role for it
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
     │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
+    │   ├── AlreadyUp             HO409   `matoolkit up` runs in a folder already
+    │   ├── PortTaken             HO410   another program listens on a port
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
     │   ├── ConfirmationNeeded    CL428   somebody has to confirm, and there is no terminal to ask on
@@ -127,6 +129,7 @@ from matoolkit.errors.client import (
     UnreadableAnswer,
     UnwritableFile,
 )
+from matoolkit.errors.hosting import AlreadyUp, PortTaken
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -180,6 +183,7 @@ from matoolkit.errors.store import (
 )
 
 __all__ = [
+    "AlreadyUp",
     "AmbiguousVariable",
     "AnotherSchedulerWorks",
     "BodyTooLarge",
@@ -214,6 +218,7 @@ __all__ = [
     "NotText",
     "NothingToRetry",
     "OtherName",
+    "PortTaken",
     "PrimaryKeyChanged",
     "ProblemOfServer",
     "PublishedMeanwhile",

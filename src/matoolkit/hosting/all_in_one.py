@@ -1,25 +1,66 @@
-"""Scheduler, orchestrator and a worker that only pretends, in one process: the whole system to try."""
+"""Scheduler, orchestrator, worker, admin API and a simulated tenant in one process: the whole system to try."""
 
 import logging
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 
-from matoolkit.admin.publishing import publish
-from matoolkit.clock import SystemClock
+from matoolkit.bus.sql import SqlBus
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.hosting.api import services_of, serving, sign_in_for
+from matoolkit.hosting.demo import SOURCE_VARIABLE, begin_if_new, open_tenant
+from matoolkit.hosting.folder import FOLDER, SOURCE, alone_in, forget_all
 from matoolkit.hosting.orchestrator import orchestrator_parts
-from matoolkit.hosting.process import run_parts, stopped_by_signals
+from matoolkit.hosting.process import Part, run_parts, stopped_by_signals
+from matoolkit.hosting.sockets import listening, listening_nearby, port_of
+from matoolkit.hosting.story import Line, Story
 from matoolkit.scheduler.loop import SchedulerLoop
-from matoolkit.settings import Settings, WorkerSettings
+from matoolkit.settings import Settings, WorkerSettings, load_settings
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
-from matoolkit.system import build_scheduler, build_worker, open_bus
+from matoolkit.system import build_scheduler, build_worker, functions_of_worker, open_bus
 from matoolkit.worker.masking import Masking
-from matoolkit.worker.rehearsal import rehearsal
+from matoolkit.worker.runner import Runner
+from matoolkit.worker.tenant import TenantServer
 
+HOST = "127.0.0.1"
+API_PORT = 8080
+TENANT_PORT = 8765
 WORKER = "worker-01"
 # For a calendar of minutes; what the environment says comes first.
-_QUICK = {"tick_seconds": 5, "sweep_seconds": 2, "log_format": "text"}
+_QUICK = {"tick_seconds": 2, "sweep_seconds": 1}
+# A job that takes longer is given back, and done again after the next start.
+_GRACE_SECONDS = 5
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What whoever starts it asks for; without a port the API takes its usual one, or one nearby."""
+
+    port: int | None = None
+    is_fresh: bool = False
+    has_own_database: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What runs where, and what was there before; nothing if this is the first start."""
+
+    api_url: str
+    tenant_url: str
+    database: str
+    so_far: tuple[Line, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who is told what runs where, and then what happens; without `tell` the log has to do."""
+
+    welcome: Callable[[Places], None]
+    tell: Callable[[Sequence[Line]], None] | None = None
 
 
 def quickened(settings: Settings) -> Settings:
@@ -29,31 +70,99 @@ def quickened(settings: Settings) -> Settings:
     )
 
 
-def run_all(settings: Settings, runbook: str, environ: Mapping[str, str]) -> None:
-    """Publish a runbook, switch it on, and run everything until a signal comes; the next start goes on from there."""
-    store = open_store(settings.database_url.get_secret_value())
-    upgrade(store)
-    _publish(store, runbook)
-    bus = open_bus(settings, store)
-    scheduler = build_scheduler(settings, store, bus, environ)
-    loop = SchedulerLoop(scheduler, settings.sweep_seconds)
-    masking = Masking()
-    masking.guard(logging.getLogger("matoolkit"))
-    # It stops with the others, and not because there is nothing to do for a while.
-    worker = build_worker(bus, WorkerSettings(idle_timeout_seconds=0), WORKER, rehearsal(), masking)
-    parts = {"ticks": loop.tick_until, "checks": loop.sweep_until, "worker": worker.run}
-    bus.start()
-    try:
-        with stopped_by_signals(scheduler.lease.stop) as stop:
-            run_parts({**parts, **orchestrator_parts(settings, store, bus)}, stop)
-        scheduler.lease.let_go()
-    finally:
-        bus.stop()
-        store.close()
+def run_all(settings: Settings, environ: Mapping[str, str], wishes: Wishes, audience: Audience) -> None:
+    """Run everything until a signal comes; the next start goes on from there, however this one ended."""
+    clock = SystemClock()
+    with ExitStack() as stack:
+        stack.enter_context(alone_in(FOLDER))
+        place = stack.enter_context(_place(wishes.port))
+        if wishes.is_fresh:
+            forget_all()
+        store = open_store(settings.database_url.get_secret_value())
+        stack.callback(store.close)
+        upgrade(store)
+        is_first = begin_if_new(store, clock.now())
+        tenant = stack.enter_context(_tenant_server(clock))
+        bus = open_bus(settings, store)
+        if not wishes.has_own_database:
+            bus.take_over()
+        system = _System(settings, _with_source(environ), store, bus, clock)
+        story = Story(store, clock, audience.tell or (lambda _: None))
+        so_far = None if is_first else tuple(story.so_far())
+        audience.welcome(Places(f"http://{HOST}:{port_of(place)}", tenant.url, _address(store), so_far))
+        worker = system.worker(tenant.url)
+        stack.callback(worker.close)
+        parts = {"worker": worker.run, "api": system.api(place)}
+        if audience.tell:
+            parts["story"] = story.tell_until
+        system.run(parts)
+        story.tell()
     log.info("stopped; the next start goes on from here")
 
 
-def _publish(store: Store, runbook: str) -> None:
-    published = publish(store, runbook, by="matoolkit up", now=SystemClock().now(), enable=True)
-    what = "published and switched on" if published.is_new else "is as it was"
-    log.info("version %d %s", published.version, what, extra={"runbook": published.name})
+@dataclass(frozen=True, slots=True)
+class _System:
+    """What the parts are made from."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    store: Store
+    bus: SqlBus
+    clock: Clock
+
+    def worker(self, tenant_url: str) -> Runner:
+        """Put a worker together that works in the simulated tenant, whatever else the environment names."""
+        ours = {
+            "simulated_tenant_url": tenant_url,
+            # It stops with the others, and not because there is nothing to do for a while.
+            "idle_timeout_seconds": 0,
+            "shutdown_grace_seconds": _GRACE_SECONDS,
+        }
+        settings = load_settings(WorkerSettings, self.environ).model_copy(update=ours)
+        masking = Masking()
+        masking.guard(logging.getLogger("matoolkit"))
+        registry, broken = functions_of_worker(settings)
+        for file in broken:
+            log.error("%s cannot be used: %s", file.path, file.why)
+        return build_worker(self.bus, settings, WORKER, registry, masking, self.environ)
+
+    def api(self, place: socket.socket) -> Part:
+        """Return what serves the admin API."""
+        sign_in = sign_in_for(self.settings, HOST, self.clock)
+        return serving(services_of(self.store, self.bus, self.environ, self.clock, sign_in), place)
+
+    def run(self, parts: Mapping[str, Part]) -> None:
+        """Run these parts beside scheduler and orchestrator."""
+        scheduler = build_scheduler(self.settings, self.store, self.bus, self.environ)
+        loop = SchedulerLoop(scheduler, self.settings.sweep_seconds)
+        ours = {"ticks": loop.tick_until, "checks": loop.sweep_until}
+        others = orchestrator_parts(self.settings, self.store, self.bus)
+        self.bus.start()
+        try:
+            with stopped_by_signals(scheduler.lease.stop) as stop:
+                run_parts({**ours, **others, **parts}, stop)
+            scheduler.lease.let_go()
+        finally:
+            self.bus.stop()
+
+
+def _place(port: int | None) -> socket.socket:
+    return listening_nearby(HOST, API_PORT) if port is None else listening(HOST, port)
+
+
+def _tenant_server(clock: Clock) -> TenantServer:
+    tenant = open_tenant(clock)
+    try:
+        return TenantServer(tenant, TENANT_PORT)
+    except OSError:
+        # Only this process and people have to find it, and people are told where it is.
+        return TenantServer(tenant)
+
+
+def _with_source(environ: Mapping[str, str]) -> dict[str, str]:
+    return {**environ, SOURCE_VARIABLE: environ.get(SOURCE_VARIABLE) or f"sqlite:///{SOURCE}"}
+
+
+def _address(store: Store) -> str:
+    url = store.engine.url
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)

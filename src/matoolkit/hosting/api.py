@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+import threading
 from collections.abc import Mapping
 
 import uvicorn
@@ -12,8 +13,11 @@ from matoolkit.api.auth import Entra, LocalOnly, SignIn, is_loopback
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import SignInRequired
-from matoolkit.hosting.process import run_parts, stopped_by_signals
+from matoolkit.hosting.process import Part, run_parts, stopped_by_signals
+from matoolkit.hosting.sockets import listening, port_of
+from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
+from matoolkit.store import Store
 from matoolkit.system import open_bus, open_state, read_message, source_opener
 
 log = logging.getLogger(__name__)
@@ -25,28 +29,36 @@ def run_api(settings: Settings, host: str, port: int, environ: Mapping[str, str]
     sign_in = sign_in_for(settings, host, clock)
     store = open_state(settings)
     try:
-        publisher = open_bus(settings, store)
-        services = Services(store, publisher, read_message, source_opener(environ), clock, sign_in)
-        config = uvicorn.Config(create_app(services), log_config=None, access_log=False, ws="none")
-        _serve(uvicorn.Server(config), host, port)
+        services = services_of(store, open_bus(settings, store), environ, clock, sign_in)
+        with listening(host, port) as place, stopped_by_signals() as stop:
+            log.info("serving the admin API on %s, port %d", host, port_of(place))
+            run_parts({"api": serving(services, place)}, stop)
     finally:
         store.close()
 
 
-def _serve(server: uvicorn.Server, host: str, port: int) -> None:
-    def stop_serving() -> None:
-        server.should_exit = True
+def services_of(
+    store: Store, publisher: Publisher, environ: Mapping[str, str], clock: Clock, sign_in: SignIn
+) -> Services:
+    """Return what the routes work with."""
+    return Services(store, publisher, read_message, source_opener(environ), clock, sign_in)
 
-    with _listening(host, port) as place, stopped_by_signals(stop_serving) as stop:
-        log.info("serving the admin API on %s, port %d", host, place.getsockname()[1])
+
+def serving(services: Services, place: socket.socket) -> Part:
+    """Return what serves the API on a socket until it is told to stop."""
+    config = uvicorn.Config(create_app(services), log_config=None, access_log=False, ws="none")
+    server = uvicorn.Server(config)
+
+    def serve(stop: threading.Event) -> None:
+        def stop_serving() -> None:
+            stop.wait()
+            server.should_exit = True
+
+        threading.Thread(target=stop_serving, name="api-stop", daemon=True).start()
         # In a thread of its own the server leaves the signals to us.
-        run_parts({"api": lambda _: server.run([place])}, stop)
+        server.run([place])
 
-
-def _listening(host: str, port: int) -> socket.socket:
-    # Opened here, because the server would only log that an address is taken, and exit.
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family)
+    return serve
 
 
 def sign_in_for(settings: Settings, host: str, clock: Clock) -> SignIn:

@@ -1,79 +1,138 @@
-"""The demo: a handful of people whose waves are minutes ahead, in a database of their own."""
+"""The demo: people whose waves are minutes ahead, in a database of their own, and the tenant to which they move.
 
-import logging
+Nobody has to write to that database for somebody to join late or to leave: its view looks at the clock.
+"""
+
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from matoolkit.admin.publishing import publish
+from matoolkit.clock import Clock
 from matoolkit.errors import UnreadableFile
+from matoolkit.hosting.folder import SOURCE, TENANT
+from matoolkit.hosting.tenant import fill
+from matoolkit.store import Store
+from matoolkit.store.runbooks import latest_version
+from matoolkit.worker.tenant import StateFile, Tenant
 
-FOLDER = Path(".matoolkit")
+NAME = "demo"
 RUNBOOK = Path("runbooks/demo.yaml")
 SOURCE_VARIABLE = "DEMO_SOURCE_URL"
 
-_SOURCE = "demo-source.db"
-_STATE = "matoolkit.db"
-# The first wave is prepared at once and moves while one looks on; the others come with their whole calendar.
-_WAVES = (timedelta(seconds=30), timedelta(minutes=3), timedelta(minutes=5))
+_GROUP = "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a01"
+_NO_GROUP = "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a99"
+
+# What is in the tenant before anybody moves. Addresses that Exchange writes are seen by Graph a little later.
+_TENANT: dict[str, Any] = {"groups": [{"id": _GROUP, "displayName": "Fabrikam staff"}], "lags": {"sync": 4}}
+
+
+# Seconds after the beginning: the Ts of the waves, of which the last leaves time to try things, and when somebody joins
+# the second one late, and somebody leaves it.
+_WAVES = (15, 135, 720)
+_LATE_FROM = 45
+_GONE_FROM = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    name: str
+    wave: int
+    is_late: bool = False
+    leaves: bool = False
+    group: str = _GROUP
+
+    @property
+    def nickname(self) -> str:
+        return self.name.partition(" ")[0].casefold()
+
+
 _PEOPLE = (
-    ("Ada Lovelace", "ada", 1),
-    ("Grace Hopper", "grace", 1),
-    ("Katherine Johnson", "katherine", 2),
-    ("Hedy Lamarr", "hedy", 2),
-    ("Radia Perlman", "radia", 3),
-    ("Edsger Dijkstra", "edsger", 3),
-    ("Alan Turing", "alan", None),
+    _Person("Ada Lovelace", 1),
+    _Person("Grace Hopper", 1),
+    _Person("Alan Turing", 1, group=_NO_GROUP),
+    _Person("Katherine Johnson", 2),
+    _Person("Edsger Dijkstra", 2),
+    _Person("Hedy Lamarr", 2, leaves=True),
+    _Person("Emmy Noether", 2, is_late=True),
+    _Person("Dorothy Vaughan", 3),
+    _Person("Claude Shannon", 3),
+    _Person("Joan Clarke", 0),
 )
+_TABLE = """
+CREATE TABLE people (
+    email TEXT PRIMARY KEY, display_name TEXT, nickname TEXT, target_upn TEXT, aliases TEXT, group_id TEXT,
+    cutover_at TEXT, approved_at TEXT, withdrawn_at TEXT
+)
+"""
+_VIEW = """
+CREATE VIEW approved_people AS
+SELECT email, display_name, nickname, target_upn, aliases, group_id, cutover_at
+FROM people
+WHERE CURRENT_TIMESTAMP >= approved_at AND (withdrawn_at IS NULL OR CURRENT_TIMESTAMP < withdrawn_at)
+"""
+# A time that nobody can read for sure: its row is set aside.
+_UNREADABLE = "03/04/2027"
 
-log = logging.getLogger(__name__)
+
+def begin_if_new(store: Store, now: datetime) -> bool:
+    """Make people and tenant and publish the runbook, unless the database knows it: whatever became of it stays so.
+
+    Publishing comes last: whoever is killed before it begins again.
+    """
+    with store.reading() as tx:
+        if latest_version(tx, NAME) is not None:
+            return False
+    content = _runbook()
+    make_source(SOURCE, now)
+    TENANT.unlink(missing_ok=True)
+    publish(store, content, by="matoolkit up", now=now, enable=True)
+    return True
 
 
-def demo_runbook() -> str:
-    """Return the demo's runbook."""
+def open_tenant(clock: Clock) -> Tenant:
+    """Open the tenant to which the people move, as it was left."""
+    tenant = Tenant(clock, StateFile(TENANT))
+    if tenant.is_new:
+        fill(tenant, _TENANT)
+    return tenant
+
+
+def _runbook() -> str:
     try:
         return RUNBOOK.read_text(encoding="utf-8")
     except OSError as error:
         raise UnreadableFile(str(RUNBOOK), (error.strerror or "it cannot be read").lower()) from None
 
 
-def demo_source(now: datetime) -> str:
-    """Return the address of the demo's source, which is made if it is not there: people, and when they move."""
-    path = FOLDER / _SOURCE
-    if path.exists():
-        log.info("the people of %s move when they were to move; --fresh begins anew", path)
-    else:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        _make(path, now.replace(microsecond=0))
-    return f"sqlite:///{path}"
-
-
-def begin_anew() -> None:
-    """Forget the demo's people and all that happened to them."""
-    for name in (_SOURCE, _STATE):
-        for tail in ("", "-wal", "-shm"):
-            (FOLDER / f"{name}{tail}").unlink(missing_ok=True)
-
-
-def _make(path: Path, now: datetime) -> None:
-    # Whoever looks at the file sees all of it or nothing.
+def make_source(path: Path, now: datetime) -> None:
+    """Make the demo's source, in place of one that is there; whoever looks at the file sees all of it or nothing."""
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)
     with closing(sqlite3.connect(unfinished)) as people, people:
-        people.execute(
-            "CREATE TABLE people (employee_id TEXT PRIMARY KEY, display_name TEXT, nickname TEXT, target_upn TEXT,"
-            " aliases TEXT, group_id TEXT, wave INTEGER, cutover_at TEXT)"
-        )
-        rows = [_person(number, *person, now) for number, person in enumerate(_PEOPLE)]
-        people.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    unfinished.rename(path)
-    for number, after in enumerate(_WAVES, start=1):
-        names = ", ".join(name for name, _, wave in _PEOPLE if wave == number)
-        log.info("wave %d moves at %s: %s", number, f"{now + after:%H:%M:%S} UTC", names)
+        people.execute(_TABLE)
+        people.execute(_VIEW)
+        rows = [_row(person, now.replace(microsecond=0)) for person in _PEOPLE]
+        people.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    unfinished.replace(path)
 
 
-def _person(number: int, name: str, nickname: str, wave: int | None, now: datetime) -> tuple[object, ...]:
-    cutover = None if wave is None else f"{now + _WAVES[wave - 1]:%Y-%m-%d %H:%M:%S}"
-    aliases = f"smtp:{nickname}@contoso.com,SMTP:{nickname}@fabrikam.com"
-    key, group = f"E{1001 + number}", "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a01"
-    return key, name, nickname, f"{nickname}@fabrikam.com", aliases, group, wave, cutover
+def _row(person: _Person, beginning: datetime) -> tuple[str | None, ...]:
+    def after(seconds: int) -> str:
+        return f"{beginning + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
+
+    name = person.nickname
+    return (
+        f"{name}@contoso.com",
+        person.name,
+        name,
+        f"{name}@fabrikam.com",
+        f"smtp:{name}@contoso.com,SMTP:{name}@fabrikam.com",
+        person.group,
+        after(_WAVES[person.wave - 1]) if person.wave else _UNREADABLE,
+        after(_LATE_FROM if person.is_late else 0),
+        after(_GONE_FROM) if person.leaves else None,
+    )

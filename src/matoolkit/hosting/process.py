@@ -35,7 +35,8 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
             stop.set()
 
     spare_the_collector()
-    threads = [threading.Thread(target=run, args=(name, part), name=name) for name, part in parts.items()]
+    # Whoever does not want to wait for them, with a second Ctrl-C, does not have to.
+    threads = [threading.Thread(target=run, args=(name, part), name=name, daemon=True) for name, part in parts.items()]
     for thread in threads:
         thread.start()
     for thread in threads:

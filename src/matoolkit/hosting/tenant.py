@@ -9,34 +9,39 @@ import orjson
 from matoolkit.clock import SystemClock
 from matoolkit.errors import UnreadableFile
 from matoolkit.hosting.process import stopped_by_signals
-from matoolkit.worker.tenant import Tenant, TenantServer
+from matoolkit.hosting.sockets import told_if_taken
+from matoolkit.worker.tenant import StateFile, Tenant, TenantServer
 from matoolkit.worker.tenant.calls import Request
 
 # In this order: groups name their members.
 _PARTS = ("users", "groups", "lags", "faults")
 
 
-def run_tenant(port: int, seed: Path | None, announce: Callable[[str], None]) -> None:
+def run_tenant(port: int, seed: Path | None, state: Path | None, announce: Callable[[str], None]) -> None:
     """Serve a tenant until a signal comes; `announce` is told the address once it answers."""
-    tenant = Tenant(SystemClock())
-    if seed is not None:
-        fill(tenant, seed)
-    with stopped_by_signals() as stop, TenantServer(tenant, port) as server:
+    tenant = Tenant(SystemClock(), StateFile(state) if state is not None else None)
+    if seed is not None and tenant.is_new:
+        try:
+            fill(tenant, _read(seed))
+        except ValueError as fault:
+            raise UnreadableFile(str(seed), str(fault)) from None
+    with told_if_taken("127.0.0.1", port):
+        serving = TenantServer(tenant, port)
+    with stopped_by_signals() as stop, serving as server:
         announce(server.url)
         stop.wait()
 
 
-def fill(tenant: Tenant, seed: Path) -> None:
-    """Put what a file says into a tenant: users, groups, lags and faults, as `/_tenant` takes them."""
-    content = _read(seed)
+def fill(tenant: Tenant, content: dict[str, Any]) -> None:
+    """Put users, groups, lags and faults into a tenant, as `/_tenant` takes them."""
     unknown = sorted(set(content) - set(_PARTS))
     if unknown:
-        raise UnreadableFile(str(seed), f"it has {', '.join(unknown)}, and only {', '.join(_PARTS)} mean something")
+        raise ValueError(f"it has {', '.join(unknown)}, and only {', '.join(_PARTS)} mean something")
     for part in _PARTS:
         if part in content:
             answer = tenant.answer(Request("POST", f"/_tenant/{part}", body=content[part]))
             if "error" in answer.body:
-                raise UnreadableFile(str(seed), f"{part} {answer.body['error']}")
+                raise ValueError(f"{part} {answer.body['error']}")
 
 
 def _read(seed: Path) -> dict[str, Any]:

@@ -172,6 +172,12 @@ def unlock(tx: Transaction, token: str, ids: Collection[int], at: datetime) -> s
     return set(tx.values(statement.returning(bus_messages.c.id)))
 
 
+def unlock_all(tx: Transaction, at: datetime) -> int:
+    """Make everything due again that anybody has locked, and say how much."""
+    locked = (bus_messages.c.lock_token.is_not(None), bus_messages.c.visible_at > at)
+    return tx.changed(update(bus_messages).where(*locked).values(lock_token=None, visible_at=at))
+
+
 def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime, reason: str, description: str) -> int:
     """Make messages that are still under a lock dead letters."""
     statement = delete(bus_messages).where(*_is_ours(tx, token, ids))

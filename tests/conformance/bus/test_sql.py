@@ -1,5 +1,7 @@
 """What the bus in SQL tables does beyond the contract."""
 
+from dataclasses import replace
+
 import pytest
 
 from matoolkit.bus.sql import SqlBus
@@ -29,6 +31,19 @@ def test_m3_a_message_that_still_waits_is_not_published_twice_however_long_ago(
     clock.advance(DUPLICATE_WINDOW * 3)
     bus.send([added(1), added(2)])
     assert ids(receive(bus)) == ["member-added-1-0", "member-added-2-0"]
+
+
+def test_whoever_takes_over_gets_what_a_dead_process_had_locked_at_once_but_nothing_before_its_time(
+    bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    later = replace(added(2), not_before=clock.now() + LOCK_DURATION)
+    bus.send([added(1), later])
+    lost = receive(bus)
+    successor = SqlBus(store)
+    assert receive(successor) == []
+    successor.take_over()
+    assert ids(receive(successor)) == ["member-added-1-0"]
+    assert bus.complete_now(lost) == []
 
 
 def test_a_state_in_another_database_cannot_be_published_with(bus: SqlBus, database: Database) -> None:

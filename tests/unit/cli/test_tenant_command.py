@@ -53,3 +53,20 @@ def test_a_seed_that_cannot_be_read_is_refused(
 def test_a_seed_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tenant", "serve", "--seed", str(tmp_path / "nothing.json")]) == 3
     assert "no such file" in capsys.readouterr().err
+
+
+def test_w9_a_tenant_with_a_state_goes_on_after_it_was_killed(tmp_path: Path) -> None:
+    seed, state = tmp_path / "seed.json", tmp_path / "tenant.json"
+    seed.write_text(json.dumps({"users": [JANE]}), encoding="utf-8")
+    command = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "tenant", "serve"]
+    options = ["--port", "0", "--seed", str(seed), "--state", str(state)]
+    for expected in ({"jane"}, {"jane", "joe"}):
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            url = process.stdout.readline().strip()
+            users = httpx.get(f"{url}/_tenant/users", trust_env=False).json()
+            assert {one["userPrincipalName"].partition("@")[0] for one in users} == expected
+            if len(expected) == 1:
+                joe = {**JANE, "userPrincipalName": "joe@contoso.example"}
+                assert httpx.post(f"{url}/_tenant/users", json=joe, trust_env=False).status_code == 200
+            process.kill()

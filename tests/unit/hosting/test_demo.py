@@ -1,54 +1,120 @@
-"""The demo's people: made once, kept, and forgotten only on request."""
+"""The demo's people, its tenant and its runbook: made once, kept, and forgotten only on request."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from matoolkit.errors import UnreadableFile
-from matoolkit.hosting.demo import begin_anew, demo_runbook, demo_source
+from matoolkit.clock import VirtualClock
+from matoolkit.domain.rows import RowReader
+from matoolkit.errors import AlreadyUp, UnreadableFile
+from matoolkit.hosting.demo import begin_if_new, make_source, open_tenant
+from matoolkit.hosting.folder import FOLDER, SOURCE, TENANT, alone_in, forget_all
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.sources.sql import SqlSource
+from matoolkit.store import Store, open_store
+from matoolkit.store.upgrade import upgrade
 
 NOW = datetime(2026, 5, 4, 12, 0, 30, tzinfo=UTC)
 LATER = datetime(2026, 5, 4, 13, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]
+DEMO = ROOT / "runbooks" / "demo.yaml"
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "runbooks").symlink_to(DEMO.parent)
+    FOLDER.mkdir()
     return tmp_path
 
 
-def cutovers(url: str) -> list[str]:
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as people:
-        return [when for (when,) in people.execute("SELECT cutover_at FROM people WHERE wave IS NOT NULL ORDER BY 1")]
+@pytest.fixture
+def store(folder: Path) -> Iterator[Store]:
+    store = open_store("sqlite:///.matoolkit/matoolkit.db")
+    upgrade(store)
+    yield store
+    store.close()
 
 
-def test_people_move_within_minutes_and_the_first_within_one() -> None:
-    found = cutovers(demo_source(NOW))
-    assert found[0] == "2026-05-04 12:01:00"
-    assert len(found) == 6
-    assert found[-1] <= "2026-05-04 12:06:00"
+def cutovers() -> list[str]:
+    with closing(sqlite3.connect(SOURCE)) as people:
+        return [when for (when,) in people.execute("SELECT cutover_at FROM people ORDER BY 1")]
 
 
-def test_the_runbook_finds_them() -> None:
-    source = SqlSource(demo_source(NOW))
-    query = parse_runbook((ROOT / "runbooks" / "demo.yaml").read_text(encoding="utf-8")).data_source.query
-    assert sum(len(piece.rows) for piece in source.pieces(query)) == 6
+def test_the_first_move_within_half_a_minute_and_the_last_within_a_quarter_of_an_hour() -> None:
+    make_source(SOURCE, NOW)
+    _unreadable, first, *_, last = cutovers()
+    assert first == "2026-05-04 12:00:45"
+    assert last <= "2026-05-04 12:15:00"
 
 
-def test_a_second_start_keeps_them_and_a_fresh_one_does_not(folder: Path) -> None:
-    before = cutovers(demo_source(NOW))
-    assert cutovers(demo_source(LATER)) == before
-    begin_anew()
-    assert not list((folder / ".matoolkit").iterdir())
-    assert cutovers(demo_source(LATER)) != before
+def test_the_runbook_finds_everybody_who_is_approved_by_now_and_one_row_is_set_aside() -> None:
+    make_source(SOURCE, NOW)
+    description = parse_runbook(DEMO.read_text(encoding="utf-8")).data_source
+    reader = RowReader(description, lambda _: False)
+    for piece in SqlSource(f"sqlite:///{SOURCE}").pieces(description.query):
+        reader.take(piece.columns, piece.rows)
+    reading = reader.reading()
+    # By the real clock, which the view asks, Emmy has joined and Hedy has left.
+    assert len(reading.candidates) == 8
+    assert "emmy@contoso.com" in reading.candidates
+    assert "hedy@contoso.com" not in reading.candidates
+    assert [sample.key for sample in reading.samples] == ["joan@contoso.com"]
 
 
-def test_without_its_runbook_the_demo_says_what_is_missing() -> None:
+def test_a_second_start_keeps_people_and_runbook_as_they_are(store: Store) -> None:
+    assert begin_if_new(store, NOW)
+    before = cutovers()
+    assert not begin_if_new(store, LATER)
+    assert cutovers() == before
+
+
+def test_another_database_begins_with_people_and_a_tenant_of_its_own(store: Store, tmp_path: Path) -> None:
+    begin_if_new(store, NOW)
+    before = cutovers()
+    open_tenant(VirtualClock(NOW)).directory.add_group("left over")
+    other = open_store(f"sqlite:///{tmp_path}/other.db")
+    upgrade(other)
+    assert begin_if_new(other, LATER)
+    other.close()
+    assert cutovers() != before
+    assert not TENANT.exists()
+
+
+def test_the_tenant_has_the_group_and_keeps_what_becomes_of_it() -> None:
+    tenant = open_tenant(VirtualClock(NOW))
+    (group,) = tenant.directory.groups.values()
+    assert group.display_name == "Fabrikam staff"
+    assert open_tenant(VirtualClock(LATER)).directory.groups == tenant.directory.groups
+
+
+def test_a_fresh_start_forgets_everything(store: Store) -> None:
+    begin_if_new(store, NOW)
+    open_tenant(VirtualClock(NOW))
+    store.close()
+    forget_all()
+    assert not list(FOLDER.iterdir())
+
+
+def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
+    with alone_in(folder / "state"), pytest.raises(AlreadyUp, match="runs already"), alone_in(folder / "state"):
+        pass
+    with alone_in(folder / "state"):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:
+    (folder / "state" / "up.lock").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"up\.lock cannot be written"), alone_in(folder / "state"):
+        pass
+
+
+def test_without_its_runbook_the_demo_says_what_is_missing_and_makes_nothing(store: Store, folder: Path) -> None:
+    (folder / "runbooks").unlink()
     with pytest.raises(UnreadableFile, match=r"demo\.yaml"):
-        demo_runbook()
+        begin_if_new(store, NOW)
+    assert not SOURCE.exists()

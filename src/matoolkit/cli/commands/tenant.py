@@ -16,9 +16,14 @@ def tenant() -> None:
 @app.command()
 def serve(
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any that is free.", min=0, max=65535)] = 8765,
-    seed: Annotated[Path | None, typer.Option(help="JSON file with users, groups, lags and faults.")] = None,
+    seed: Annotated[
+        Path | None, typer.Option(help="JSON file with users, groups, lags and faults to begin with.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="File that keeps the state; one that is there is gone on with.")
+    ] = None,
 ) -> None:
-    """Serve a simulated tenant until stopped, and print its address. Nothing is kept afterwards."""
+    """Serve a simulated tenant until stopped, and print its address. Without --state nothing is kept afterwards."""
     from matoolkit.hosting.tenant import run_tenant
 
-    run_tenant(port, seed, typer.echo)
+    run_tenant(port, seed, state, typer.echo)

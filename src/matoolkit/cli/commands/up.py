@@ -1,35 +1,58 @@
 """`matoolkit up`: the whole system in one process, on the demo."""
 
+import logging
 import os
+from typing import TYPE_CHECKING
 
 import typer
 
+from matoolkit.cli.output import stdout
 from matoolkit.settings import Settings, load_settings
 from matoolkit.telemetry import configure_logging
+
+if TYPE_CHECKING:
+    from matoolkit.hosting.all_in_one import Audience, Places
+
+log = logging.getLogger(__name__)
 
 
 def up(
     *,
     fresh: bool = typer.Option(False, "--fresh", help="Forget what was before: begin with a new state."),
     database_url: str | None = typer.Option(None, "--database-url", help="State database to use instead of SQLite."),
+    port: int | None = typer.Option(
+        None, min=0, max=65535, help="Port of the admin API; else 8080, or the next that is free."
+    ),
 ) -> None:
-    """Run the whole system on the demo, with a worker that only pretends. Ctrl-C stops it, the next start goes on."""
+    """Run the whole system on the demo, with a simulated tenant. Ctrl-C stops it, the next start goes on."""
     from pydantic import SecretStr
 
-    from matoolkit.clock import SystemClock
-    from matoolkit.hosting.all_in_one import quickened, run_all
-    from matoolkit.hosting.demo import SOURCE_VARIABLE, begin_anew, demo_runbook, demo_source
+    from matoolkit.hosting.all_in_one import Wishes, quickened, run_all
 
     settings = quickened(load_settings(Settings))
-    configure_logging(settings.log_level, settings.log_format)
-    if fresh and (database_url or "database_url" in settings.model_fields_set):
-        raise typer.BadParameter("a database of your own is not emptied: name a new one", param_hint="--fresh")
     if database_url:
         settings = settings.model_copy(update={"database_url": SecretStr(database_url)})
-    runbook = demo_runbook()
-    if fresh:
-        begin_anew()
-    environ = dict(os.environ)
-    if not environ.get(SOURCE_VARIABLE):
-        environ[SOURCE_VARIABLE] = demo_source(SystemClock().now())
-    run_all(settings, runbook, environ)
+    has_own_database = "database_url" in settings.model_fields_set
+    if fresh and has_own_database:
+        raise typer.BadParameter("a database of your own is not emptied: name a new one", param_hint="--fresh")
+    run_all(settings, os.environ, Wishes(port, fresh, has_own_database), _audience(settings))
+
+
+def _audience(settings: Settings) -> "Audience":
+    """Let the story be told, unless somebody asked for a log."""
+    from matoolkit.cli.story_output import StoryHandler, Teller
+    from matoolkit.hosting.all_in_one import Audience
+
+    if "log_format" in settings.model_fields_set:
+        configure_logging(settings.log_level, settings.log_format)
+        return Audience(_log_places)
+    teller = Teller(stdout())
+    root = logging.getLogger("matoolkit")
+    root.handlers[:] = [StoryHandler(teller)]
+    root.propagate = False
+    root.setLevel(settings.log_level)
+    return Audience(teller.welcome, teller.tell)
+
+
+def _log_places(places: "Places") -> None:
+    log.info("admin API on %s, tenant on %s, state in %s", places.api_url, places.tenant_url, places.database)

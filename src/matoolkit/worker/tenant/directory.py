@@ -83,12 +83,16 @@ class Directory:
             [(created_at, addresses)],
             passwords_set=int(password is not None),
         )
-        self.users[identifier] = user
+        self.put_user(user)
+        return user
+
+    def put_user(self, user: User) -> None:
+        """Put a user there as it is."""
+        self.users[user.id] = user
         for name in (user.upn, user.mail["Guid"]):
             self._names[name.casefold()] = user
-        for address in addresses:
+        for address in user.addresses[-1][1]:
             self._owners[address.casefold()] = user
-        return user
 
     def rename(self, user: User, upn: str) -> None:
         """Give a user another UPN; the old one is free."""

@@ -10,6 +10,7 @@ from matoolkit.worker.tenant.directory import Directory
 from matoolkit.worker.tenant.exchange import BUSY, Exchange, failure
 from matoolkit.worker.tenant.faults import Fault, Faults
 from matoolkit.worker.tenant.graph import Graph
+from matoolkit.worker.tenant.keeping import StateFile
 
 _RESET = Answer(is_reset=True)
 _MALFORMED = Answer(HTTPStatus.OK, b"<html><body>Please sign in to the network</body></html>")
@@ -17,11 +18,16 @@ _BUSY_STATUS = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class Tenant:
-    """Answers every call: one at a time, each as a whole, so that the state is never seen in between."""
+    """Answers every call: one at a time, each as a whole, so that the state is never seen in between.
 
-    def __init__(self, clock: Clock) -> None:
+    With a file for its state it begins with what is in there, and a change is in there before it is answered.
+    """
+
+    def __init__(self, clock: Clock, state: StateFile | None = None) -> None:
         self.clock = clock
         self.directory = Directory(clock)
+        self._state = state
+        self.is_new = state is None or not state.load(self.directory)
         self.faults = Faults(clock)
         self.calls: list[tuple[str, int]] = []
         self._graph = Graph(self.directory)
@@ -35,7 +41,9 @@ class Tenant:
         """Answer a call of one of the APIs, or one that looks at the tenant or controls it."""
         if request.segments[0] == "_tenant":
             with self._lock:
-                return self._control.answer(request)
+                answer = self._control.answer(request)
+                self._keep()
+                return answer
         answer = self._with_fault(request, self.faults.drawn(request.label))
         with self._lock:
             self.calls.append((request.label, 0 if answer.is_reset else answer.status))
@@ -87,9 +95,16 @@ class Tenant:
             api = self._api(request)
             try:
                 self._check_token(request)
-                return api.answer(request)
+                answer = api.answer(request)
             except Refusal as refusal:
-                return api.error(refusal)
+                answer = api.error(refusal)
+            if request.method != "GET":
+                self._keep()
+            return answer
+
+    def _keep(self) -> None:
+        if self._state is not None:
+            self._state.keep(self.directory)
 
     def _api(self, request: Request) -> Graph | Exchange:
         return self._exchange if request.segments[0] == "adminapi" else self._graph

@@ -1,13 +1,15 @@
 """The simulated tenant itself: what it knows, what it refuses, how it is looked at and controlled (rule W9)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from matoolkit.clock import VirtualClock
-from matoolkit.worker.tenant import Tenant, TenantServer
+from matoolkit.errors import UnreadableFile
+from matoolkit.worker.tenant import StateFile, Tenant, TenantServer
 from matoolkit.worker.tenant.calls import Answer, Request
 from tests.databases import NOON
 
@@ -25,6 +27,8 @@ NEW: dict[str, Any] = {
     "passwordProfile": {"password": "Secret-Pass-1", "forceChangePasswordNextSignIn": True},
 }
 SIGNED_IN = {"Authorization": "Bearer x"}
+STAFF = "22222222-aaaa-4bbb-8ccc-000000000001"
+INVITATION = {"invitedUserEmailAddress": "new@fabrikam.example", "inviteRedirectUrl": "https://fabrikam.example"}
 
 
 @pytest.fixture
@@ -36,7 +40,7 @@ def clock() -> VirtualClock:
 def tenant(clock: VirtualClock) -> Tenant:
     tenant = Tenant(clock)
     tenant.directory.add_user(JANE, is_seeded=True)
-    tenant.directory.add_group("staff", "22222222-aaaa-4bbb-8ccc-000000000001")
+    tenant.directory.add_group("staff", STAFF)
     return tenant
 
 
@@ -218,3 +222,49 @@ def test_the_tenant_is_served_on_this_machine_only(tenant: Tenant) -> None:
     assert server.url.startswith("http://127.0.0.1:")
     with server:
         assert httpx.get(f"{server.url}/_tenant/users", trust_env=False).status_code == 200
+
+
+def test_w9_what_was_answered_is_there_in_a_tenant_that_begins_with_the_same_file(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "tenant.json"
+    before = Tenant(clock, StateFile(path))
+    assert before.is_new
+    before.answer(Request("POST", "/_tenant/users", body=JANE))
+    before.answer(
+        Request("POST", "/_tenant/groups", body={"displayName": "staff", "id": STAFF, "members": [JANE["id"]]})
+    )
+    before.answer(Request("POST", "/_tenant/lags", body={"sync": 3}))
+    made = graph(before, "POST", "/v1.0/users", NEW).body["id"]
+    cmdlet(before, "Set-MailUser", Identity=made, EmailAddresses=["SMTP:new@contoso.example", "smtp:n@contoso.example"])
+    graph(before, "PATCH", f"/v1.0/users/{JANE['id']}", {"displayName": "Jane II"})
+    graph(before, "POST", "/v1.0/invitations", {**INVITATION, "invitedUser": {"id": made}})
+    graph(before, "DELETE", f"/v1.0/users/{made}")
+    # Nobody said goodbye: this is what is left of a process that was killed.
+    after = Tenant(clock, StateFile(path))
+    assert not after.is_new
+    for part in ("users", "deleted-users", "groups", "invitations", "lags"):
+        look = Request("GET", f"/_tenant/{part}")
+        assert after.answer(look).body == before.answer(look).body
+    assert graph(after, "GET", "/v1.0/users/jane@contoso.example").body["displayName"] == "Jane II"
+    assert cmdlet(after, "Get-Recipient", Identity="jane@contoso.example").status == 200
+    taken = graph(after, "POST", "/v1.0/users", {**NEW, "userPrincipalName": "jane@contoso.example"})
+    assert taken.status == 400
+
+
+def test_a_change_that_is_refused_half_way_is_kept_as_far_as_it_came(clock: VirtualClock, tmp_path: Path) -> None:
+    before = Tenant(clock, StateFile(tmp_path / "tenant.json"))
+    before.answer(Request("POST", "/_tenant/users", body=JANE))
+    half = cmdlet(before, "Set-MailUser", Identity=JANE["id"], ExternalEmailAddress="j@fabrikam.example", Nonsense=1)
+    assert half.status == 400
+    after = Tenant(clock, StateFile(tmp_path / "tenant.json"))
+    assert after.directory.users == before.directory.users
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"lags": {"graf": 1}}'])
+def test_a_file_that_is_no_state_is_refused_and_left_alone(clock: VirtualClock, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "tenant.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UnreadableFile, match="not the state of a tenant"):
+        Tenant(clock, StateFile(path))
+    assert path.read_text(encoding="utf-8") == content

@@ -1,0 +1,30 @@
+"""Errors of starting parts of the system as processes."""
+
+from matoolkit.errors.root import Refused
+
+
+class AlreadyUp(Refused):
+    """`matoolkit up` runs in this folder already."""
+
+    code = "HO409"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"matoolkit up runs already with the state in {folder}",
+            hint="stop the other one with Ctrl-C, or start this one in another folder",
+        )
+
+
+class PortTaken(Refused):
+    """Another program listens on the port that was to be served on."""
+
+    code = "HO410"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"another program listens on {host}, port {port}", hint="name another port with --port; 0 is any free one"
+        )

@@ -1,0 +1,86 @@
+"""One look at the state: the newest batches, and all that belongs to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from matoolkit.domain.states import ENDED_BATCHES, MemberStatus
+from matoolkit.store import Store
+from matoolkit.store.automation import TickRow, last_ticks
+from matoolkit.store.batches import BatchRow, batches_page
+from matoolkit.store.counts import member_counts
+from matoolkit.store.executions import RollbackRow, StepRow
+from matoolkit.store.members import MemberRow
+from matoolkit.store.membership import members_page
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.rollbacks import rollbacks_of_batches
+from matoolkit.store.steps import steps_of_members
+
+MOST_BATCHES = 20
+# In a larger batch nobody reads a line for each member; its phases are told all the same.
+MOST_MEMBERS = 50
+
+
+class _Numbered(Protocol):
+    @property
+    def id(self) -> int: ...
+
+
+RowT = TypeVar("RowT", bound=_Numbered)
+
+Counts = Mapping[int, Mapping[MemberStatus, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was there, by number; the members of large batches are only counted."""
+
+    batches: Mapping[int, BatchRow] = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)
+    phases: Mapping[int, PhaseRow] = field(default_factory=dict)
+    members: Mapping[int, MemberRow] = field(default_factory=dict)
+    steps: Mapping[int, StepRow] = field(default_factory=dict)
+    rollbacks: Mapping[int, RollbackRow] = field(default_factory=dict)
+    ticks: Mapping[str, TickRow] = field(default_factory=dict)
+
+    def members_of(self, batch_id: int) -> list[MemberRow]:
+        """Return the members of a batch, if it is not a large one."""
+        return [member for member in self.members.values() if member.batch_id == batch_id]
+
+    def phases_of(self, batch_id: int) -> list[PhaseRow]:
+        """Return the phases of a batch."""
+        return [phase for phase in self.phases.values() if phase.batch_id == batch_id]
+
+    def steps_of(self, member: MemberRow) -> list[StepRow]:
+        """Return the steps of a member since it last started all over."""
+        mine = (step for step in self.steps.values() if step.batch_member_id == member.id)
+        return [step for step in mine if step.epoch == member.epoch]
+
+
+def look_at(store: Store, before: Look) -> Look:
+    """Look again; of batches that have ended before and are as they were, what is known is kept."""
+    with store.reading() as tx:
+        newest = {batch.id: batch for batch in reversed(batches_page(tx, limit=MOST_BATCHES))}
+        moving = sorted(number for number, batch in newest.items() if not _is_settled(batch, before))
+        counts: dict[int, dict[MemberStatus, int]] = {number: {} for number in moving}
+        for count in member_counts(tx, moving):
+            counts[count.batch_id][count.status] = count.count
+        small = [number for number in moving if sum(counts[number].values()) <= MOST_MEMBERS]
+        members = [member for number in small for member in members_page(tx, number, limit=MOST_MEMBERS)]
+        return Look(
+            newest,
+            {**before.counts, **counts},
+            _with(before.phases, phases_of_batches(tx, moving)),
+            _with(before.members, members),
+            _with(before.steps, steps_of_members(tx, [member.id for member in members])),
+            _with(before.rollbacks, rollbacks_of_batches(tx, small)),
+            {tick.runbook_name: tick for tick in last_ticks(tx)},
+        )
+
+
+def _is_settled(batch: BatchRow, before: Look) -> bool:
+    return batch.status in ENDED_BATCHES and before.batches.get(batch.id) == batch
+
+
+def _with(known: Mapping[int, RowT], seen: Sequence[RowT]) -> dict[int, RowT]:
+    return {**known, **{row.id: row for row in seen}}
