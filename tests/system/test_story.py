@@ -8,13 +8,14 @@ from matoolkit.admin.approving import approve
 from matoolkit.admin.retrying import retry_members
 from matoolkit.clock import VirtualClock
 from matoolkit.hosting.story import Line, Mark, Story
-from matoolkit.hosting.story.lines import offset_text
 from matoolkit.hosting.story.look import MOST_MEMBERS
 from matoolkit.store import Store
 from tests.conformance.scheduler.calendar import runbook, step
 from tests.stage import Failing
 from tests.system.test_together import DAY, Together, with_extras
 
+# What is read are the store's own questions, which have their tests on every database.
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 TICK = timedelta(minutes=5)
 
 
@@ -157,14 +158,3 @@ def test_who_comes_back_is_told_where_each_batch_stands(
         f"active: 1 member, prepare comes at {soon:%Y-%m-%d %H:%M}",
     ]
     assert Told(store, clock).news() == [], "what was before is not told again"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "T-0"), (-1, "T-1s"), (61, "T+1m1s"), (-120, "T-2m"), (-719, "T-11m"), (7200, "T+120m"),
-        (40_000, "T+11h"), (-900_000, "T-10d"),
-    ],
-)  # fmt: skip
-def test_offsets_are_as_exact_as_helps(seconds: int, text: str) -> None:
-    assert offset_text(timedelta(seconds=seconds)) == text

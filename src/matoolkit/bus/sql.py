@@ -8,7 +8,7 @@ import math
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 
 import orjson
 
@@ -181,10 +181,16 @@ def _queued(envelope: Envelope, at: datetime) -> queue.NewQueued:
         envelope.message_id,
         envelope.message_type,
         envelope.body,
-        orjson.dumps(envelope.properties).decode(),
+        _written(*envelope.properties.items()),
         visible_at,
         visible_at + topology.TIME_TO_LIVE,
     )
+
+
+@lru_cache(maxsize=1024)
+def _written(*properties: tuple[str, str]) -> str:
+    # There are as many as there are workers.
+    return orjson.dumps(dict(properties)).decode()
 
 
 def _received(subscription: Subscription, row: queue.QueuedRow, token: str) -> Received:

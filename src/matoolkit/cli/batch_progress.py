@@ -66,20 +66,27 @@ def run_to_its_end(session: Session, batch: int, advance: Callable[[], Item]) ->
             return outcome if outcome.exit_code else outcome_of_batch(seen)
 
 
-def wait_for_rest(session: Session, batch: int, keys: set[str]) -> Outcome:
-    """Wait until nothing of a batch is under way, and look whether members have failed again."""
+def wait_for_rest(session: Session, batch: int, keys: set[str], least_steps: int) -> Outcome:
+    """Wait until a batch has so many steps and none is under way, and look whether members have failed again."""
 
     def is_over(seen: Item) -> bool:
-        steps = (phase.get("steps") or {} for phase in current_phases(seen))
-        return ended(seen) or not any(
-            count for by_state in steps for word, count in by_state.items() if word in OPEN_STEPS
-        )
+        open_ = sum(count for by_state in _steps(seen) for word, count in by_state.items() if word in OPEN_STEPS)
+        return ended(seen) or (not open_ and steps_of(seen) >= least_steps)
 
     wait(session, lambda: session.client.get(path_of("batches", batch)), is_over, _how_far)
-    members = session.client.items(path_of("batches", batch, "members"), status="failed")
+    members = session.client.pages(path_of("batches", batch, "members"), status="failed")
     again = sum(member.get("memberKey") in keys for member in members)
     sentence = f"{counted(again, 'member')} of {len(keys):,} failed again" if again else "nobody failed again"
     return _said(session, Outcome(is_good=not again, sentence=sentence))
+
+
+def steps_of(batch: Item) -> int:
+    """Return how many steps the members of a batch have; who begins again has new ones."""
+    return sum(sum(by_state.values()) for by_state in _steps(batch))
+
+
+def _steps(batch: Item) -> list[Mapping[str, int]]:
+    return [phase.get("steps") or {} for phase in current_phases(batch)]
 
 
 def _how_far(batch: Item) -> HowFar:

@@ -15,7 +15,7 @@ from matoolkit.errors import InvalidSettings, ServerTooSlow, ServerUnreachable, 
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_ON_A_PAGE = 1000
-# The connection was lost, not refused: what may be sent twice is sent once more.
+# The connection was lost, not refused.
 _LOST = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -28,6 +28,7 @@ class Client:
         self._seconds = seconds
         self._token = token
         self._clock = clock
+        self._seen: dict[str, tuple[str, dict[str, Any]]] = {}
         headers = {"User-Agent": f"matoolkit/{__version__}", "Accept": "application/json, */*;q=0.1"}
         try:
             self._http = httpx.Client(
@@ -47,56 +48,48 @@ class Client:
         self._http.close()
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
-        """Ask for one thing."""
-        return self._object("GET", path, query)
+        """Ask for one thing; if it is still what it was when it was last asked for, nothing is sent but that."""
+        tag, known = self._seen.get(path, ("", {}))
+        with self._answered("GET", path, query, {"If-None-Match": tag} if tag else {}) as answer:
+            if tag and answer.status_code == httpx.codes.NOT_MODIFIED:
+                return known
+            found = self._object(answer)
+            self._seen[path] = (answer.headers.get("etag", ""), found)
+            return found
 
-    def items(self, path: str, most: int | None = None, **query: Any) -> Iterator[dict[str, Any]]:
+    def pages(self, path: str, most: int | None = None, **query: Any) -> "Pages":
         """Go through a list, page after page, until its end or until there are enough."""
-        cursor: str | None = None
-        left = most
-        while left is None or left > 0:
-            size = MOST_ON_A_PAGE if left is None else min(MOST_ON_A_PAGE, left)
-            found, following = self._page(path, {**query, "limit": size, "cursor": cursor})
-            yield from found[:left]
-            left = None if left is None else left - len(found)
-            if not following or not found:
-                return
-            if following == cursor:
-                raise UnreadableAnswer(self.address, "its pages go round in circles")
-            cursor = following
+        return Pages(lambda **place: self._page(path, {**query, **place}), most, self.address)
 
     def whole_list(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """Ask for a list that is always one page."""
-        return self._page(path, query)[0]
+        found: list[dict[str, Any]] = self._page(path, query)["items"]
+        return found
 
     def put(self, path: str, body: Any) -> dict[str, Any]:
         """Set something."""
-        return self._object("PUT", path, {}, json=body)
-
-    def preview(self, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
-        """Ask what would happen; nothing is changed by it."""
-        return self._object("POST", path, query, is_change=False, json={} if body is None else body)
+        return self._changed("PUT", path, json=body)
 
     def post(self, path: str, body: Any) -> dict[str, Any]:
         """Ask for something to be done."""
-        return self._object("POST", path, {}, json=body)
-
-    def post_once(self, path: str, body: Any) -> dict[str, Any]:
-        """Ask for something to be done; if the answer is lost it is asked again, and still done once."""
-        return self._object("POST", path, {}, key=str(uuid.uuid4()), json=body)
+        return self._changed("POST", path, json=body)
 
     def upload(self, path: str, form: Mapping[str, str], name: str, content: bytes) -> dict[str, Any]:
         """Send a CSV file."""
-        files = {"file": (name, content, "text/csv")}
-        return self._object("POST", path, {}, key=str(uuid.uuid4()), data=dict(form), files=files)
+        return self._changed("POST", path, data=dict(form), files={"file": (name, content, "text/csv")})
 
     def send_yaml(self, path: str, content: bytes, **query: Any) -> dict[str, Any]:
         """Send a document as it is."""
-        return self._object("POST", path, query, kind="application/yaml", content=content)
+        return self._changed("POST", path, query, {"Content-Type": "application/yaml"}, content=content)
 
     def delete(self, path: str, **query: Any) -> dict[str, Any]:
         """Ask for something to be taken away."""
-        return self._object("DELETE", path, query)
+        return self._changed("DELETE", path, query)
+
+    def preview(self, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
+        """Ask what would happen; nothing is changed by it."""
+        with self._answered("POST", path, query, sent={"json": {} if body is None else body}) as answer:
+            return self._object(answer)
 
     def text(self, path: str, kind: str) -> Iterator[bytes]:
         """Ask for a text of a kind, piece by piece, for it may be long."""
@@ -105,31 +98,32 @@ class Client:
                 self._refuse(answer, self._content(answer))
             yield from answer.iter_bytes()
 
-    def _page(self, path: str, query: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
-        page = self._object("GET", path, query)
-        found, following = page.get("items"), page.get("next")
+    def _page(self, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        with self._answered("GET", path, query) as answer:
+            page = self._object(answer)
+        found = page.get("items")
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise UnreadableAnswer(self.address, "it is no list")
-        return found, following if isinstance(following, str) else None
+        return page
 
-    def _object(
+    def _changed(
         self,
         method: str,
         path: str,
-        query: Mapping[str, Any],
-        *,
-        key: str | None = None,
-        kind: str = "",
-        is_change: bool | None = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
         **sent: Any,
     ) -> dict[str, Any]:
-        headers = {**({"Idempotency-Key": key} if key else {}), **({"Content-Type": kind} if kind else {})}
-        changing = method != "GET" if is_change is None else is_change
-        with self._answered(method, path, query, headers, sent, is_change=changing) as answer:
-            content = self._content(answer)
-            if not answer.is_success:
-                self._refuse(answer, content)
-            return as_object(self.address, answer, content)
+        """Ask for a change; if the answer is lost it is asked for again with its key, and still made once."""
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        with self._answered(method, path, query or {}, {**key, **(headers or {})}, sent, is_change=True) as answer:
+            return self._object(answer)
+
+    def _object(self, answer: httpx.Response) -> dict[str, Any]:
+        content = self._content(answer)
+        if not answer.is_success:
+            self._refuse(answer, content)
+        return as_object(self.address, answer, content)
 
     @contextmanager
     def _answered(
@@ -148,7 +142,7 @@ class Client:
             request = self._http.build_request(
                 method, path, params=known, headers={**(headers or {}), **self._signed()}, **(sent or {})
             )
-            answer = self._sent(request, twice=not is_change or "Idempotency-Key" in request.headers)
+            answer = self._sent(request)
             try:
                 yield answer
             finally:
@@ -161,12 +155,11 @@ class Client:
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             raise UnreadableAnswer(self.address, reason(fault)) from None
 
-    def _sent(self, request: httpx.Request, *, twice: bool) -> httpx.Response:
+    def _sent(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, once more if the connection was lost: a look changes nothing, and a change has its key."""
         try:
             return self._http.send(request, stream=True)
         except _LOST:
-            if not twice:
-                raise
             return self._http.send(request, stream=True)
 
     def _content(self, answer: httpx.Response) -> bytes:
@@ -195,6 +188,40 @@ class Client:
         return {"Authorization": f"Bearer {token}"}
 
 
+class Pages:
+    """A list that comes in pages; how long it is, is known with the first, if anybody counts it."""
+
+    def __init__(self, page: Callable[..., dict[str, Any]], most: int | None, address: str) -> None:
+        self._page = page
+        self._most = most
+        self._address = address
+        self.total: int | None = None
+        self.of: int | None = None
+        self.has_more = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may take more than one page."""
+        return self._most is None or self._most > MOST_ON_A_PAGE
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Ask for page after page."""
+        cursor: str | None = None
+        left = self._most
+        while left is None or left > 0:
+            page = self._page(limit=MOST_ON_A_PAGE if left is None else min(MOST_ON_A_PAGE, left), cursor=cursor)
+            self.total, self.of = _count(page.get("total")), _count(page.get("of"))
+            found, following = page["items"], page.get("next")
+            yield from found[:left]
+            left = None if left is None else left - len(found)
+            self.has_more = isinstance(following, str) and bool(found)
+            if not self.has_more:
+                return
+            if following == cursor:
+                raise UnreadableAnswer(self._address, "its pages go round in circles")
+            cursor = following
+
+
 def path_of(*parts: str | int) -> str:
     """Return a path below `/api`, whatever letters a name has."""
     return "/api/" + "/".join(_part(str(part)) for part in parts)
@@ -209,6 +236,10 @@ def _part(text: str) -> str:
 def is_safe(address: str) -> bool:
     """Tell whether nobody can listen on the way to an address."""
     return _is_here(address) or address.startswith("https://")
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _is_here(address: str) -> bool:

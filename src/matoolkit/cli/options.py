@@ -33,17 +33,17 @@ def _runbooks(client: Any) -> Iterator[tuple[str, str]]:
 
 
 def _batches(client: Any) -> Iterator[tuple[str, str]]:
-    for batch in client.items(path_of("batches"), most=_MOST):
+    for batch in client.pages(path_of("batches"), most=_MOST):
         yield str(batch["id"]), f"{batch['runbookName']}, {batch['status']}"
 
 
 def _held(client: Any) -> Iterator[tuple[str, str]]:
-    for batch in client.items(path_of("holds"), most=_MOST):
+    for batch in client.pages(path_of("holds"), most=_MOST):
         yield str(batch["id"]), str(batch["runbookName"])
 
 
 def _letters(client: Any) -> Iterator[tuple[str, str]]:
-    for letter in client.items(path_of("dead-letters"), most=_MOST):
+    for letter in client.pages(path_of("dead-letters"), most=_MOST):
         yield str(letter["id"]), f"{letter['messageType']}: {letter['reason']}"
 
 

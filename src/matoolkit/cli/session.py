@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from matoolkit.cli.answers import printable
-from matoolkit.cli.client import Client
+from matoolkit.cli.client import Client, Pages
 from matoolkit.cli.config import client_settings
 from matoolkit.cli.output import stderr
 from matoolkit.cli.signing_in import SignIn
@@ -42,15 +42,25 @@ class Session:
         """Print one thing."""
         print_item(item, columns, self.form)
 
-    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str, is_long: bool = False) -> int:
-        """Print a list; that there is nothing in it is said to people only, and that it takes its time too."""
-        if is_long and self.form is not Form.JSONL:
-            with self.busy("reading"):
-                items = list(items)
+    def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str) -> int:
+        """Print a list; that there is nothing in it is said to people only."""
         count = print_items(items, columns, self.form)
         if not count:
             self.say(nothing)
         return count
+
+    def show_pages(self, pages: Pages, columns: Sequence[Column], *, nothing: str) -> None:
+        """Print a list that may be long, and say how much of it that is."""
+        items: Iterable[Item] = pages
+        if pages.is_long and self.form is not Form.JSONL:
+            with self.busy("reading"):
+                items = list(pages)
+        count = self.show_all(items, columns, nothing=nothing)
+        if pages.has_more:
+            total = "" if pages.total is None else f" of {_in_all(pages)}"
+            self.say(f"the first {count:,}{total}; --all lists all")
+        elif count and pages.total != pages.of:
+            self.say(_in_all(pages))
 
     def say(self, sentence: str) -> None:
         """Say something that is not data."""
@@ -70,6 +80,12 @@ class Session:
             return
         with console.status(with_what):
             yield
+
+
+def _in_all(pages: Pages) -> str:
+    if pages.total == pages.of or pages.total is None or pages.of is None:
+        return f"{pages.total:,}"
+    return f"{pages.total:,} that match, {pages.of:,} in all"
 
 
 def confirm(question: str, *, yes: bool) -> None:

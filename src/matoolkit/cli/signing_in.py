@@ -51,7 +51,7 @@ class SignIn:
     def token(self) -> str | None:
         """Return a token that is good for a while, or none if nothing says that one is needed."""
         if self._settings.access_token:
-            return self._settings.access_token.get_secret_value()
+            return self._settings.access_token.get_secret_value().strip()
         scope = self._scope()
         if scope is None:
             return None

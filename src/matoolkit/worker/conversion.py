@@ -7,6 +7,7 @@ is refused with words before anything is called, and the words never repeat a va
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from matoolkit.errors import did_you_mean
@@ -32,9 +33,9 @@ class _Unfit(Exception):
     """A value is not of the kind."""
 
 
-def arguments(function: str, parameters: Sequence[Parameter], given: Mapping[str, Json]) -> dict[str, Any]:
+def arguments(function: str, parameters: tuple[Parameter, ...], given: Mapping[str, Json]) -> dict[str, Any]:
     """Return the arguments of a call by their Python names; everything that is wrong is said in one failure."""
-    known = {one.name.casefold(): one for one in parameters}
+    known = _by_name(parameters)
     problems: list[str] = []
     converted: dict[str, Any] = {}
     for name, value in given.items():
@@ -45,10 +46,16 @@ def arguments(function: str, parameters: Sequence[Parameter], given: Mapping[str
             problems.append(f"{parameter.name} is given twice")
         elif value is not None or parameter.takes_null:
             _convert(parameter, value, converted, problems)
-    problems += [_missing(one, given) for one in parameters if one.is_mandatory and _is_absent(one, given)]
+    absent = (one for one in parameters if one.is_mandatory and one.python_name not in converted)
+    problems += [_missing(one, given) for one in absent if _is_absent(one, given)]
     if problems:
         raise InvalidParameters(function, problems)
     return converted
+
+
+@lru_cache(maxsize=1024)
+def _by_name(parameters: tuple[Parameter, ...]) -> dict[str, Parameter]:
+    return {one.name.casefold(): one for one in parameters}
 
 
 def _is_absent(parameter: Parameter, given: Mapping[str, Json]) -> bool:
@@ -76,8 +83,9 @@ def _convert(parameter: Parameter, value: Json, converted: dict[str, Any], probl
 
 def _fitting(kinds: Sequence[Kind], value: Json) -> Any:
     """Return the value as the first kind that takes it as it is, else as the first that it can be converted to."""
-    if any(_is_of(kind, value) for kind in kinds):
-        return value
+    for kind in kinds:
+        if _is_of(kind, value):
+            return value
     for kind in kinds:
         try:
             return _converted(kind, value)

@@ -53,7 +53,7 @@ class _Resolver:
                 return value
 
     def _text(self, text: str, key: str) -> str:
-        reference = _REFERENCE.fullmatch(text)
+        reference = _REFERENCE.fullmatch(text) if text.startswith("secret:") else None
         if key.casefold() not in self.secret_names:
             if reference is not None:
                 raise InvalidParameters(

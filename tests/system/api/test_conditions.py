@@ -1,6 +1,7 @@
 """What changes has an ETag: known again it is not sent again, and a change of what has changed is refused."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.runbooks import active_runbook
 from tests.stage import Stage
 from tests.system.api.conftest import DOCUMENT, create, csv_of
+from tests.threads import in_threads
 
 YAML = {"Content-Type": "application/yaml"}
 OTHER = DOCUMENT.replace("second", "last")
@@ -98,14 +100,32 @@ def test_what_is_known_is_not_sent_again_and_what_was_seen_can_be_changed_once(
         assert again.status_code in (409, 412), (name, again.text)
 
 
-@pytest.mark.parametrize("name", ["publish", "deactivate", "automation", "cancel"])
+@pytest.mark.parametrize("name", ["deactivate", "automation"])
 def test_of_two_who_saw_the_same_one_is_refused(client: Client, world: dict[str, int], name: str) -> None:
     address, change = CHANGES[name]
     seen = {"If-Match": client.get(address.format(**world)).headers["etag"]}
     answers = [change(client, world, seen) for _ in range(2)]
     assert answers[0].status_code < 300
     assert (answers[1].status_code, answers[1].json()["code"]) == (412, "AP412")
-    assert len(client.get("/api/runbooks/wave/versions").json()["items"]) == (2 if name == "publish" else 1)
+    assert len(client.get("/api/runbooks/wave/versions").json()["items"]) == 1
+
+
+def test_of_many_who_publish_at_once_what_they_changed_one_succeeds(client: Client, published: Any) -> None:
+    seen = {"If-Match": client.get("/api/runbooks/wave").headers["etag"], **YAML}
+
+    def publish(number: int) -> int:
+        changed = f"{DOCUMENT}# {number}\n"
+        return client.post("/api/runbooks", content=changed, headers=seen).status_code
+
+    assert sorted(in_threads([partial(publish, number) for number in range(6)])) == [201, *[412] * 5]
+    assert client.get("/api/runbooks/wave/versions").json()["total"] == 2
+
+
+def test_of_many_who_send_the_same_at_once_with_a_key_one_does_it(client: Client, published: Any) -> None:
+    key = {"Idempotency-Key": "one"}
+    made = in_threads([lambda: create(client, "ann@x", **key)] * 6)
+    assert len({answer["batchId"] for answer in made}) == 1
+    assert client.get("/api/batches").json()["total"] == 1
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -16,7 +16,7 @@ from tests.stage import Stage
 
 READERS = 100
 AT_LEAST = 3
-MEMBERS = 1_000
+MEMBERS = 500
 # What people look at, of a batch.
 QUESTIONS = (
     "/api/batches",
@@ -85,7 +85,7 @@ def asked(stage: Stage) -> Iterator[list[tuple[str, Any]]]:
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_what_people_look_at_takes_as_many_statements_for_a_thousand_as_for_ten_each_by_an_index(
+def test_what_people_look_at_takes_as_many_statements_for_five_hundred_as_for_ten_each_by_an_index(
     client: Client, stage: Stage, published: Any, asked: list[tuple[str, Any]]
 ) -> None:
     batches = [batch_of(stage, members, days=members) for members in (10, MEMBERS)]

@@ -126,3 +126,17 @@ def test_a3_an_init_that_failed_is_run_again(cli: Cli, stage: Stage) -> None:
     cli.clock.meanwhile = [stage.run]
     cli("batch", "retry-init", batch, "--wait")
     assert cli.json("batch", "get", batch)["status"] == "active"
+
+
+def test_a3_whoever_begins_again_is_waited_for_although_it_has_not_begun_yet(cli: Cli, stage: Stage) -> None:
+    undone = DOCUMENT.replace("function: Custom-Two}", "function: Custom-Two, on_failure: undo}")
+    undo = "rollbacks:\n  undo:\n    - {name: back, worker_id: worker-01, function: Custom-Back}\n"
+    cli("runbook", "publish", cli.file("wave.yaml", undone + undo))
+    batch = cli.created("ann@x", "bob@x")
+    stage.answers["Custom-Two"] = Failing("no room")
+    cli.clock.meanwhile = [stage.run] * 2
+    cli("batch", "advance", batch, "--auto", code=1)
+    cli.clock.meanwhile = [lambda: None, lambda: None, stage.run]
+    cli("batch", "retry", batch, "--yes", "--wait", code=1)
+    assert "2 members (ann@x, bob@x) begin again" in cli.err
+    assert "2 members of 2 failed again" in cli.err

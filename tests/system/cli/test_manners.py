@@ -127,9 +127,16 @@ def test_pages_are_followed_and_what_was_left_out_is_said(cli: Cli) -> None:
     cli.published()
     batch = cli.created(*(f"u{number:04}@x" for number in range(1203)))
     assert len(cli.json("batch", "members", batch)) == 100
-    assert cli.err == "100 of 1,203; --all lists all\n"
+    assert cli.err == "the first 100 of 1,203; --all lists all\n"
     assert len(cli.json("batch", "members", batch, "--all")) == 1203
+    assert cli.err == ""
     assert len(cli.json("batch", "members", batch, "--limit", "1100")) == 1100
+    assert len(cli.json("batch", "members", batch, "--key", "U000")) == 10
+    assert cli.err == "10 that match, 1,203 in all\n"
+    cli("batch", "members", batch, "--key", "u1", "--limit", "5")
+    assert cli.err == "the first 5 of 203 that match, 1,203 in all; --all lists all\n"
+    cli("audit", "list", "--limit", "1")
+    assert cli.err == "the first 1; --all lists all\n"
 
 
 def test_a_table_fits_a_terminal_and_is_not_cut_when_piped(

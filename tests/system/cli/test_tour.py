@@ -99,6 +99,7 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     stage.hold(held)
     assert str(held.id) in cli("hold", "list")
     assert "removals-1" in cli("hold", "show", str(held.id))
+    cli("hold", "members", str(held.id))
     cli("hold", "approve", str(held.id), "--key", "removals-0", "--yes", code=5)
     cli("hold", "approve", str(held.id), "--yes", "--reason", "fine")
     assert cli.json("hold", "show", str(held.id))["approvedBy"] == "local"

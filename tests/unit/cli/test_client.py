@@ -74,7 +74,7 @@ def test_nonsense_is_said_to_be_nonsense(answer: Answer, said: str) -> None:
 @pytest.mark.parametrize("page", [{}, {"items": 1}, {"items": [1]}, {"items": {"a": 1}}])
 def test_a_page_that_is_no_list_is_nonsense(page: Any) -> None:
     with asking(Answer(page, headers=JSON)) as (client, _), pytest.raises(UnreadableAnswer):
-        list(client.items("/api/batches"))
+        list(client.pages("/api/batches"))
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,24 +186,34 @@ def test_what_a_server_says_cannot_steer_a_terminal() -> None:
     assert refused.value.hint == "�"
 
 
-def test_what_may_be_sent_twice_is_sent_again_with_its_key_when_the_connection_is_lost() -> None:
+def test_what_is_lost_on_the_way_is_sent_again_and_a_change_with_its_key() -> None:
     lost, good = Answer(is_reset=True), Answer({"ok": 1}, headers=JSON)
     with asking(lost, good) as (client, service):
-        assert client.post_once("/api/batches/1/advance", {}) == {"ok": 1}
+        assert client.post("/api/batches/1/advance", {}) == {"ok": 1}
         keys = [request.headers["Idempotency-Key"] for request in service.requests]
     assert len(keys) == 2
     assert keys[0] == keys[1]
     with asking(lost, good) as (client, service):
         assert client.get("/x") == {"ok": 1}
-    with asking(lost, good) as (client, service), pytest.raises(ServerUnreachable):
+        assert "Idempotency-Key" not in service.requests[0].headers
+    with asking(lost) as (client, service), pytest.raises(ServerUnreachable):
         client.post("/api/batches/1/cancel", {})
-    assert len(service.requests) == 1
+    assert len(service.requests) == 2
+
+
+def test_what_has_not_changed_is_not_sent_again() -> None:
+    first = Answer({"n": 1}, headers={**JSON, "ETag": '"a"'})
+    with asking(first, Answer(b"", 304, {"ETag": '"a"'}), Answer({"n": 2}, headers=JSON)) as (client, service):
+        assert [client.get("/x")["n"] for _ in range(3)] == [1, 1, 2]
+        assert [request.headers.get("If-None-Match") for request in service.requests] == [None, '"a"', '"a"']
+    with asking(Answer(b"", 304)) as (client, _), pytest.raises(UnreadableAnswer):
+        client.get("/x")
 
 
 def test_two_changes_have_two_keys() -> None:
     with asking(Answer({}, headers=JSON)) as (client, service):
-        client.post_once("/x", {})
-        client.post_once("/x", {})
+        client.post("/x", {})
+        client.post("/x", {})
         assert len({request.headers["Idempotency-Key"] for request in service.requests}) == 2
 
 
@@ -243,13 +253,13 @@ def test_pages_are_followed_until_there_are_enough() -> None:
         Answer({"items": [{"n": 3}]}, headers=JSON),
     ]
     with asking(*pages) as (client, service):
-        assert [item["n"] for item in client.items("/api/x", status=None, phase="a b")] == [1, 2, 3]
+        assert [item["n"] for item in client.pages("/api/x", status=None, phase="a b")] == [1, 2, 3]
         assert [request.path for request in service.requests] == [
             "/api/x?phase=a+b&limit=1000",
             "/api/x?phase=a+b&limit=1000&cursor=c",
         ]
     with asking(*pages) as (client, service):
-        assert len(list(client.items("/api/x", most=2))) == 2
+        assert len(list(client.pages("/api/x", most=2))) == 2
         assert len(service.requests) == 1
 
 
@@ -258,9 +268,9 @@ def test_a_server_whose_pages_never_end_does_not_keep_us(items: list[dict[str, i
     with asking(Answer({"items": items, "next": "c"}, headers=JSON)) as (client, service):
         if items:
             with pytest.raises(UnreadableAnswer, match="round in circles"):
-                list(client.items("/x"))
+                list(client.pages("/x"))
         else:
-            assert list(client.items("/x")) == []
+            assert list(client.pages("/x")) == []
         assert len(service.requests) <= 2
 
 

@@ -161,7 +161,7 @@ def test_a3_a_pipeline_gives_its_token(
     entra: Entra, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["auth", "login"], clock) == 0
-    monkeypatch.setenv("MATOOLKIT_ACCESS_TOKEN", "opaque")
+    monkeypatch.setenv("MATOOLKIT_ACCESS_TOKEN", "opaque\n")
     assert SignIn(client_settings(), clock).token() == "opaque"
     capsys.readouterr()
     assert run(["auth", "status"], clock) == 0

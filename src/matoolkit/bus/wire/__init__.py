@@ -16,6 +16,7 @@ from matoolkit.domain.messages import Message, WorkerHello, WorkerJob, WorkerRes
 from matoolkit.errors import UnreadableMessage
 from matoolkit.records import record
 
+_AS_IN_THE_CONTRACT = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 # What a message is that does not say, as those written to the contract's letter do on these topics.
 _UNTYPED = {topology.WORKER_JOBS: "worker-job", topology.WORKER_RESULTS: "worker-result"}
 
@@ -33,7 +34,7 @@ class Encoded:
 def encode(message: Message) -> Encoded:
     """Write a message."""
     message_type = TYPES[type(message)]
-    body = orjson.dumps(WRITERS[type(message)](message), option=orjson.OPT_NON_STR_KEYS).decode()
+    body = orjson.dumps(WRITERS[type(message)](message), option=_AS_IN_THE_CONTRACT).decode()
     properties = {topology.MESSAGE_TYPE: message_type}
     if isinstance(message, WorkerJob):
         properties[topology.WORKER_ID] = message.worker_id

@@ -28,21 +28,21 @@ class Fields:
     def text(self, name: str, default: str | None = None) -> str:
         """Return a field that is text."""
         value = self.value(name)
-        if value is None and default is not None:
-            return default
         if isinstance(value, str):
             return value
+        if value is None and default is not None:
+            return default
         raise UnreadableMessage(f"'{name}' is missing" if value is None else f"'{name}' is not text")
 
     def number(self, name: str, default: int | None = None) -> int:
         """Return a field that is a whole number, also if it is written as text."""
         value = self.value(name)
+        if type(value) is int:  # and no flag
+            return value
         if value is None and default is not None:
             return default
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
+            return int(value)
         raise UnreadableMessage(f"'{name}' is missing" if value is None else f"'{name}' is not a whole number")
 
     def flag(self, name: str) -> bool:

@@ -82,7 +82,7 @@ def _write_result(message: WorkerResult) -> dict[str, Any]:
         "Result": message.result,
         "Error": _write_error(message.error),
         "DurationMs": message.duration_ms,
-        "Timestamp": as_utc(message.timestamp).isoformat().replace("+00:00", "Z"),
+        "Timestamp": as_utc(message.timestamp),
         "CorrelationData": _write_correlation(message.correlation),
     }
 

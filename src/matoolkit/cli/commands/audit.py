@@ -41,5 +41,5 @@ def list_(
 ) -> None:
     """List what people changed, newest first. Reads are not recorded."""
     query = {"batchId": batch, "runbook": runbook, "subjectType": subject_type, "subjectId": subject_id}
-    found = session.client.items(path_of("audit"), None if all_ else limit, **query)
-    session.show_all(found, _ENTRIES, nothing="nobody changed anything", is_long=all_)
+    found = session.client.pages(path_of("audit"), None if all_ else limit, **query)
+    session.show_pages(found, _ENTRIES, nothing="nobody changed anything")

@@ -85,17 +85,11 @@ def list_(
 ) -> None:
     """List batches, newest first."""
     query = {"runbook": runbook, "status": wanted and wanted.value, "manual": manual, "held": held}
-    most = None if all_ else limit
-
-    def ask() -> list[dict[str, Any]]:
-        return list(session.client.items(path_of("batches"), most, **query))
-
+    found = session.client.pages(path_of("batches"), None if all_ else limit, **query)
     if watch:
-        watch_items(session, ask, BATCHES)
-        return
-    count = session.show_all(ask(), BATCHES, nothing="there is no such batch")
-    if count == most:
-        session.say(f"the newest {count:,}; --all lists all")
+        watch_items(session, lambda: list(found), BATCHES)
+    else:
+        session.show_pages(found, BATCHES, nothing="there is no such batch")
 
 
 @app.command()
@@ -234,7 +228,7 @@ def exit_with(outcome: Outcome | None) -> None:
 
 
 def _advance(session: Session, batch: int, reason: str | None) -> dict[str, Any]:
-    done = session.client.post_once(path_of("batches", batch, "advance"), {"reason": reason})
+    done = session.client.post(path_of("batches", batch, "advance"), {"reason": reason})
     if not session.is_for_people:
         return done
     steps, following = counted(int(done.get("stepCount") or 0), "step"), wording.text(done.get("nextPhase"))

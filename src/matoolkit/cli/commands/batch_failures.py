@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from matoolkit.cli import wording
-from matoolkit.cli.batch_progress import wait_for_rest, wait_for_step
+from matoolkit.cli.batch_progress import steps_of, wait_for_rest, wait_for_step
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import exit_with
 from matoolkit.cli.options import Batch, DryRun, Reason, Wait, Watch, Yes
@@ -82,9 +82,12 @@ def retry(
         return
     if not yes:
         confirm(f"batch {batch}: {_in_words(planned)}. Go ahead?", yes=yes)
-    done = session.client.post_once(path_of("batches", batch, "retry"), {**chosen, "reason": reason})
+    before = steps_of(session.client.get(path_of("batches", batch))) if wait else 0
+    done = session.client.post(path_of("batches", batch, "retry"), {**chosen, "reason": reason})
     session.say(f"batch {batch}: {_in_words(done)}")
-    outcome = wait_for_rest(session, batch, {*done["goingOn"], *done["beginningAgain"]}) if wait else None
+    going_on, again = done["goingOn"], done["beginningAgain"]
+    # Whoever begins again has no new step before the orchestrator has heard of it.
+    outcome = wait_for_rest(session, batch, {*going_on, *again}, before + len(again)) if wait else None
     if not session.is_for_people:
         session.show(done, _RETRY)
     exit_with(outcome)
@@ -94,7 +97,7 @@ def retry(
 @asks_the_api
 def retry_init(session: Session, batch: Batch, reason: Reason = None, *, wait: Wait = False) -> None:
     """Let an init run again that failed. --wait waits until it has ended; exit code 1 if it failed again."""
-    done = session.client.post_once(path_of("batches", batch, "init", "retry"), {"reason": reason})
+    done = session.client.post(path_of("batches", batch, "init", "retry"), {"reason": reason})
     session.say(f"batch {batch}: the init of version {done.get('version')} runs again")
     outcome = wait_for_step(session, batch, {"action": "init_dispatched"}) if wait else None
     if not session.is_for_people:

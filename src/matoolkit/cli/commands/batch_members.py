@@ -1,7 +1,5 @@
 """`matoolkit batch`: members of batches and their steps."""
 
-from collections import Counter
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -56,18 +54,15 @@ def members(
     wanted: Annotated[
         MemberStatus | None, typer.Option("--status", help="Only in this state.", show_default=False)
     ] = None,
+    key: Annotated[str | None, typer.Option(help="Only whose key has this in it.", show_default=False)] = None,
     limit: Limit = 100,
     *,
     all_: All = False,
 ) -> None:
     """List the members of a batch."""
-    found = session.client.items(
-        path_of("batches", batch, "members"), None if all_ else limit, status=wanted and wanted.value
-    )
-    count = session.show_all(found, _MEMBERS, nothing="there is no such member", is_long=all_)
-    if count == limit and not all_:
-        by_state = session.client.get(path_of("batches", batch)).get("members") or {}
-        _say_how_many(session, count, by_state, wanted)
+    query = {"status": wanted and wanted.value, "keyContains": key}
+    found = session.client.pages(path_of("batches", batch, "members"), None if all_ else limit, **query)
+    session.show_pages(found, _MEMBERS, nothing="there is no such member")
 
 
 @app.command()
@@ -85,14 +80,8 @@ def steps(
 ) -> None:
     """List the steps of the members of a batch."""
     query = {"phase": phase, "status": wanted and wanted.value}
-    found = session.client.items(path_of("batches", batch, "steps"), None if all_ else limit, **query)
-    count = session.show_all(found, _STEPS, nothing="there is no such step", is_long=all_)
-    if count == limit and not all_:
-        phases = session.client.whole_list(path_of("batches", batch, "phases"))
-        by_state = Counter[str]()
-        for one in phases:
-            by_state.update(one.get("steps") or {} if phase in (None, one.get("phaseName")) else {})
-        _say_how_many(session, count, by_state, wanted)
+    found = session.client.pages(path_of("batches", batch, "steps"), None if all_ else limit, **query)
+    session.show_pages(found, _STEPS, nothing="there is no such step")
 
 
 @app.command("add-members")
@@ -144,10 +133,3 @@ def export(
     with session.busy("exporting"):
         size = write_file(to, pieces, replace=force)
     session.say(f"the {what} of batch {batch} are in {name_of(to)}, {size:,} bytes")
-
-
-def _say_how_many(session: Session, count: int, by_state: Mapping[str, int], wanted: str | None) -> None:
-    """Say how many there are where not all are shown."""
-    total = sum(by_state.values()) if wanted is None else by_state.get(wanted, 0)
-    if count < total:
-        session.say(f"{count:,} of {total:,}; --all lists all")

@@ -1,6 +1,6 @@
 """`matoolkit dead-letter`: messages that nobody could handle."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,14 +46,11 @@ def list_(
     watch: Watch = False,
 ) -> None:
     """List messages that nobody could handle, newest first."""
-
-    def ask() -> list[dict[str, Any]]:
-        return list(session.client.items(path_of("dead-letters"), None if all_ else limit, status=wanted.value))
-
+    found = session.client.pages(path_of("dead-letters"), None if all_ else limit, status=wanted.value)
     if watch:
-        watch_items(session, ask, _LETTERS)
+        watch_items(session, lambda: list(found), _LETTERS)
     else:
-        session.show_all(ask(), _LETTERS, nothing=f"no dead letter is {wanted.value}")
+        session.show_pages(found, _LETTERS, nothing=f"no dead letter is {wanted.value}")
 
 
 @app.command()

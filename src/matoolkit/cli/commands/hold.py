@@ -7,7 +7,7 @@ import typer
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import BATCHES
-from matoolkit.cli.options import HeldBatch, Reason, Watch, Yes
+from matoolkit.cli.options import All, HeldBatch, Limit, Reason, Watch, Yes
 from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, when
@@ -15,6 +15,7 @@ from matoolkit.cli.watching import watch_items
 
 app = typer.Typer(help="Approve what batches are held for.", no_args_is_help=True)
 
+_MOST_NAMED = 5
 _HOLDS = (*BATCHES[:-1], Column("HELD FOR", "holdReason"))
 _HOLD = (
     number("BATCH", "batchId"),
@@ -23,32 +24,39 @@ _HOLD = (
     Column("REASON", "reason"),
     when("HELD SINCE", "heldAt"),
     when("NEW T", "newStart"),
+    number("COUNT", "memberCount"),
     Column("MEMBERS", "members"),
     Column("APPROVED", "isApproved"),
     Column("BY", "approvedBy"),
     Column("KEY", "holdKey"),
 )
+_MEMBERS = (number("ID", "id"), Column("KEY", "memberKey"))
 
 
 @app.command("list")
 @asks_the_api
 def list_(session: Session, *, watch: Watch = False) -> None:
     """List the batches that wait for a person's approval, newest first."""
-
-    def ask() -> list[dict[str, Any]]:
-        return list(session.client.items(path_of("holds")))
-
+    found = session.client.pages(path_of("holds"))
     if watch:
-        watch_items(session, ask, _HOLDS)
+        watch_items(session, lambda: list(found), _HOLDS)
     else:
-        session.show_all(ask(), _HOLDS, nothing="nothing is held")
+        session.show_pages(found, _HOLDS, nothing="nothing is held")
 
 
 @app.command()
 @asks_the_api
 def show(session: Session, batch: HeldBatch) -> None:
-    """Show exactly what a batch is held for: who would leave, or when it would start."""
+    """Show what a batch is held for: how many would leave and the first 100 of them, or when it would start."""
     session.show(session.client.get(path_of("batches", batch, "hold")), _HOLD)
+
+
+@app.command()
+@asks_the_api
+def members(session: Session, batch: HeldBatch, limit: Limit = 100, *, all_: All = False) -> None:
+    """List exactly the members that a hold is about."""
+    found = session.client.pages(path_of("batches", batch, "hold", "members"), None if all_ else limit)
+    session.show_pages(found, _MEMBERS, nothing="the hold is about no member")
 
 
 @app.command()
@@ -76,7 +84,8 @@ def approve(
 def _in_words(hold: dict[str, Any]) -> str:
     members = hold.get("members") or []
     if members:
-        more = f" and {len(members) - 5:,} more" if len(members) > 5 else ""
-        return f"{counted(len(members), 'member')} would leave ({wording.text(members[:5])}{more})"
+        count = max(int(hold.get("memberCount") or 0), len(members))
+        more = f" and {count - _MOST_NAMED:,} more" if count > _MOST_NAMED else ""
+        return f"{counted(count, 'member')} would leave ({wording.text(members[:_MOST_NAMED])}{more})"
     start = wording.moment(hold.get("newStart"))
     return f"it would start at {start}" if start else wording.text(hold.get("reason"))

@@ -1,7 +1,8 @@
 """One look at the state: the newest batches, and all that belongs to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from matoolkit.domain.states import ENDED_BATCHES, MemberStatus
@@ -31,7 +32,7 @@ RowT = TypeVar("RowT", bound=_Numbered)
 Counts = Mapping[int, Mapping[MemberStatus, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Look:
     """What was there, by number; the members of large batches are only counted."""
 
@@ -47,14 +48,21 @@ class Look:
         """Return the members of a batch, if it is not a large one."""
         return [member for member in self.members.values() if member.batch_id == batch_id]
 
-    def phases_of(self, batch_id: int) -> list[PhaseRow]:
+    def phases_of(self, batch_id: int) -> Sequence[PhaseRow]:
         """Return the phases of a batch."""
-        return [phase for phase in self.phases.values() if phase.batch_id == batch_id]
+        return self._phases_by_batch.get(batch_id, ())
 
     def steps_of(self, member: MemberRow) -> list[StepRow]:
         """Return the steps of a member since it last started all over."""
-        mine = (step for step in self.steps.values() if step.batch_member_id == member.id)
-        return [step for step in mine if step.epoch == member.epoch]
+        return [step for step in self._steps_by_member.get(member.id, ()) if step.epoch == member.epoch]
+
+    @cached_property
+    def _phases_by_batch(self) -> dict[int, list[PhaseRow]]:
+        return _grouped(self.phases.values(), lambda phase: phase.batch_id)
+
+    @cached_property
+    def _steps_by_member(self) -> dict[int, list[StepRow]]:
+        return _grouped(self.steps.values(), lambda step: step.batch_member_id)
 
 
 def look_at(store: Store, before: Look) -> Look:
@@ -84,3 +92,10 @@ def _is_settled(batch: BatchRow, before: Look) -> bool:
 
 def _with(known: Mapping[int, RowT], seen: Sequence[RowT]) -> dict[int, RowT]:
     return {**known, **{row.id: row for row in seen}}
+
+
+def _grouped(rows: Iterable[RowT], key: Callable[[RowT], int]) -> dict[int, list[RowT]]:
+    groups: dict[int, list[RowT]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups

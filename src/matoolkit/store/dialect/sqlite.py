@@ -57,6 +57,9 @@ _TRIES = 10
 _READS_ONLY = "reads only"  # what a connection was told last
 # What the piles of a large batch touch again and again; the default holds less than one of them.
 _CACHE_KIBIBYTES = 32 * 1024
+# The log is copied into the file when it has so many pages, which are as many kibibytes as the cache has. Many piles
+# touch the same pages, and each is copied once.
+_LOG_PAGES = _CACHE_KIBIBYTES // 4
 
 
 class SQLite(Dialect):
@@ -85,6 +88,7 @@ class SQLite(Dialect):
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""

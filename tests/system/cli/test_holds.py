@@ -1,0 +1,26 @@
+"""Holds through the command line: all members of them, and how many they are."""
+
+import orjson
+import pytest
+
+from matoolkit.store.batches import Hold, hold_batches
+from matoolkit.store.runbooks import active_runbook
+from tests.stage import Stage
+from tests.system.cli.conftest import Cli
+
+pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+def test_a3_of_a_hold_about_many_all_are_shown_and_counted(cli: Cli, stage: Stage) -> None:
+    cli.published()
+    with stage.store.reading() as tx:
+        row = active_runbook(tx, "wave")
+    assert row
+    batch = stage.batch(row, 150)
+    held = orjson.dumps({"kind": "removals", "memberIds": [member.id for member in stage.members(batch)]}).decode()
+    with stage.store.transaction() as tx:
+        hold_batches(tx, [Hold(batch.id, "too many are gone", "k", held)], stage.now)
+    shown = cli.json("hold", "show", str(batch.id))
+    assert shown["members"] == [f"u{number}" for number in range(150)]
+    cli("hold", "approve", str(batch.id), "--yes")
+    assert "150 members would leave (u0, u1, u2, u3, u4 and 145 more): approved" in cli.err
