@@ -24,7 +24,7 @@ CLONED = ("Makefile", "README.md", "docs", "examples", "pyproject.toml", "requir
 API_PORT = "8080"
 TENANT_PORT = "8765"
 # Somebody who reads needs more time than somebody who does not.
-_QUICKER = {"minutes=2": "seconds=25", "make test": "make --dry-run test"}
+_QUICKER = {"minutes=2": "seconds=40", "make test": "make --dry-run test"}
 # These go on until somebody stops them.
 _LASTING = ("make up", "matoolkit up", "matoolkit api serve", "matoolkit tenant serve", "matoolkit worker run",
             "matoolkit orchestrator run", "matoolkit scheduler run")  # fmt: skip
@@ -35,7 +35,7 @@ _LOOKING = re.compile(
 _ASKING = re.compile(
     r"matoolkit (?:audit|automation|batch|dead-letter|hold|member|query|runbook|template) [^|&;<>*$`]+"
 )
-_PATIENCE_SECONDS = 90
+_PATIENCE_SECONDS = 80
 
 
 class Terminal:

@@ -5,9 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.databases import PostgresServer
-from tests.docs.pages import Command, deeds, is_shown
+from tests.docs.pages import Command, File, deeds, is_shown
 from tests.docs.terminal import ROOT, Terminal
 
 PAGES = [page for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]) if deeds(page)]
@@ -69,6 +70,15 @@ def test_a_page_that_does_not_say_what_happens_is_found(tmp_path: Path) -> None:
     for deed in deeds(page):
         with pytest.raises(AssertionError):
             terminal.follow(deed)
+
+
+def test_a_workflow_runs_nothing_but_what_its_page_has_typed() -> None:
+    page = ROOT / "docs" / "how-to" / "publish-from-a-pipeline.md"
+    (workflow,) = (deed for deed in deeds(page) if isinstance(deed, File))
+    steps = yaml.safe_load(workflow.content)["jobs"]["runbooks"]["steps"]
+    run = [step["run"] for step in steps if "run" in step and not step["run"].startswith("pip install")]
+    assert len(run) == 3
+    assert set(run) <= {deed.typed for deed in deeds(page) if isinstance(deed, Command)}
 
 
 SHELLS = {"bash", "shell", "zsh", "shell-session", "pwsh-session"}
