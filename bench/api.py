@@ -1,7 +1,7 @@
 """What the admin API's answers cost as batches grow, and whether a batch at work gets in the way of those who look on.
 
     python -m bench.api              SQLite in a temporary folder, and PostgreSQL (see --postgres)
-    python -m bench.api --record     the same, and add the results to bench/RESULTS.md
+    python -m bench.api --record     the same, and write the results to bench/RESULTS.md
 
 The API is a process of its own. Each kind of answer is asked for by eight clients at once, about a batch of 10 members
 and about larger ones in turn, in one database and one run; what is compared is the 95th percentile. Then a hundred

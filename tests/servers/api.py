@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from matoolkit.api.app import create_app
 from matoolkit.api.services import Services
+from matoolkit.hosting.api import KEPT_ALIVE_SECONDS
 from tests.waiting import until
 
 
@@ -22,7 +23,14 @@ def serving(services: Services, noted: Callable[[str, str], None] = lambda *_: N
             noted(scope["method"], scope["path"])
         await app(scope, receive, send)
 
-    config = uvicorn.Config(noting, host="127.0.0.1", port=0, log_level="critical", ws="none")
+    config = uvicorn.Config(
+        noting,
+        host="127.0.0.1",
+        port=0,
+        log_level="critical",
+        ws="none",
+        timeout_keep_alive=KEPT_ALIVE_SECONDS,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

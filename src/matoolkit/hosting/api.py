@@ -20,6 +20,10 @@ from matoolkit.settings import Settings
 from matoolkit.store import Store
 from matoolkit.system import open_bus, open_state, read_message, source_opener
 
+# Longer than clients keep a connection that nothing comes on: one that the server closes just as it is used again is
+# an error to whoever used it.
+KEPT_ALIVE_SECONDS = 75
+
 log = logging.getLogger(__name__)
 
 
@@ -46,7 +50,9 @@ def services_of(
 
 def serving(services: Services, place: socket.socket) -> Part:
     """Return what serves the API on a socket until it is told to stop."""
-    config = uvicorn.Config(create_app(services), log_config=None, access_log=False, ws="none")
+    config = uvicorn.Config(
+        create_app(services), log_config=None, access_log=False, ws="none", timeout_keep_alive=KEPT_ALIVE_SECONDS
+    )
     server = uvicorn.Server(config)
 
     def serve(stop: threading.Event) -> None:
