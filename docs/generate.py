@@ -5,25 +5,21 @@
 """
 
 import inspect
-import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 import orjson
 import typer.main
+from pictures import batch_picture, live_view, story_picture
 from pydantic import BaseModel, SecretStr
-from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console
-from rich.text import Text
 from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, UniqueConstraint
 
 from matoolkit import errors
 from matoolkit.api.app import openapi_document
-from matoolkit.cli.batch_view import batch_view
 from matoolkit.cli.main import app
 from matoolkit.domain import batch, member, phase, step
 from matoolkit.duration import format_duration
@@ -50,7 +46,8 @@ def pages() -> dict[Path, str]:
         REFERENCE / "runbook.schema.json": _json(json_schema("2020-12")),
         REFERENCE / "runbook.draft-07.schema.json": _json(json_schema("draft-07")),
         REFERENCE / "openapi.json": _json(openapi_document()),
-        REFERENCE / "batch-watch.svg": _screenshot(),
+        REFERENCE / "batch-watch.svg": batch_picture(),
+        REFERENCE / "up.svg": story_picture(),
     }
     for page in sorted(REFERENCE.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -310,53 +307,6 @@ def _usage(command: Any) -> str:
     return said
 
 
-_NOW = datetime(2026, 3, 4, 12, 3, tzinfo=UTC)
-
-
-def _example_batch() -> Text:
-    """Draw a batch as `batch get --watch` does, in a terminal of 80 columns."""
-
-    def phase(name: str, minutes: int, status: str, **steps: int) -> dict[str, Any]:
-        due = _NOW + timedelta(days=1, minutes=-3 - minutes)
-        return {"phaseName": name, "offsetMinutes": minutes, "dueAt": due.isoformat(), "status": status, "steps": steps}
-
-    phases = [
-        phase("announce", 5 * 1440, "completed", succeeded=9874),
-        phase("pre-stage", 1440, "dispatched", succeeded=7125, dispatched=2686, failed=63),
-        phase("cutover", 0, "pending"),
-        phase("clean-up", -120, "pending"),
-    ]
-    batch = {
-        "id": 42,
-        "runbookName": "user-migration",
-        "status": "active",
-        "members": {"active": 9811, "failed": 63},
-        "batchStartTime": (_NOW + timedelta(hours=23, minutes=57)).isoformat(),
-        "initSteps": [{"status": "succeeded"}],
-        "phases": [{**one, "runbookVersion": 3} for one in phases],
-    }
-    groups = {"the mailbox is over its quota": (58, 8117), "the service asked to be called less often": (5, 8342)}
-    failures = [
-        {"phaseName": "pre-stage", "stepName": "copy", "error": error, "members": count, "exampleStepId": step}
-        for error, (count, step) in groups.items()
-    ]
-    return batch_view(batch, failures, _NOW, 80)
-
-
-def _live_view() -> str:
-    return f"```text\n{_example_batch().plain}\n```\n"
-
-
-def _screenshot() -> str:
-    """Return the same as a picture; without the fonts that it would otherwise fetch from elsewhere."""
-    console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(_example_batch())
-    plain = re.sub(r"@font-face \{\{.*?\}\}\n|<!--.*?-->\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    title = "matoolkit batch get 42 --watch"
-    svg = console.export_svg(title=title, code_format=plain, unique_id="batch-watch")
-    return "".join(f"{line.rstrip()}\n" for line in svg.splitlines())
-
-
 def _states(life: ModuleType, first: str) -> Callable[[], str]:
     def block() -> str:
         arrows: dict[tuple[str, str], list[str]] = {}
@@ -396,7 +346,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),
     "commands-batches": _commands("batch", "member"),
     "commands-operations": _commands("hold", "dead-letter", "audit", "worker", "api"),
-    "live-view": _live_view,
+    "live-view": live_view,
     "states-step": _states(step, "pending"),
     "states-member": _states(member, "active"),
     "states-phase": _states(phase, "pending"),

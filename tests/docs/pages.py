@@ -80,10 +80,12 @@ def _joined(body: str) -> str:
 # What is another each time. In a page it is what it was when the page was written.
 _CHANGING = (
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?: ?(?:Z|UTC)\b|\+00:00)?"), "<time>"),
+    (re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d [A-Z][a-z]{2} \d\d:\d\d\b"), "<time>"),
     (re.compile(r"\b\d\d:\d\d:\d\d(?: UTC|Z)?\b"), "<time>"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<fingerprint>"),
-    (re.compile(r"\bT[+-](?:\d+[smhd])+"), "<offset>"),
+    (re.compile(r"\bT[+-](?:\d+[smhd]?)+(?: \d+[smh])?"), "<offset>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds?|m|minutes?|h|hours?)\b"), "<while>"),
     (re.compile(r"\s+"), " "),
 )

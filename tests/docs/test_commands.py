@@ -1,14 +1,18 @@
 """Every command in README, tutorial and how-to does what the page says, in a folder that looks like a fresh clone."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.docs.pages import deeds, is_shown
+from tests.databases import PostgresServer
+from tests.docs.pages import Command, File, deeds, is_shown
 from tests.docs.terminal import ROOT, Terminal
 
 PAGES = [page for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]) if deeds(page)]
+POSTGRES = "postgresql+psycopg://matoolkit:secret@localhost/matoolkit"
 FOLLOWED = {"README.md", "docs/tutorial", "docs/how-to", "docs/reference/runbook.md"}
 
 
@@ -17,13 +21,15 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name(page).startswith(tuple(FOLLOWED))], ids=name)
-def test_a_page_can_be_followed_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path)
-    try:
-        for deed in deeds(page):
+def test_a_page_can_be_followed_from_top_to_bottom(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    to_do = deeds(page)
+    meant = {}
+    if any(POSTGRES in deed.typed for deed in to_do if isinstance(deed, Command)):
+        server: PostgresServer = request.getfixturevalue("postgres")
+        meant[POSTGRES] = server.url_of(server.make())
+    with closing(Terminal(tmp_path, meant)) as terminal:
+        for deed in to_do:
             terminal.follow(deed)
-    finally:
-        terminal.close()
 
 
 @pytest.mark.parametrize(
@@ -64,6 +70,15 @@ def test_a_page_that_does_not_say_what_happens_is_found(tmp_path: Path) -> None:
     for deed in deeds(page):
         with pytest.raises(AssertionError):
             terminal.follow(deed)
+
+
+def test_a_workflow_runs_nothing_but_what_its_page_has_typed() -> None:
+    page = ROOT / "docs" / "how-to" / "publish-from-a-pipeline.md"
+    (workflow,) = (deed for deed in deeds(page) if isinstance(deed, File))
+    steps = yaml.safe_load(workflow.content)["jobs"]["runbooks"]["steps"]
+    run = [step["run"] for step in steps if "run" in step and not step["run"].startswith("pip install")]
+    assert len(run) == 3
+    assert set(run) <= {deed.typed for deed in deeds(page) if isinstance(deed, Command)}
 
 
 SHELLS = {"bash", "shell", "zsh", "shell-session", "pwsh-session"}

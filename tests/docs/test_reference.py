@@ -1,7 +1,8 @@
 """The reference cannot go stale: what is generated is up to date, and nothing is left out."""
 
-import importlib.util
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,12 +21,8 @@ DOCS = ROOT / "docs"
 
 
 def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(DOCS))
+    return importlib.import_module("generate")
 
 
 GENERATOR = load_generator()

@@ -40,6 +40,7 @@ from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
 from matoolkit.store import Store, Transaction
+from matoolkit.store import members as stored_members
 from matoolkit.store import steps as stored_steps
 from matoolkit.store.batches import cancel_batches, lock_batches, unfinished_batches
 from matoolkit.store.membership import places_of_keys
@@ -257,6 +258,19 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
     patch.setattr(orchestrator, "remove_members", remove)
 
 
+def leavers_are_not_waited_for(patch: Patch) -> None:
+    """Whoever left counts as seen off at once: its batch ends, or another takes it, before its removal steps run."""
+
+    def remove(tx: Transaction, ids: Any, by: str, reason: str, at: Any) -> list[int]:
+        gone = stored_members.remove_members(tx, ids, by, reason, at)
+        left = [stored_members.MemberAt(member.id, member.epoch) for member in member_states(tx, gone)]
+        stored_members.note_caught_up(tx, left, at)
+        return gone
+
+    patch.setattr(leaving, "remove_members", remove)
+    patch.setattr(manual, "remove_members", remove)
+
+
 def failed_members_keep_their_open_steps(patch: Patch) -> None:
     patch.setattr(failures, "cancel_steps_of_members", nothing)
 
@@ -319,4 +333,5 @@ PLANTED: tuple[Plant, ...] = (
     the_lease_is_not_confirmed,
     results_are_matched_without_their_attempt,
     a_late_removal_is_not_ignored,
+    leavers_are_not_waited_for,
 )

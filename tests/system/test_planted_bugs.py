@@ -14,14 +14,14 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.holds_hold_nobody: 10,
     planted.init_does_not_gate_phases: 1,
     planted.a_job_that_is_out_is_not_waited_for: 2,
-    planted.phases_are_not_gone_through_in_order: 1,
+    planted.phases_are_not_gone_through_in_order: 3,
     planted.messages_leave_before_the_commit: 1,
     planted.messages_leave_after_the_commit: 7,
     planted.expansion_is_not_idempotent: 2,
-    planted.only_the_first_slice_is_expanded: 1,
+    planted.only_the_first_slice_is_expanded: 2,
     planted.phases_end_with_open_steps: 1,
-    planted.rollback_steps_are_sent_all_at_once: 2,
-    planted.cancelling_changes_only_the_status: 17,
+    planted.rollback_steps_are_sent_all_at_once: 1,
+    planted.cancelling_changes_only_the_status: 15,
     planted.parameters_are_resolved_when_the_phase_is_due: 2,
     planted.who_lacks_a_variable_is_skipped: 9,
     planted.movers_join_while_their_job_runs: 18,
@@ -39,6 +39,7 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.the_lease_is_not_confirmed: 2,
     planted.results_are_matched_without_their_attempt: 3,
     planted.a_late_removal_is_not_ignored: 18,
+    planted.leavers_are_not_waited_for: 1,
 }
 
 

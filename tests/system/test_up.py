@@ -44,7 +44,7 @@ class Running:
             wanted = [some.split() for some in words]
             return [line for line in list(self.lines) if any(all(one in line for one in some) for some in wanted)]
 
-        until(lambda: len(found()) >= times or self.process.poll() is not None, 60)
+        until(lambda: len(found()) >= times or self.process.poll() is not None, 120)
         assert len(found()) >= times, (words, self.lines)
         return found()[0]
 
@@ -57,7 +57,7 @@ class Running:
         return self.ends()
 
     def ends(self) -> int:
-        code = self.process.wait(30)
+        code = self.process.wait(90)
         self._reader.join(30)
         assert self.process.stdout
         self.process.stdout.close()
@@ -206,11 +206,11 @@ def test_what_is_killed_again_and_again_goes_on_where_it_was(folder: Path, peopl
     for moment in ("M&A Toolkit", "#1 ● found", "✔ done create-account", "↻ again alan", "✔ done check-addresses"):
         with up(folder) as running:
             # What happened just before the last kill is not told again, so the end has to do.
-            running.says(moment, "#1 completed")
+            running.says(moment, "#1 completed: migrated")
             running.stops(signal.SIGKILL)
-    people.approve(SECOND, seconds=15)
     with up(folder) as running:
         running.says("It goes on where it was")
+        people.approve(SECOND, seconds=20)
         running.says("✔ done hedy@contoso.com join-group")
         people.withdraw("hedy")
         people.follow("emmy", "katherine")

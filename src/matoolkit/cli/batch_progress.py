@@ -53,7 +53,9 @@ def wait_for_step(session: Session, batch: int, advanced: Item) -> Outcome:
         return name is None or _status_of(seen, name) in ENDED_PHASES
 
     seen = wait(session, lambda: session.client.get(path_of("batches", batch)), is_over, _how_far)
-    return _said(session, _outcome_of_step(seen, name))
+    if advanced.get("action") == "init_dispatched":
+        return _said(session, _outcome_of_init(seen))
+    return _said(session, outcome_of_batch(seen) if name is None else _outcome_of_phase(seen, name))
 
 
 def run_to_its_end(session: Session, batch: int, advance: Callable[[], Item]) -> Outcome:
@@ -99,20 +101,20 @@ def _how_far(batch: Item) -> HowFar:
     )
 
 
-def _outcome_of_step(batch: Item, phase: object) -> Outcome:
-    if phase is None:
-        status = str(batch.get("status"))
-        return Outcome(
-            is_good=status != BatchStatus.FAILED, sentence=f"init of batch {batch.get('id')} has ended: {status}"
-        )
+def _outcome_of_init(batch: Item) -> Outcome:
+    status = batch.get("status")
+    is_good = status in (BatchStatus.ACTIVE, BatchStatus.COMPLETED)
+    return Outcome(is_good=is_good, sentence=f"init of batch {batch.get('id')} has ended: it is {status}")
+
+
+def _outcome_of_phase(batch: Item, phase: object) -> Outcome:
     word = _status_of(batch, phase)
     failed = int((batch.get("members") or {}).get("failed", 0))
-    told = (
-        f"; {counted(failed, 'member')} of the batch failed: `matoolkit batch failures {batch.get('id')}`"
-        if failed
-        else ""
-    )
-    return Outcome(is_good=word == PhaseStatus.COMPLETED, sentence=f"phase '{phase}' is {word}{told}")
+    sentence = f"phase '{phase}' is {word}"
+    if failed:
+        told = f"{counted(failed, 'member')} of the batch failed"
+        sentence += f"; {told}: `matoolkit batch failures {batch.get('id')}`"
+    return Outcome(is_good=word in (PhaseStatus.COMPLETED, PhaseStatus.SKIPPED), sentence=sentence)
 
 
 def _status_of(batch: Item, phase: object) -> str | None:

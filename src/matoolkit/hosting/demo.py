@@ -3,6 +3,7 @@
 Nobody has to write to that database for somebody to join late or to leave: its view looks at the clock.
 """
 
+import logging
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,9 +33,12 @@ _TENANT: dict[str, Any] = {"groups": [{"id": _GROUP, "displayName": "Fabrikam st
 
 # Seconds after the beginning: the Ts of the waves, of which the last leaves time to try things, and when somebody joins
 # the second one late, and somebody leaves it.
-_WAVES = (15, 135, 720)
+_WAVES = (10, 130, 720)
 _LATE_FROM = 45
 _GONE_FROM = 60
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,11 @@ def begin_if_new(store: Store, now: datetime) -> bool:
     Publishing comes last: whoever is killed before it begins again.
     """
     with store.reading() as tx:
-        if latest_version(tx, NAME) is not None:
-            return False
+        known = latest_version(tx, NAME)
+    if known is not None:
+        if RUNBOOK.exists() and _runbook() != known.yaml_content:
+            log.info("%s is not what is published: `matoolkit runbook publish %s`", RUNBOOK, RUNBOOK)
+        return False
     content = _runbook()
     make_source(SOURCE, now)
     TENANT.unlink(missing_ok=True)

@@ -38,10 +38,11 @@ def _members_went_through(world: World) -> None:
         raise Violation(f"active at the end, but not through: {unfinished}")
     left_out = world.plant.state.look(
         "SELECT m.member_key, p.id, p.phase_name FROM batch_members m JOIN batches b ON b.id = m.batch_id "
-        "JOIN phase_executions p ON p.batch_id = b.id WHERE m.status = 'active' AND b.status = 'completed' "
-        "AND p.status = 'completed' AND p.dispatch_count > 0 "
+        "JOIN phase_executions p ON p.batch_id = b.id JOIN runbooks r ON r.id = b.runbook_id "
+        "WHERE m.status = 'active' AND b.status IN ('completed', 'failed') AND p.runbook_version = r.version "
+        "AND p.status IN ('completed', 'failed') AND p.dispatch_count > 0 "
         "AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id "
-        "AND s.batch_member_id = m.id) AND p.runbook_version = (SELECT version FROM runbooks WHERE id = b.runbook_id)"
+        "AND s.batch_member_id = m.id AND s.epoch = m.epoch)"
     )
     if left_out:
         raise Violation(f"a phase went past members: {left_out}")

@@ -29,12 +29,14 @@ class Watch:
         for entry in entries:
             if entry.new == "dispatched" and entry.what in _DISPATCHES:
                 self._see_job(entry)
+                _called_as_before(entry)
                 _DISPATCHES[entry.what](entry)
             elif (entry.what, entry.new) in _MOVES:
                 _MOVES[entry.what, entry.new](entry)
             elif entry.what == "new_rollback":
                 _compensation_begun(entry)
             elif entry.what == "member" and entry.new == "removed":
+                _membership_changed(entry)
                 self.removals[entry.id, entry.about["epoch"]] = entry.about["version"]
             elif entry.what == self._published_by and entry.about["topic"] == "worker-jobs":
                 self.published.add(entry.new or "")
@@ -59,6 +61,12 @@ def _demand(entry: Entry, *conditions: tuple[bool, str]) -> None:
     for holds, wrong in conditions:
         if not holds:
             raise Violation(f"{entry.what} {entry.id} ({entry.about['job']}) was dispatched {wrong}: {entry.about}")
+
+
+def _called_as_before(entry: Entry) -> None:
+    about = entry.about
+    is_first = "-attempt-" in about["job"]
+    _demand(entry, (is_first or about["params"] == about["old_params"], "again, with other parameters"))
 
 
 def _step_dispatched(entry: Entry) -> None:
@@ -117,6 +125,25 @@ def _step_cancelled(entry: Entry) -> None:
         raise Violation(f"step {entry.id} was cancelled, though its member, phase and batch go on: {about}")
 
 
+def _phase_begun(entry: Entry) -> None:
+    about = entry.about
+    # One that ended is taken up again for a late joiner, or by a person.
+    if entry.old == "pending" and (about["held"] or about["batch_status"] != "active"):
+        raise Violation(f"phase {entry.id} began in a batch that is not ready for it: {about}")
+
+
+def _version_changed(entry: Entry) -> None:
+    if entry.about["held"]:
+        raise Violation(f"phase {entry.id} was superseded, though its batch is held: {entry.about}")
+
+
+def _membership_changed(entry: Entry) -> None:
+    about = entry.about
+    # A person's retry changes no membership.
+    if about["held"] and about.get("by") in (None, "scheduler") and entry.old != "failed":
+        raise Violation(f"{entry}, though batch {about['batch']} is held: {about}")
+
+
 def _phase_ended(entry: Entry) -> None:
     about = entry.about
     if about["open"] or not about["expanded"] or bool(about["through"]) != (entry.new == "completed"):
@@ -132,10 +159,14 @@ def _batch_ended(entry: Entry) -> None:
 
 _MOVES: dict[tuple[str, str | None], Callable[[Entry], None]] = {
     ("step", "cancelled"): _step_cancelled,
+    ("phase", "dispatched"): _phase_begun,
+    ("phase", "superseded"): _version_changed,
     ("phase", "completed"): _phase_ended,
     ("phase", "failed"): _phase_ended,
     ("batch", "completed"): _batch_ended,
     ("batch", "failed"): _batch_ended,
+    ("member", "active"): _membership_changed,
+    ("new_member", "active"): _membership_changed,
 }
 
 

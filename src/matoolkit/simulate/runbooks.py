@@ -61,7 +61,7 @@ class RunbookWriter:
 
     def _init(self, number: int) -> dict[str, Any]:
         """Write a step of an init: few are tried again, so that there is something to undo."""
-        step = self._plain(f"init-{number}")
+        step = self._plain(f"init-{number}", polls=0.4)
         step["retry"] = {"max_retries": self._rng.choice([0, 0, 1]), "interval": "5m"}
         if self._rng.random() < 0.8:
             step["on_failure"] = self._rng.choice(_UNDO)
@@ -80,12 +80,12 @@ class RunbookWriter:
             self._outputs.append(output)
         return step
 
-    def _plain(self, name: str, *, may_undo: bool = False) -> dict[str, Any]:
+    def _plain(self, name: str, *, may_undo: bool = False, polls: float = 0.25) -> dict[str, Any]:
         rng = self._rng
         step: dict[str, Any] = {"name": name, "worker_id": rng.choice(WORKERS), "function": "Do-It", "params": {}}
         step["params"] = {"Step": name}
         step["timeout"] = rng.choice(["20m", "2h", "6h"])
-        if rng.random() < 0.25:
+        if rng.random() < polls:
             step["function"] = "Test-It"
             step["poll"] = {"interval": rng.choice(["1m", "10m"]), "timeout": rng.choice(["5m", "15m", "2h"])}
         if rng.random() < 0.35:

@@ -7,7 +7,7 @@ job was dispatched. What a crash rolls back is rolled back here too.
 _WORK = """
     'job', NEW.job_id, 'attempt', NEW.attempt, 'index', NEW.step_index, 'name', NEW.step_name, 'batch', NEW.batch_id,
     'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json,
-    'old_lost_at', OLD.lost_at
+    'old_lost_at', OLD.lost_at, 'old_params', OLD.params_json
 """
 _BATCH = """
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
@@ -58,14 +58,16 @@ _INIT = """
     'undone', (SELECT COUNT(*) FROM rollback_executions r JOIN init_executions i ON i.id = r.init_execution_id
                WHERE i.batch_id = NEW.batch_id AND i.runbook_version = NEW.runbook_version AND r.attempt > 0)
 """
-# One that a person lets begin again, while a later one waits for another try, keeps nobody waiting.
+# One that a person lets begin again keeps a later one waiting, except from the other try that it waits for already.
 _ROLLBACK = """
     'sequence', NEW.sequence_key, 'cause', NEW.cause,
     'before', (SELECT COUNT(*) FROM rollback_executions WHERE sequence_key = NEW.sequence_key
                AND step_index < NEW.step_index AND status IN ('pending', 'dispatched', 'polling')
-               AND NOT (status = 'pending' AND attempt > 0 AND job_id IS NULL)),
-    'others', (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
-               AND sequence_key <> NEW.sequence_key AND status = 'dispatched')
+               AND NOT (status = 'pending' AND attempt > 0 AND job_id IS NULL AND NEW.job_id NOT LIKE '%-attempt-%')),
+    'others', (SELECT COUNT(*) FROM rollback_executions r WHERE r.batch_member_id = NEW.batch_member_id
+               AND r.sequence_key <> NEW.sequence_key AND r.status IN ('pending', 'dispatched', 'polling')
+               AND EXISTS (SELECT 1 FROM rollback_executions begun WHERE begun.sequence_key = r.sequence_key
+               AND begun.attempt > 0))
 """
 _MOVED = "OLD.status IS NOT NEW.status"
 # A batch may be asked for its init again, or be held, without changing its status.
@@ -73,7 +75,8 @@ _BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at
 _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
 _MEMBERS = """
     'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason,
-    'version', (SELECT runbook_id FROM batches WHERE id = NEW.batch_id)
+    'version', (SELECT runbook_id FROM batches WHERE id = NEW.batch_id), 'by', NEW.removed_by,
+    'held', (SELECT held_at IS NOT NULL AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id)
 """
 _BATCHES = """
     'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
@@ -88,6 +91,8 @@ _BATCHES = """
 _PHASES = """
     'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name,
     'expanded', NEW.expanded_at IS NOT NULL,
+    'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
+    'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id),
     'open', (SELECT COUNT(*) FROM step_executions WHERE phase_execution_id = NEW.id
              AND status IN ('pending', 'dispatched', 'polling')),
     'through', (SELECT COUNT(*) FROM batch_members m WHERE m.batch_id = NEW.batch_id AND EXISTS
@@ -124,7 +129,8 @@ NEW.batch_id, 'phase', p.id) FROM phase_executions p WHERE p.id = NEW.phase_exec
 
 _JOINING = """
 CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
-VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key)); END
+VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key,
+'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id))); END
 """
 
 # What the orchestrators have handled, in the transaction that handled it, and what is gone from the bus; jobs are the

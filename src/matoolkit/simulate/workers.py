@@ -93,7 +93,7 @@ class ScriptedWorkers:
             return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)
         value: dict[str, Json] = {} if self._faults.strikes(Fault.MISSING_OUTPUT) else {"value": job.job_id}
         result: Json = value
-        is_busy = not self._faults.are_over and self._rng.random() < 0.5
+        is_busy = not self._faults.are_over and self._rng.random() < (0.8 if is_of_init else 0.5)
         if job.function_name == "Test-It":
             result = {"complete": False} if is_busy else {"complete": True, "data": value}
         elif not self._faults.are_over and self._rng.random() < 0.01:

@@ -10,9 +10,7 @@ from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
 from matoolkit.store.storable import storable_parameters
-from matoolkit.store.transaction import Store
-
-PATIENCE_SECONDS = 30.0
+from matoolkit.store.transaction import PATIENCE_SECONDS, Store
 
 
 def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS) -> Store:
@@ -43,7 +41,7 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
     def _begin(connection: Connection) -> None:
         _begin_in(connection, dialect)
 
-    return Store(engine, dialect, clock)
+    return Store(engine, dialect, clock, patience_seconds)
 
 
 def _begin_in(connection: Connection, dialect: Dialect) -> None:

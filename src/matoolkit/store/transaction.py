@@ -1,6 +1,7 @@
 """The store and its transactions: all or nothing, and errors in our own words."""
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -24,6 +25,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.crashpoints import crash_point
+from matoolkit.errors import StoreBusy
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
@@ -34,6 +36,7 @@ from matoolkit.store.storable import storable_rows
 BEFORE_COMMIT = crash_point("store.before_commit")
 AFTER_COMMIT = crash_point("store.after_commit")
 
+PATIENCE_SECONDS = 30.0
 _ROWS_AT_ONCE = 10_000
 _OUR_CLOCK = SystemClock()
 
@@ -128,16 +131,20 @@ def _time(draft: Drafting) -> Select[Any]:
 class Store:
     """A database with the state in it."""
 
-    def __init__(self, engine: Engine, dialect: Dialect, clock: Clock | None = None) -> None:
+    def __init__(
+        self, engine: Engine, dialect: Dialect, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         self.engine = engine
         self.reader = engine.execution_options(matoolkit_reading=True)
         self.dialect = dialect
         self._clock = clock
+        self._patience_seconds = patience_seconds
+        self._pen = threading.Lock()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Do a block's work all or not at all."""
-        with told_apart(self.dialect, self.engine.url), self.engine.connect() as connection:
+        with told_apart(self.dialect, self.engine.url), self._only_writer(), self.engine.connect() as connection:
             tx = Transaction(connection, self.dialect, self._clock)
             with connection.begin():
                 yield tx
@@ -155,6 +162,22 @@ class Store:
         """Let a block read without waiting for writers, from one picture of the data."""
         with told_apart(self.dialect, self.engine.url), self.reader.begin() as connection:
             yield Transaction(connection, self.dialect, self._clock)
+
+    @contextmanager
+    def _only_writer(self) -> Iterator[None]:
+        """Let the threads of this process write to a file in turn.
+
+        SQLite would let all but one of them sleep, each time for longer, and mostly for longer than it takes.
+        """
+        if not self.dialect.is_file:
+            yield
+            return
+        if not self._pen.acquire(timeout=self._patience_seconds):
+            raise StoreBusy("another thread has been writing for too long")
+        try:
+            yield
+        finally:
+            self._pen.release()
 
     def within(self, tx: Transaction) -> "Store":
         """Return this store with every transaction a part of a larger one, undone with it or by itself."""

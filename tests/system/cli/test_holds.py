@@ -20,7 +20,11 @@ def test_a3_of_a_hold_about_many_all_are_shown_and_counted(cli: Cli, stage: Stag
     held = orjson.dumps({"kind": "removals", "memberIds": [member.id for member in stage.members(batch)]}).decode()
     with stage.store.transaction() as tx:
         hold_batches(tx, [Hold(batch.id, "too many are gone", "k", held)], stage.now)
+    keys = [f"u{number}" for number in range(150)]
     shown = cli.json("hold", "show", str(batch.id))
-    assert shown["members"] == [f"u{number}" for number in range(150)]
+    assert (shown["members"], shown["memberCount"]) == (keys[:100], 150)
+    assert f"the first 100 of 150; `matoolkit hold members {batch.id} --all` lists all" in cli.err
+    listed = cli.json("hold", "members", str(batch.id), "--all")
+    assert [member["memberKey"] for member in listed] == keys
     cli("hold", "approve", str(batch.id), "--yes")
     assert "150 members would leave (u0, u1, u2, u3, u4 and 145 more): approved" in cli.err

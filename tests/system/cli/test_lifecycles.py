@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.cli.main import run
 from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
@@ -37,8 +38,11 @@ def test_a3_a_manual_batch_goes_from_a_template_to_its_end(cli: Cli, stage: Stag
     cli("batch", "advance", batch, "--auto")
     cli("batch", "get", batch, "--wait")
     assert f"batch {batch} · wave v1 · manual · completed" in cli.out.replace("✔ ", "")
-    cli("batch", "advance", batch)
-    assert "nothing is left to do" in cli.err
+    cli("batch", "advance", batch, "--wait")
+    assert (
+        cli.err
+        == f"batch {batch}: nothing is left to do\nwaiting: batch {batch}: completed\nbatch {batch} is completed\n"
+    )
     assert [entry["action"] for entry in cli.json("audit", "list", "--batch", batch)] == [
         *["batch.advance"] * 3,
         "batch.add_members",
@@ -140,3 +144,11 @@ def test_a3_whoever_begins_again_is_waited_for_although_it_has_not_begun_yet(cli
     cli("batch", "retry", batch, "--yes", "--wait", code=1)
     assert "2 members (ann@x, bob@x) begin again" in cli.err
     assert "2 members of 2 failed again" in cli.err
+
+
+def test_a3_a_batch_that_is_cancelled_meanwhile_did_not_go_well(cli: Cli) -> None:
+    cli.published()
+    batch = cli.created("ann@x")
+    cli.clock.meanwhile = [lambda: run(["batch", "cancel", batch, "--yes"])]
+    cli("batch", "advance", batch, "--wait", code=1)
+    assert "cancelled" in cli.err

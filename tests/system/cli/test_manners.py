@@ -12,6 +12,8 @@ import orjson
 import pytest
 import yaml
 
+from matoolkit.api.bodies import CSV_BYTES
+from matoolkit.cli.commands import batch as batch_commands
 from matoolkit.cli.main import run
 from tests.stage import Stage
 from tests.system.cli.conftest import Cli
@@ -78,6 +80,15 @@ def test_a_runbook_comes_from_standard_input_and_an_unchanged_one_is_left_alone(
     assert "published wave v2" in cli.err
     cli("runbook", "publish", str(cli.folder / "wave.yaml"), "--name", "other", code=2)
     assert "PB422" in cli.err
+
+
+def test_a_file_that_is_too_large_is_refused_and_never_sent_in_part(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.published()
+    assert batch_commands.MOST_BYTES == CSV_BYTES
+    monkeypatch.setattr(batch_commands, "MOST_BYTES", 60)
+    cli("batch", "create", "wave", cli.people(*(f"u{number}@x" for number in range(20))), code=2)
+    assert "AP413" in cli.err
+    assert cli.json("batch", "list") == []
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, []), ("n\n", 1, ["wave"]), ("", 1, ["wave"])])

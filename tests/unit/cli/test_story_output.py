@@ -12,6 +12,7 @@ from rich.console import Console
 from matoolkit.cli.story_output import StoryHandler, Teller
 from matoolkit.hosting.all_in_one import Places
 from matoolkit.hosting.story import Line, Mark
+from matoolkit.worker.masking import Masking
 from tests.databases import NOON
 
 PLACES = Places("http://127.0.0.1:8080", "http://127.0.0.1:8765", "sqlite:///.matoolkit/matoolkit.db", None)
@@ -108,3 +109,17 @@ def test_warnings_are_shown_unless_they_are_about_a_batch_which_the_story_tells(
     assert "! warning   a tick failed" in lines[1]
     assert "ValueError: why" in lines[-1]
     assert not any("it failed" in line or "works from now on" in line for line in lines)
+
+
+def test_w8_a_secret_is_masked_in_the_story_as_it_is_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    file, log, masking = io.StringIO(), logging.getLogger("matoolkit.test.secret"), Masking()
+    monkeypatch.setattr(log, "propagate", False)
+    monkeypatch.setattr(log, "handlers", [StoryHandler(Teller(Console(file=file, width=200)))])
+    masking.guard(log)
+    with masking.during({"hunter2-hunter2"}):
+        try:
+            raise ValueError("hunter2-hunter2 is wrong")
+        except ValueError:
+            log.exception("it raised with %s", "hunter2-hunter2")
+    assert "it raised" in file.getvalue()
+    assert "hunter2" not in file.getvalue()

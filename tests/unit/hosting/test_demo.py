@@ -1,5 +1,6 @@
 """The demo's people, its tenant and its runbook: made once, kept, and forgotten only on request."""
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -48,7 +49,7 @@ def cutovers() -> list[str]:
 def test_the_first_move_within_half_a_minute_and_the_last_within_a_quarter_of_an_hour() -> None:
     make_source(SOURCE, NOW)
     _unreadable, first, *_, last = cutovers()
-    assert first == "2026-05-04 12:00:45"
+    assert first == "2026-05-04 12:00:40"
     assert last <= "2026-05-04 12:15:00"
 
 
@@ -71,6 +72,23 @@ def test_a_second_start_keeps_people_and_runbook_as_they_are(store: Store) -> No
     before = cutovers()
     assert not begin_if_new(store, LATER)
     assert cutovers() == before
+
+
+def test_a_runbook_that_was_changed_is_not_published_by_itself_but_told(
+    store: Store, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("matoolkit"), "propagate", True)
+    caplog.set_level(logging.INFO, "matoolkit.hosting.demo")
+    begin_if_new(store, NOW)
+    begin_if_new(store, LATER)
+    assert not caplog.messages
+    (folder / "runbooks").unlink()
+    (folder / "runbooks").mkdir()
+    (folder / "runbooks" / "demo.yaml").write_text("name: demo", encoding="utf-8")
+    begin_if_new(store, LATER)
+    assert caplog.messages == [
+        "runbooks/demo.yaml is not what is published: `matoolkit runbook publish runbooks/demo.yaml`"
+    ]
 
 
 def test_another_database_begins_with_people_and_a_tenant_of_its_own(store: Store, tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ from matoolkit.cli.tables import Column, has_only_letters, number, status, when
 from matoolkit.cli.watching import watch as watch_it
 from matoolkit.cli.watching import watch_items
 from matoolkit.domain.states import BatchStatus
+from matoolkit.errors import BodyTooLarge
 
 app = typer.Typer(help="Find, make, move and watch batches.", no_args_is_help=True)
 
 MOST_BYTES = 50 * 1024 * 1024
+_MOST_NAMED = 10
 
 BATCHES = (
     number("ID", "id"),
@@ -210,14 +212,16 @@ def whole_batch(client: Client, batch: int) -> dict[str, Any]:
 def upload(session: Session, path: str, form: dict[str, str], file: str) -> dict[str, Any]:
     """Send a CSV file, and say what is odd about it."""
     content = read_file(file, MOST_BYTES)
+    if len(content) > MOST_BYTES:
+        raise BodyTooLarge(MOST_BYTES)
     with session.busy(f"sending {len(content):,} bytes"):
         done = session.client.upload(path, form, "stdin.csv" if file == "-" else Path(name_of(file)).name, content)
     for warning in done.get("warnings") or []:
         session.say(f"warning: {wording.text(warning)}")
-    skipped = done.get("skipped") or []
+    skipped, count = (done.get("skipped") or [])[:_MOST_NAMED], int(done.get("skippedCount") or 0)
     if skipped:
-        more = f" and {int(done['skippedCount']) - 10:,} more" if int(done.get("skippedCount") or 0) > 10 else ""
-        session.say(f"skipped, in a batch under way already: {wording.text(skipped[:10])}{more}")
+        more = f" and {count - len(skipped):,} more" if count > len(skipped) else ""
+        session.say(f"skipped, in a batch under way already: {wording.text(skipped)}{more}")
     return done
 
 

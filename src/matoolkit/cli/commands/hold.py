@@ -48,7 +48,11 @@ def list_(session: Session, *, watch: Watch = False) -> None:
 @asks_the_api
 def show(session: Session, batch: HeldBatch) -> None:
     """Show what a batch is held for: how many would leave and the first 100 of them, or when it would start."""
-    session.show(session.client.get(path_of("batches", batch, "hold")), _HOLD)
+    hold = session.client.get(path_of("batches", batch, "hold"))
+    session.show(hold, _HOLD)
+    named, count = len(hold.get("members") or []), int(hold.get("memberCount") or 0)
+    if named < count:
+        session.say(f"the first {named:,} of {count:,}; `matoolkit hold members {batch} --all` lists all")
 
 
 @app.command()
