@@ -218,10 +218,10 @@ WHERE step_executions.batch_id = :batch_id_1 AND step_executions.status IN ('fai
 GO
 
 -- store.counts.member_counts
-SELECT batch_members.batch_id, batch_members.status, count(*) AS count_1 
+SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM batch_members 
-WHERE batch_members.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY batch_members.batch_id, batch_members.status ORDER BY batch_members.batch_id, batch_members.status
+WHERE batch_members.batch_id = anon_1.owner AND batch_members.status = anon_1.status) AS anon_2 
+FROM (SELECT [owner], [status] FROM OPENJSON(:rows_1) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
 GO
 
 -- store.counts.members_that_failed
@@ -239,10 +239,10 @@ FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.counts.step_counts
-SELECT step_executions.phase_execution_id, step_executions.status, count(*) AS count_1 
+SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM step_executions 
-WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY step_executions.phase_execution_id, step_executions.status ORDER BY step_executions.phase_execution_id, step_executions.status
+WHERE step_executions.phase_execution_id = anon_1.owner AND step_executions.status = anon_1.status) AS anon_2 
+FROM (SELECT [owner], [status] FROM OPENJSON(:rows_1) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.current_keys

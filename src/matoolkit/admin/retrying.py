@@ -24,7 +24,7 @@ from matoolkit.errors.admin import shown
 from matoolkit.ids import Kind, asked_for, member_added_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
-from matoolkit.store.batches import BatchRow, reopen_batches
+from matoolkit.store.batches import BatchRow, release_batches, reopen_batches
 from matoolkit.store.counts import members_that_failed
 from matoolkit.store.members import reactivate_members, restart_members
 from matoolkit.store.membership import busy_keys
@@ -99,6 +99,8 @@ def retry_members_within(
     outcome = plan.in_words(batch_id)
     if batch.status in ENDED_BATCHES:
         reopen_batches(tx, [batch_id], BatchStatus.ACTIVE, at)
+        # A tick passes by what a person reopened, so nobody else would end a hold that was left from before.
+        release_batches(tx, [batch_id])
     reopen(tx, Kind.STEP, plan.steps)
     reopen_phases(tx, plan.phases, at)
     reactivate_members(tx, [member.id for member in plan.going_on])

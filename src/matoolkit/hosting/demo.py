@@ -33,7 +33,7 @@ _TENANT: dict[str, Any] = {"groups": [{"id": _GROUP, "displayName": "Fabrikam st
 
 # Seconds after the beginning: the Ts of the waves, of which the last leaves time to try things, and when somebody joins
 # the second one late, and somebody leaves it.
-_WAVES = (15, 135, 720)
+_WAVES = (10, 130, 720)
 _LATE_FROM = 45
 _GONE_FROM = 60
 

@@ -1,18 +1,22 @@
 """Counts: what people look at first, and what ends phases and batches."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, literal_column, select
+from sqlalchemy import Column, ColumnElement, Select, and_, case, func, literal_column, select
 
 from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.store.dialect.types import BigId
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
 from matoolkit.store.statements import among, is_any
 from matoolkit.store.transaction import Transaction
 
 ERROR_GROUP_LENGTH = 200
+
+CountT = TypeVar("CountT")
 _STATUS = step_executions.c.status
 
 # Numbers are written out: two parameters with the same value are not the same expression to GROUP BY.
@@ -80,20 +84,34 @@ def batch_counts(tx: Transaction) -> list[BatchCount]:
 
 def member_counts(tx: Transaction, batch_ids: Collection[int]) -> list[MemberCount]:
     """Count the members of batches by status."""
-    if not batch_ids:
-        return []
-    columns = (batch_members.c.batch_id, batch_members.c.status)
-    query = select(*columns, func.count()).where(among(tx, batch_members.c.batch_id, batch_ids))
-    return tx.rows(MemberCount, query.group_by(*columns).order_by(*columns))
+    pairs = [(number, status) for number in sorted(batch_ids) for status in MemberStatus]
+    return _counted(tx, MemberCount, batch_members.c.batch_id, batch_members.c.status, pairs)
 
 
 def step_counts(tx: Transaction, phase_ids: Collection[int]) -> list[StepCount]:
     """Count the steps of phases by status."""
-    if not phase_ids:
+    pairs = [(number, status) for number in sorted(phase_ids) for status in StepStatus]
+    return _counted(tx, StepCount, step_executions.c.phase_execution_id, _STATUS, pairs)
+
+
+def _counted(
+    tx: Transaction,
+    record: Callable[..., CountT],
+    owner: Column[Any],
+    status: Column[Any],
+    pairs: Sequence[tuple[int, StrEnum]],
+) -> list[CountT]:
+    """Count rows by owner and status, one pair after the other.
+
+    Each count is a stretch of an index, which is run through in half the time that grouping it takes.
+    """
+    if not pairs:
         return []
-    columns = (step_executions.c.phase_execution_id, step_executions.c.status)
-    query = select(*columns, func.count()).where(among(tx, step_executions.c.phase_execution_id, phase_ids))
-    return tx.rows(StepCount, query.group_by(*columns).order_by(*columns))
+    given = tx.table_of({"owner": BigId, "status": status.type}, pairs)
+    count = select(func.count()).where(owner == given.c.owner, status == given.c.status).scalar_subquery()
+    counted = tx.rows(lambda *row: row, select(given.c.owner, given.c.status, count))
+    found = {(number, word): many for number, word, many in counted}
+    return [record(*pair, found[pair]) for pair in pairs if found.get(pair)]
 
 
 def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOutcome]:

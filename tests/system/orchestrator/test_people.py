@@ -268,6 +268,21 @@ class TestRetrying:
         done = retry_members(stage.store, stage.bus, batch.id, by="anna")
         assert (done.going_on, done.left_out) == (("u1",), ("u0",))
 
+    def test_o14_a_batch_that_ended_while_held_is_not_held_when_it_is_taken_up_again(self, stage: Stage) -> None:
+        """No tick looks at it any more, so nothing would ever end the hold."""
+        batch = stage.batch(stage.publish(ONE_STEP))
+        stage.due(batch, "prepare")
+        stage.handle()
+        stage.hold(batch)
+        stage.answers["Create"] = Failing()
+        stage.run()
+        assert (stage.reload(batch).status, stage.reload(batch).is_held) == (BatchStatus.FAILED, True)
+        del stage.answers["Create"]
+        retry_members(stage.store, stage.bus, batch.id, by="anna")
+        assert not stage.reload(batch).is_held
+        stage.run()
+        assert stage.reload(batch).status is BatchStatus.COMPLETED
+
     def test_o14_members_are_chosen_by_how_they_failed(self, stage: Stage) -> None:
         batch = stage.batch(stage.publish(ONE_STEP), 3)
         stage.answers["Create"] = lambda job: Failing("full" if job.parameters["Email"] == "u2" else "locked")
