@@ -174,10 +174,8 @@ def _clone(folder: Path, api_port: int) -> None:
     # What is logged is text where somebody looks on.
     _program(programs / "matoolkit", f'{everything}\nexport MATOOLKIT_LOG_FORMAT=text\n{matoolkit} "$@"')
     (programs / "activate").write_text(f"PATH={programs}:$PATH\n", encoding="utf-8")
-    for name in ("pytest", "ruff", "mypy", "lint-imports"):
-        found = shutil.which(name, path=str(Path(sys.executable).parent))
-        if found:
-            (programs / name).symlink_to(found)
+    if shutil.which("curl") is None:
+        _program(programs / "curl", f'exec {sys.executable} {Path(__file__).with_name("curl.py")} "$@"')
     # As new as anything that they are made from.
     for made in (".runs", ".ready"):
         (folder / ".venv" / made).touch()

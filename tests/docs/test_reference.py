@@ -73,6 +73,19 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(linked), target
 
 
+def test_the_index_names_every_page() -> None:
+    linked = re.findall(r"\]\(([^)\s]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8"))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
+    assert {page for page in pages if not page.startswith("adr/")} == set(linked)
+
+
+def test_the_glossary_has_every_word_once_and_in_order() -> None:
+    words = re.findall(
+        r"^\| (?:<a .*?</a>)?\*\*(.+?)\*\*", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert words == sorted(set(words), key=str.casefold)
+
+
 def anchors(page: Path) -> set[str]:
     text = page.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
