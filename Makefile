@@ -52,7 +52,7 @@ contracts: setup ## which room may import which
 	$(BIN)/lint-imports
 
 unit: setup ## the tests alone
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)') --dist worksteal
 
 format: setup ## rewrite the code in house style
 	$(BIN)/ruff check --fix .

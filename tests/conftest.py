@@ -4,6 +4,7 @@ The server comes from MATOOLKIT_TEST_POSTGRES_URL or is started once for the who
 database of its own, copied from one to which the migrations were applied.
 """
 
+import logging
 import os
 import shutil
 import tempfile
@@ -26,6 +27,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
     return report
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """Let no test find the log as another left it: a command sends it to a standard error that is closed by now."""
+    logger = logging.getLogger("matoolkit")
+    before = logger.handlers[:], logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.level, logger.propagate = before
 
 
 @pytest.fixture(scope="session")

@@ -101,8 +101,9 @@ def _rows(
     except UnicodeDecodeError:
         raise _not_text() from None
     finally:
-        # The file is the caller's to close.
-        text.detach()
+        # The file is the caller's to close, and whoever gave up reading may have closed it already.
+        if not text.closed:
+            text.detach()
 
 
 def _row(number: int, cells: Sequence[str], header: Sequence[str], packed: Iterable[tuple[str, str]]) -> UploadedRow:

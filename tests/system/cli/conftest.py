@@ -1,6 +1,5 @@
 """The command line against an API that is served over a real store, with an orchestrator and a scripted worker."""
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -105,9 +104,6 @@ def cli(
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Cli]:
     routes: set[tuple[str, str]] = set()
-    # Commands of other tests may have sent the log to a standard error that is closed by now.
-    monkeypatch.setattr(logging.getLogger("matoolkit"), "handlers", [])
-    monkeypatch.setattr(logging.getLogger("matoolkit"), "propagate", True)
     with serving(services, lambda method, path: routes.add((method, path))) as address:
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         monkeypatch.setenv("MATOOLKIT_API_URL", address)

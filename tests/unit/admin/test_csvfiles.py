@@ -119,3 +119,11 @@ def test_a4_an_export_of_any_length_takes_the_memory_of_a_line() -> None:
     tracemalloc.stop()
     assert length > 5_000_000
     assert peak < 200_000
+
+
+def test_a_file_that_is_closed_before_it_is_read_to_its_end_is_no_trouble(source: DataSource) -> None:
+    file = io.BytesIO(b"Email\nanna@contoso.com\nben@contoso.com\n")
+    rows = read_csv(file, source).rows
+    next(rows)
+    file.close()
+    rows.close()  # type: ignore[attr-defined]

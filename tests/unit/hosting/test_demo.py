@@ -75,9 +75,8 @@ def test_a_second_start_keeps_people_and_runbook_as_they_are(store: Store) -> No
 
 
 def test_a_runbook_that_was_changed_is_not_published_by_itself_but_told(
-    store: Store, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    store: Store, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("matoolkit"), "propagate", True)
     caplog.set_level(logging.INFO, "matoolkit.hosting.demo")
     begin_if_new(store, NOW)
     begin_if_new(store, LATER)
