@@ -66,7 +66,7 @@ class Latency:
 
     @property
     def is_met(self) -> bool:
-        return statistics.median(self.handed_over) < MOST_MEDIAN_MS and _p99(self.handed_over) < MOST_P99_MS
+        return statistics.median(self.published) < MOST_MEDIAN_MS and _p99(self.published) < MOST_P99_MS
 
     def line(self, database: str) -> str:
         return (
@@ -138,7 +138,10 @@ def main() -> int:
     report = "\n".join(lines)
     print(report)
     if options.record:
-        about = f"idle it should be below {MOST_MEDIAN_MS} ms, and {MOST_P99_MS} ms at the 99th percentile."
+        about = (
+            f"idle, after publication, it should be below {MOST_MEDIAN_MS} ms, and {MOST_P99_MS} ms at the 99th"
+            " percentile. The first two columns begin when the worker hands the result over."
+        )
         record("From a result to the next job", about, report)
     return 0 if idle[0].is_met else 1
 
