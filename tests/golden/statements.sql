@@ -689,6 +689,12 @@ FROM batch_members JOIN batches ON batches.id = batch_members.batch_id
 WHERE batches.status = 'active' AND batches.held_at IS NULL AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
+-- store.memberstates.members_to_see_off
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.status = 'removed' AND batch_members.caught_up_at IS NULL AND batch_members.remove_reason != :remove_reason_1 AND batch_members.removed_at <= :p_gone_since AND batch_members.id > :p_after ORDER BY batch_members.id
+GO
+
 -- store.memberstates.members_under_way_elsewhere
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 

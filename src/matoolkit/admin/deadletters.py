@@ -1,6 +1,6 @@
 """Dead letters: sent again or discarded by a person (rule M7)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -50,7 +50,7 @@ def resend_dead_letter(
         if ref is None:
             message = read(letter.topic, letter.message_type, letter.body)
             publisher.publish(tx, [Outgoing(message_id, message)])
-        resend_dead_letters(tx, [Resend(letter_id, message_id)], by, tx.time())
+        _insist(tx, letter_id, resend_dead_letters(tx, [Resend(letter_id, message_id)], by, tx.time()))
         _record(tx, letter, "dead_letter.resend", by, reason, {"message_id": message_id, "retried": retried})
         return Resent(letter_id, None if ref else message_id, retried)
 
@@ -59,7 +59,7 @@ def discard_dead_letter(store: Store, letter_id: int, *, by: str, reason: str | 
     """Put a dead letter away for good."""
     with store.transaction() as tx:
         letter = _open_letter(tx, letter_id)
-        discard_dead_letters(tx, [letter_id], by, tx.time())
+        _insist(tx, letter_id, discard_dead_letters(tx, [letter_id], by, tx.time()))
         _record(tx, letter, "dead_letter.discard", by, reason, None)
 
 
@@ -70,6 +70,12 @@ def _open_letter(tx: Transaction, letter_id: int) -> DeadLetterRow:
     if letters[0].status is not DeadLetterStatus.OPEN:
         raise DeadLetterResolved(letter_id, letters[0].status)
     return letters[0]
+
+
+def _insist(tx: Transaction, letter_id: int, moved: Sequence[int]) -> None:
+    """Undo everything if somebody else dealt with the letter while we looked at it."""
+    if not moved:
+        raise DeadLetterResolved(letter_id, dead_letters_by_id(tx, [letter_id])[0].status)
 
 
 def _retry(

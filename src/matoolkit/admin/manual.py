@@ -44,6 +44,7 @@ from matoolkit.store.steps import cancel_steps_of_members
 from matoolkit.store.withdrawal import withdraw_unsent
 
 _MOST_NAMED = 100
+_TAKEN_OUT = "removed by a person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def remove_from_manual_batch(
         missing = set(wanted) - {folded(member.member_key) for member in active}
         if missing or not active:
             raise UnknownMembers(batch_id, sorted(wanted[fold] for fold in missing), "active")
-        ids = remove_members(tx, [member.id for member in active], by, reason or "removed by a person", at)
+        ids = remove_members(tx, [member.id for member in active], by, _why(reason), at)
         withdraw_unsent(tx, publisher, cancel_steps_of_members(tx, ids, at))
         note_remove_dispatched(tx, ids, at)
         publisher.publish(
@@ -177,6 +178,11 @@ def remove_from_manual_batch(
         )
         record(tx, batch, "batch.remove_members", by, reason, None, {"members": len(ids)})
         return ManualChange(batch, len(active))
+
+
+def _why(reason: str | None) -> str:
+    # In words of our own first: what a person says is never taken for a reason that means something to the system.
+    return f"{_TAKEN_OUT}: {reason}" if reason else _TAKEN_OUT
 
 
 def _manual_batch(tx: Transaction, batch_id: int) -> BatchRow:

@@ -37,11 +37,12 @@ def fill(tenant: Tenant, content: dict[str, Any]) -> None:
     unknown = sorted(set(content) - set(_PARTS))
     if unknown:
         raise ValueError(f"it has {', '.join(unknown)}, and only {', '.join(_PARTS)} mean something")
-    for part in _PARTS:
-        if part in content:
-            answer = tenant.answer(Request("POST", f"/_tenant/{part}", body=content[part]))
-            if "error" in answer.body:
-                raise ValueError(f"{part} {answer.body['error']}")
+    with tenant.kept_once():
+        for part in _PARTS:
+            if part in content:
+                answer = tenant.answer(Request("POST", f"/_tenant/{part}", body=content[part]))
+                if "error" in answer.body:
+                    raise ValueError(f"{part} {answer.body['error']}")
 
 
 def _read(seed: Path) -> dict[str, Any]:

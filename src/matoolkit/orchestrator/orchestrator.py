@@ -14,7 +14,13 @@ from matoolkit.orchestrator.pile import Limits, Pile, open_pile
 from matoolkit.orchestrator.results import apply_answers
 from matoolkit.orchestrator.settling import settle
 from matoolkit.orchestrator.states import states_of
-from matoolkit.orchestrator.sweeps import sweep_dead_jobs, sweep_endings, sweep_lost_jobs, sweep_waiting_members
+from matoolkit.orchestrator.sweeps import (
+    sweep_dead_jobs,
+    sweep_endings,
+    sweep_leavers,
+    sweep_lost_jobs,
+    sweep_waiting_members,
+)
 from matoolkit.orchestrator.versions import Versions
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
@@ -51,7 +57,7 @@ class Orchestrator:
 
     def sweep(self) -> None:
         """Look after what no message will: lost and dead jobs, members who still wait, what is over."""
-        for sweep in (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_endings):
+        for sweep in (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings):
             try:
                 sweep(self._store, self._open)
             except Exception:

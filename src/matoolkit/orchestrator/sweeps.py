@@ -1,4 +1,4 @@
-"""What nobody's message brings: lost jobs, dead letters of jobs, members who still wait, what is over (O16, M7).
+"""What nobody's message brings: lost jobs, dead jobs, members who wait or were not seen off, what is over (O16, M7).
 
 A sweep finds work without locking anything, then handles it in piles as if messages had come. Work that cannot be
 handled stops no other.
@@ -7,13 +7,14 @@ handled stops no other.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
 from matoolkit.domain import step as rules
-from matoolkit.domain.messages import MemberAdded
+from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNSUCCESSFUL_STEPS
 from matoolkit.ids import JobRef, Kind, parse_job_id
-from matoolkit.orchestrator.members import add_members
+from matoolkit.orchestrator.members import add_members, remove_members
 from matoolkit.orchestrator.moving import Movement, apply_moves, touch_freed
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.settling import settle
@@ -21,7 +22,7 @@ from matoolkit.orchestrator.states import states_of
 from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
 from matoolkit.store.executions import Overdue, lost_jobs
-from matoolkit.store.memberstates import MemberState, members_to_catch_up
+from matoolkit.store.memberstates import MemberState, members_to_catch_up, members_to_see_off
 from matoolkit.store.moves import give_up_cancelled
 from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
 from matoolkit.store.transaction import Transaction
@@ -30,6 +31,8 @@ from matoolkit.store.working import batches_of_work
 log = logging.getLogger(__name__)
 
 AT_ONCE = 500
+# A message on its way is heard of sooner; one that is not is with the dead letters, or discarded.
+_LONG_ENOUGH_TO_HEAR = timedelta(hours=1)
 
 FoundT = TypeVar("FoundT")
 OpenPile: TypeAlias = Callable[[Transaction, set[int]], Pile]
@@ -83,6 +86,18 @@ def sweep_waiting_members(store: Store, open_pile: OpenPile) -> None:
         _in_piles(store, waiting, lambda tx, part: _catch_up(tx, open_pile, part))
 
 
+def sweep_leavers(store: Store, open_pile: OpenPile) -> None:
+    """See members off who left long ago and of whom nobody was told: the message was lost, or put away (O16)."""
+    after = 0
+    while True:
+        with store.reading() as tx:
+            unseen = members_to_see_off(tx, tx.time() - _LONG_ENOUGH_TO_HEAR, after=after, limit=AT_ONCE)
+        if not unseen:
+            return
+        after = unseen[-1].id
+        _in_piles(store, unseen, lambda tx, part: _see_off(tx, open_pile, part))
+
+
 def sweep_endings(store: Store, open_pile: OpenPile) -> None:
     """End phases and batches whose parts have all ended."""
     with store.reading() as tx:
@@ -127,6 +142,12 @@ def _bury(tx: Transaction, open_pile: OpenPile, jobs: Sequence[DeadJob]) -> None
 def _catch_up(tx: Transaction, open_pile: OpenPile, members: Sequence[MemberState]) -> None:
     pile = open_pile(tx, {member.batch_id for member in members})
     add_members(pile, [MemberAdded(member.batch_id, member.member_key, member.id) for member in members])
+    settle(pile)
+
+
+def _see_off(tx: Transaction, open_pile: OpenPile, members: Sequence[MemberState]) -> None:
+    pile = open_pile(tx, {member.batch_id for member in members})
+    remove_members(pile, [MemberRemoved(member.batch_id, member.member_key, member.id) for member in members])
     settle(pile)
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 from sqlalchemy import Select, exists, select
 
-from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.records import record
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
+
+_OTHER = batch_members.alias()
 
 
 @record
@@ -104,15 +106,31 @@ def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Se
 
 def members_under_way_elsewhere(tx: Transaction, batch_id: int, runbook_name: str) -> list[MemberState]:
     """Return the active members of a batch who are active in another, unfinished batch of its runbook too."""
-    other = batch_members.alias()
     elsewhere = (
         exists()
-        .where(other.c.member_key_fold == batch_members.c.member_key_fold, other.c.batch_id != batch_id)
-        .where(is_any(other.c.status, {MemberStatus.ACTIVE}), batches.c.id == other.c.batch_id)
+        .where(_OTHER.c.member_key_fold == batch_members.c.member_key_fold, _OTHER.c.batch_id != batch_id)
+        .where(is_any(_OTHER.c.status, {MemberStatus.ACTIVE}), batches.c.id == _OTHER.c.batch_id)
         .where(batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES))
     )
     mine = (batch_members.c.batch_id == batch_id, is_any(batch_members.c.status, {MemberStatus.ACTIVE}))
     return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine, elsewhere))
+
+
+def members_to_see_off(tx: Transaction, gone_since: datetime, *, after: int = 0, limit: int = 500) -> list[MemberState]:
+    """Return members of whose leaving nobody has heard for long, from after the last id before (rule O16)."""
+    return tx.rows(MemberState, _to_see_off(tx, gone_since, after, limit=limit))
+
+
+@prepared
+def _to_see_off(_draft: Drafting, gone_since: datetime, after: int, *, limit: int) -> Select[Any]:
+    query = select_records(MemberState, batch_members).where(
+        is_any(batch_members.c.status, {MemberStatus.REMOVED}),
+        batch_members.c.caught_up_at.is_(None),
+        batch_members.c.remove_reason != MOVED,
+        batch_members.c.removed_at <= gone_since,
+        batch_members.c.id > after,
+    )
+    return query.order_by(batch_members.c.id).limit(limit)
 
 
 def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:

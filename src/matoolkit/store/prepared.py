@@ -32,7 +32,7 @@ from matoolkit.store.storable import storable_rows
 
 # Names of parameters must not be names of columns: SQLAlchemy would take them for columns to write.
 _PREFIX = "p_"
-_NOW = f"{_PREFIX}now"
+_NOW = "time_of_this_run"
 # There are a few hundred shapes. Many more would mean that something that belongs to the values is in a shape.
 _MOST_SHAPES = 2_000
 

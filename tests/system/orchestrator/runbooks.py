@@ -102,3 +102,11 @@ phases:
         retry: {max_retries: 1, interval: 1m}
       - {name: license, worker_id: worker-01, function: License}
 """
+
+WITH_FAREWELL = (
+    """
+on_member_removed:
+  - {name: forget, worker_id: worker-01, function: Forget, params: {Email: '{{Email}}'}}
+"""
+    + TWO_PHASES
+)

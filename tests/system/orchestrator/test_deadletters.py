@@ -149,3 +149,19 @@ def test_m7_a_job_whose_step_moved_on_is_not_tried_again(stage: Stage) -> None:
     assert stage.reload(batch).status is BatchStatus.COMPLETED
     with pytest.raises(UnknownDeadLetter):
         discard_dead_letter(stage.store, 99, by="anna")
+
+
+def test_m7_who_comes_second_to_a_letter_changes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On PostgreSQL both may have seen it open; the one whose move finds it moved is undone as a whole."""
+    batch = stage.batch(stage.publish(ONE_STEP))
+    stage.due(batch, "prepare")
+    (message,) = stage.bus.receive(stage.events_of_orchestrator, 10)
+    stage.bus.dead_letter(message, "Poison", "")
+    (seen,) = letters(stage)
+    discard_dead_letter(stage.store, seen.id, by="ben")
+    monkeypatch.setattr("matoolkit.admin.deadletters._open_letter", lambda _tx, _number: seen)
+    with pytest.raises(DeadLetterResolved):
+        resend_dead_letter(stage.store, stage.bus, decode, seen.id, by="anna")
+    with pytest.raises(DeadLetterResolved):
+        discard_dead_letter(stage.store, seen.id, by="anna")
+    assert stage.bus.receive(stage.events_of_orchestrator, 10) == []

@@ -8,7 +8,7 @@ import pytest
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus, PhaseStatus
 from tests.stage import Failing, Silent, Stage
 
-from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_ROLLBACK
+from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_FAREWELL, WITH_ROLLBACK
 
 
 def test_o10_a_late_joiner_goes_through_every_phase_that_has_begun_oldest_first(stage: Stage) -> None:
@@ -293,3 +293,19 @@ def test_t6_retries_and_polls_go_on_while_held(stage: Stage) -> None:
     stage.clock.advance(timedelta(minutes=1))
     stage.run()
     assert stage.states(batch) == {"create": "succeeded"}
+
+
+def test_o16_who_left_is_seen_off_even_if_the_message_was_put_away(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_FAREWELL))
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.leave(batch, "u0")
+    for message in stage.bus.receive(stage.events_of_orchestrator, 10):
+        stage.bus.dead_letter(message, "Poison", "")
+    stage.sweep()
+    assert stage.member(batch, "u0").caught_up_at is None
+    stage.clock.advance(timedelta(hours=2))
+    stage.sweep()
+    stage.run()
+    assert stage.member(batch, "u0").caught_up_at is not None
+    assert "Forget" in stage.functions()

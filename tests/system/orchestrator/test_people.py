@@ -11,7 +11,7 @@ from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.manual import add_to_manual_batch, create_manual_batch, remove_from_manual_batch
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import Chosen, preview_member_retry, retry_members
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import (
     CannotAdvance,
     HoldChanged,
@@ -26,7 +26,7 @@ from matoolkit.errors import (
 from matoolkit.store.audit import audit_page
 from tests.stage import Failing, Silent, Stage
 
-from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_INIT, WITH_ROLLBACK
+from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_FAREWELL, WITH_INIT, WITH_ROLLBACK
 
 
 def audited(stage: Stage) -> list[tuple[str, str, str | None]]:
@@ -149,6 +149,15 @@ class TestAdvancing:
         with pytest.raises(UnknownMembers):
             remove_from_manual_batch(stage.store, stage.bus, batch.id, ["nobody", "late"], by="anna")
         assert stage.member(batch, "late").status is MemberStatus.ACTIVE
+
+    def test_o13_whatever_a_person_gives_for_a_reason_what_is_to_run_for_leavers_runs(self, stage: Stage) -> None:
+        stage.publish(WITH_FAREWELL)
+        batch = create_manual_batch(stage.store, "wave", people("a", "b"), by="anna").batch
+        advance_batch(stage.store, stage.bus, batch.id, by="anna")
+        stage.run()
+        remove_from_manual_batch(stage.store, stage.bus, batch.id, ["b"], by="anna", reason=MOVED)
+        stage.run()
+        assert "Forget" in stage.functions()
 
     def test_o13_rows_that_cannot_be_used_are_refused_all_at_once(self, stage: Stage) -> None:
         stage.publish(ONE_STEP)

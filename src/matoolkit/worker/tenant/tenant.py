@@ -1,6 +1,8 @@
 """The tenant as a whole: who may call, what goes wrong, and which API answers."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
 from matoolkit.clock import Clock
@@ -48,6 +50,17 @@ class Tenant:
         with self._lock:
             self.calls.append((request.label, 0 if answer.is_reset else answer.status))
         return answer
+
+    @contextmanager
+    def kept_once(self) -> Iterator[None]:
+        """Keep what a block does all at once at its end, and nothing of it if it fails."""
+        state, self._state = self._state, None
+        try:
+            yield
+        finally:
+            self._state = state
+        with self._lock:
+            self._keep()
 
     def expire_tokens(self) -> None:
         """Let no token that was shown so far be good any more."""

@@ -9,6 +9,7 @@ import pytest
 
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import UnreadableFile
+from matoolkit.hosting.tenant import fill
 from matoolkit.worker.tenant import StateFile, Tenant, TenantServer
 from matoolkit.worker.tenant.calls import Answer, Request
 from tests.databases import NOON
@@ -268,3 +269,11 @@ def test_a_file_that_is_no_state_is_refused_and_left_alone(clock: VirtualClock, 
     with pytest.raises(UnreadableFile, match="not the state of a tenant"):
         Tenant(clock, StateFile(path))
     assert path.read_text(encoding="utf-8") == content
+
+
+def test_a_seed_that_is_refused_half_way_leaves_nothing_behind(clock: VirtualClock, tmp_path: Path) -> None:
+    state = StateFile(tmp_path / "tenant.json")
+    tenant = Tenant(clock, state)
+    with pytest.raises(ValueError, match="groups"):
+        fill(tenant, {"users": [{"userPrincipalName": "ada@fabrikam.com"}], "groups": "none"})
+    assert Tenant(clock, StateFile(tmp_path / "tenant.json")).is_new
