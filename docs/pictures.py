@@ -15,10 +15,10 @@ from matoolkit.hosting.story import Line, Mark
 
 _NOW = datetime(2026, 3, 4, 12, 3, tzinfo=UTC)
 _NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
-_STARTS = {1: _NOON + timedelta(seconds=20), 2: _NOON + timedelta(seconds=140)}
+_STARTS = {1: _NOON + timedelta(seconds=10), 2: _NOON + timedelta(seconds=130)}
 # Seconds after noon, batch, what happened: the demo, with some of its lines left out.
 _STORY: tuple[tuple[int, int | None, Mark, str], ...] = (
-    (2, 1, Mark.FOUND, "3 members of demo, T is 12:00:20: ada@contoso.com, grace@contoso.com, alan@contoso.com"),
+    (2, 1, Mark.FOUND, "3 members of demo, T is 12:00:10: ada@contoso.com, grace@contoso.com, alan@contoso.com"),
     (2, 1, Mark.DUE, "phase prepare, planned for T-2m"),
     (2, None, Mark.SET_ASIDE, "joan@contoso.com: 'cutover_at': the order of day and month is ambiguous"),
     (3, 1, Mark.DONE, "ada@contoso.com create-account, join-group"),
@@ -26,11 +26,11 @@ _STORY: tuple[tuple[int, int | None, Mark, str], ...] = (
     (4, 1, Mark.WAITS, "ada@contoso.com check-addresses, every 5s"),
     (8, 1, Mark.FAILED, "alan@contoso.com join-group: there is no group 4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a99"),
     (8, 1, Mark.UNDONE, "alan@contoso.com remove-account (undo-account)"),
-    (20, 1, Mark.DUE, "phase cutover, planned for T-0"),
-    (21, 1, Mark.DONE, "ada@contoso.com enable-account"),
-    (21, 1, Mark.MIGRATED, "ada@contoso.com"),
-    (21, 1, Mark.MIGRATED, "grace@contoso.com"),
-    (21, 1, Mark.ENDED, "the batch is completed: 2 migrated, 1 failed"),
+    (10, 1, Mark.DUE, "phase cutover, planned for T-0"),
+    (11, 1, Mark.DONE, "ada@contoso.com enable-account"),
+    (11, 1, Mark.MIGRATED, "ada@contoso.com"),
+    (11, 1, Mark.MIGRATED, "grace@contoso.com"),
+    (11, 1, Mark.ENDED, "the batch is completed: 2 migrated, 1 failed"),
     (46, 2, Mark.JOINED, "emmy@contoso.com late, and catches up"),
     (61, 2, Mark.LEFT, "hedy@contoso.com: the source no longer returns it"),
     (62, 2, Mark.UNDONE, "hedy@contoso.com remove-account (on_member_removed)"),
