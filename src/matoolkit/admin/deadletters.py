@@ -7,6 +7,7 @@ import orjson
 
 from matoolkit.admin.reinitializing import retry_init_within
 from matoolkit.admin.retrying import Chosen, retry_members_within
+from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import Message, RetryCheck
 from matoolkit.domain.states import DeadLetterStatus, StepStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
@@ -14,7 +15,7 @@ from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again, r
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
-from matoolkit.store.batches import lock_batches
+from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.deadletters import (
     DeadLetterRow,
     Resend,
@@ -22,7 +23,9 @@ from matoolkit.store.deadletters import (
     discard_dead_letters,
     resend_dead_letters,
 )
-from matoolkit.store.executions import inits_by_id, rollbacks_by_id, steps_by_id
+from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id, steps_by_id
+from matoolkit.store.membership import busy_keys
+from matoolkit.store.memberstates import keys_under_way, member_states
 from matoolkit.store.moves import reopen
 
 # Reads a message from its topic, its type and its body.
@@ -102,11 +105,23 @@ def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: 
     rollback = next(iter(rollbacks_by_id(tx, [ref.execution_id])), None)
     if rollback is None or rollback.job_id != letter.message_id or rollback.status is not StepStatus.FAILED:
         raise NothingToRetry(letter.message_id, "its rollback has moved on since")
-    lock_batches(tx, [rollback.batch_id])
+    (batch,) = lock_batches(tx, [rollback.batch_id])
+    _refuse_if_elsewhere(tx, batch, rollback, letter)
     reopen(tx, Kind.ROLLBACK, [rollback.id])
     check = RetryCheck(rollback.id, Kind.ROLLBACK)
     message_id = asked_for(retry_check_id(Kind.ROLLBACK, rollback.id, rollback.attempt), letter.id)
     publisher.publish(tx, [Outgoing(message_id, check)])
+
+
+def _refuse_if_elsewhere(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:
+    """Refuse to undo somebody's work while another batch does something for the same person (rule T5)."""
+    if rollback.batch_member_id is None:
+        return
+    (member,) = member_states(tx, [rollback.batch_member_id])
+    key = [folded(member.member_key)]
+    taken = keys_under_way(tx, batch.runbook_name, key, besides=batch.id)
+    if taken or busy_keys(tx, batch.runbook_name, key, besides=batch.id):
+        raise NothingToRetry(letter.message_id, f"another batch has {member.member_key}")
 
 
 def _record(

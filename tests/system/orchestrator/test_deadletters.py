@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
+from matoolkit.admin.manual import create_manual_batch
 from matoolkit.bus.topology import TIME_TO_LIVE, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.domain.states import BatchStatus, DeadLetterStatus
@@ -165,3 +166,23 @@ def test_m7_who_comes_second_to_a_letter_changes_nothing(stage: Stage, monkeypat
     with pytest.raises(DeadLetterResolved):
         discard_dead_letter(stage.store, seen.id, by="anna")
     assert stage.bus.receive(stage.events_of_orchestrator, 10) == []
+
+
+def test_m7_a_rollback_is_not_tried_again_while_another_batch_has_the_person(stage: Stage) -> None:
+    """The simulation found two jobs of one person at a time."""
+    runbook = stage.publish(WITH_ROLLBACK)
+    batch = stage.batch(runbook, ["ada"])
+    stage.answers.update(Create={"Id": 1}, License=Failing())
+    stage.due(batch, "prepare")
+    while "License" not in stage.functions():
+        stage.handle()
+        stage.work()
+    stage.handle()
+    bury(stage)
+    stage.sweep()
+    stage.run()
+    (letter,) = letters(stage)
+    create_manual_batch(stage.store, runbook.name, [{"Email": "Ada"}], by="anna")
+    with pytest.raises(NothingToRetry, match="another batch has ada"):
+        resend_dead_letter(stage.store, stage.bus, decode, letter.id, by="anna")
+    assert [row.status for row in stage.rollbacks(batch)] == ["failed", "succeeded"]
