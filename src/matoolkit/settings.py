@@ -50,7 +50,8 @@ def _address(value: str) -> str:
         raise ValueError("should be an address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in value:
         raise ValueError("should be an address that begins with https:// or http://, without a name or a query in it")
-    return value.rstrip("/")
+    # Whether it is https is asked of the address itself, so the scheme has one spelling.
+    return parts.geturl().rstrip("/")
 
 
 Address = Annotated[str, AfterValidator(_address)]

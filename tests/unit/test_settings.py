@@ -101,6 +101,12 @@ def test_a_setting_that_cannot_be_used_is_told_in_plain_words(name: str, value: 
     assert refused.value.message == problem
 
 
+@pytest.mark.parametrize("name", ["MATOOLKIT_API_URL", "MATOOLKIT_AUTHORITY"])
+def test_an_address_is_the_same_however_its_scheme_is_spelt(name: str) -> None:
+    settings = load_settings(ClientSettings, {name: "HTTPS://Api.example/Path/"})
+    assert "https://Api.example/Path" in (settings.api_url, settings.authority)
+
+
 def test_a_worker_is_named_as_runbooks_may_name_it() -> None:
     with pytest.raises(InvalidSettings, match="WORKER_ID should have letters"):
         load_settings(WorkerSettings, {"WORKER_ID": "a b"})

@@ -69,6 +69,7 @@ def page(
     return Page(items=[shape(row) for row in shown], next=following, total=counted[0], of=counted[1])
 
 
-def whole(items: list[ItemT]) -> Page[ItemT]:
-    """Make a list that is short the only page."""
-    return Page(items=items, total=len(items), of=len(items))
+def whole(items: list[ItemT], most: int | None = None) -> Page[ItemT]:
+    """Make a list that is short the only page; of one that is cut nobody says how long it is."""
+    count = len(items) if most is None or len(items) <= most else None
+    return Page(items=items[:most], total=count, of=count)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from matoolkit.cli.answers import printable
 from matoolkit.cli.batch_view import current_phases, steps_done
 from matoolkit.cli.client import path_of
 from matoolkit.cli.output import counted
@@ -49,7 +50,8 @@ def wait_for_step(session: Session, batch: int, advanced: Item) -> Outcome:
         if ended(seen):
             return True
         if advanced.get("action") == "init_dispatched":
-            return seen.get("status") == BatchStatus.ACTIVE
+            # An init of a newer version that fails leaves its batch where it is, and held.
+            return seen.get("status") == BatchStatus.ACTIVE or bool(seen.get("isHeld"))
         return name is None or _status_of(seen, name) in ENDED_PHASES
 
     seen = wait(session, lambda: session.client.get(path_of("batches", batch)), is_over, _how_far)
@@ -66,6 +68,9 @@ def run_to_its_end(session: Session, batch: int, advance: Callable[[], Item]) ->
         seen = session.client.get(path_of("batches", batch))
         if outcome.exit_code or ended(seen) or done.get("action") == "all_phases_complete":
             return outcome if outcome.exit_code else outcome_of_batch(seen)
+        if not any(phase.get("status") == PhaseStatus.PENDING for phase in current_phases(seen)):
+            # What is being undone for somebody may outlast the last phase.
+            return wait_for_batch(session, batch)
 
 
 def wait_for_rest(session: Session, batch: int, keys: set[str], least_steps: int) -> Outcome:
@@ -102,9 +107,12 @@ def _how_far(batch: Item) -> HowFar:
 
 
 def _outcome_of_init(batch: Item) -> Outcome:
-    status = batch.get("status")
+    number, status = batch.get("id"), batch.get("status")
+    if status == BatchStatus.INIT_DISPATCHED:
+        why = printable(batch.get("holdReason") or "it waits for approval")
+        return Outcome(is_good=False, sentence=f"batch {number} is held in its init: {why}")
     is_good = status in (BatchStatus.ACTIVE, BatchStatus.COMPLETED)
-    return Outcome(is_good=is_good, sentence=f"init of batch {batch.get('id')} has ended: it is {status}")
+    return Outcome(is_good=is_good, sentence=f"init of batch {number} has ended: it is {status}")
 
 
 def _outcome_of_phase(batch: Item, phase: object) -> Outcome:

@@ -151,7 +151,8 @@ class Client:
             may_be_done = is_change and not isinstance(late, httpx.ConnectTimeout)
             raise ServerTooSlow(self.address, self._seconds, may_be_done=may_be_done) from None
         except httpx.TransportError as fault:
-            raise ServerUnreachable(self.address, reason(fault)) from None
+            may_be_done = is_change and isinstance(fault, _LOST)
+            raise ServerUnreachable(self.address, reason(fault), may_be_done=may_be_done) from None
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             raise UnreadableAnswer(self.address, reason(fault)) from None
 
@@ -159,8 +160,12 @@ class Client:
         """Send a request, once more if the connection was lost: a look changes nothing, and a change has its key."""
         try:
             return self._http.send(request, stream=True)
-        except _LOST:
-            return self._http.send(request, stream=True)
+        except _LOST as lost:
+            try:
+                return self._http.send(request, stream=True)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                # That nobody is there now does not mean that the first was not heard.
+                raise lost from None
 
     def _content(self, answer: httpx.Response) -> bytes:
         """Read an answer to its end, but neither without end nor for ever."""

@@ -1,6 +1,7 @@
 """Files that people name, and files that are nobody else's business."""
 
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -31,7 +32,7 @@ def write_file(file: str, pieces: Iterable[bytes], *, replace: bool) -> int:
     if path.exists() and not replace:
         raise UnwritableFile(name_of(file), "it is there already; --force replaces it")
     try:
-        return _write(path, pieces, mode=0o644)
+        return _write(path, pieces, mode=_mode_for(path))
     except (OSError, ValueError) as error:
         raise UnwritableFile(name_of(file), _reason(error)) from None
 
@@ -65,6 +66,17 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int) -> int:
         beside.unlink(missing_ok=True)
         raise
     return written
+
+
+def _mode_for(path: Path) -> int:
+    """Return who may read a file: as before if there is one, else as its owner wants new files to be."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        # The mask can only be read by setting it; meanwhile nobody gets more than usual.
+        masked = os.umask(0o077)
+        os.umask(masked)
+        return 0o666 & ~masked
 
 
 def _reason(error: OSError | ValueError) -> str:

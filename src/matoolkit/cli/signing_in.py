@@ -46,7 +46,7 @@ class SignIn:
     def __init__(self, settings: ClientSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._machine: str | None = None
+        self._machine: tuple[str, float] | None = None
 
     def token(self) -> str | None:
         """Return a token that is good for a while, or none if nothing says that one is needed."""
@@ -57,9 +57,10 @@ class SignIn:
             return None
         kept = self._kept()
         if kept is None:
-            self._machine = self._machine or _token_of_machine(scope)
-            return self._machine
-        if kept["expires_at"] - self._clock.now().timestamp() < _LEAST_SECONDS_LEFT:
+            if self._machine is None or self._is_about_to_end(self._machine[1]):
+                self._machine = _token_of_machine(scope)
+            return self._machine[0]
+        if self._is_about_to_end(kept["expires_at"]):
             kept = self._renewed(kept)
         return str(kept["access_token"])
 
@@ -108,6 +109,9 @@ class SignIn:
         settings = self._settings
         return f"{settings.authority} {settings.tenant_id} {settings.client_id} {self._scope()}"
 
+    def _is_about_to_end(self, expires_at: float) -> bool:
+        return expires_at - self._clock.now().timestamp() < _LEAST_SECONDS_LEFT
+
     def _kept(self) -> dict[str, Any] | None:
         return _all_kept().get(self._name())
 
@@ -150,8 +154,8 @@ def _is_whole(kept: Any) -> bool:
     )
 
 
-def _token_of_machine(scope: str) -> str:
-    """Ask for a token of a workload identity, a managed identity, or whoever is signed in to the Azure CLI."""
+def _token_of_machine(scope: str) -> tuple[str, float]:
+    """Ask for a token, and its end, of a workload or managed identity, or of who is signed in to the Azure CLI."""
     try:
         from azure.core.exceptions import AzureError
         from azure.identity import DefaultAzureCredential
@@ -162,7 +166,8 @@ def _token_of_machine(scope: str) -> str:
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     try:
         with DefaultAzureCredential() as credential:
-            return credential.get_token(scope).token
+            issued = credential.get_token(scope)
+            return issued.token, issued.expires_on
     except AzureError:
         hint = "sign in with `matoolkit auth login`; in a pipeline set MATOOLKIT_ACCESS_TOKEN or give it an identity"
         raise SignInNeeded("nobody has signed in here, and this machine has no identity", hint=hint) from None

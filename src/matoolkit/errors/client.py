@@ -31,6 +31,9 @@ class ProblemOfServer(MatoolkitError):
         self.transient = status >= _FIRST_FAULT
 
 
+_LOOK_FIRST = "it may have been done all the same: look before you do it again"
+
+
 class ServerUnreachable(MatoolkitError):
     """Nobody answers at the address of the admin API."""
 
@@ -38,11 +41,12 @@ class ServerUnreachable(MatoolkitError):
     http_status = 503
     transient = True
 
-    def __init__(self, address: str, why: str) -> None:
-        super().__init__(
-            f"cannot reach the admin API at {address}: {why}",
-            hint="is it running (`matoolkit api serve`)? `matoolkit config show` says where the address comes from",
-        )
+    def __init__(self, address: str, why: str, *, may_be_done: bool = False) -> None:
+        running = "is it running (`matoolkit api serve`)? `matoolkit config show` says where the address comes from"
+        if may_be_done:
+            super().__init__(f"the connection to the admin API at {address} was lost: {why}", hint=_LOOK_FIRST)
+        else:
+            super().__init__(f"cannot reach the admin API at {address}: {why}", hint=running)
 
 
 class ServerTooSlow(MatoolkitError):
@@ -53,7 +57,7 @@ class ServerTooSlow(MatoolkitError):
     transient = True
 
     def __init__(self, address: str, seconds: float, *, may_be_done: bool) -> None:
-        looking = "it may have been done all the same: look before you do it again; " if may_be_done else ""
+        looking = f"{_LOOK_FIRST}; " if may_be_done else ""
         super().__init__(
             f"the admin API at {address} did not answer within {seconds:g} s",
             hint=f"{looking}MATOOLKIT_API_TIMEOUT gives it longer",

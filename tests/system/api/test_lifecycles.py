@@ -10,7 +10,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from tests.stage import Failing, Stage
-from tests.system.api.conftest import DOCUMENT, Rows, create, csv_of
+from tests.system.api.conftest import DOCUMENT, PHASES, Rows, create, csv_of
 
 
 def test_a_manual_batch_goes_from_a_file_to_its_end(client: Client, stage: Stage, published: Any) -> None:
@@ -104,6 +104,18 @@ def test_members_that_failed_are_found_previewed_and_tried_again(client: Client,
     ]
     found = client.get("/api/members", params={"key": "ANN@x"}).json()["items"]
     assert [enrolment["batchId"] for enrolment in found] == [batch]
+
+
+def test_a_list_of_enrolments_that_was_cut_is_not_said_to_be_all(client: Client, stage: Stage) -> None:
+    runbook = stage.publish(PHASES)
+    for days in range(100):
+        stage.batch_at(runbook, ["ann@x"], days=days)
+    all_of_them = client.get("/api/members", params={"key": "ann@x"}).json()
+    assert (len(all_of_them["items"]), all_of_them["total"], all_of_them["of"]) == (100, 100, 100)
+    last = stage.batch_at(runbook, ["ann@x"], days=100)
+    cut = client.get("/api/members", params={"key": "ann@x"}).json()
+    assert (len(cut["items"]), cut["total"], cut["of"], cut["next"]) == (100, None, None, None)
+    assert cut["items"][0]["batchId"] == last.id
 
 
 def test_what_is_sent_twice_with_a_key_is_done_once_and_what_is_refused_leaves_nothing(

@@ -8,8 +8,8 @@ from matoolkit.cli.main import run
 from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
-from tests.stage import Failing, Stage
-from tests.system.api.conftest import DOCUMENT, Rows
+from tests.stage import Failing, Silent, Stage
+from tests.system.api.conftest import DOCUMENT, PHASES, Rows
 from tests.system.cli.conftest import Cli
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -130,6 +130,39 @@ def test_a3_an_init_that_failed_is_run_again(cli: Cli, stage: Stage) -> None:
     cli.clock.meanwhile = [stage.run]
     cli("batch", "retry-init", batch, "--wait")
     assert cli.json("batch", "get", batch)["status"] == "active"
+
+
+def test_a3_an_init_of_a_newer_version_that_fails_again_ends_the_wait(cli: Cli, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(PHASES))
+    stage.run()
+    stage.change_version(batch, stage.publish(PHASES + "# 2\n"), rerun_init=True)
+    stage.answers["Custom-Prepare"] = Failing("no room")
+    stage.run()
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "retry-init", str(batch.id), "--wait", code=1)
+    assert f"batch {batch.id} is held in its init: init of version 2 failed" in cli.err
+    stage.answers.clear()
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "retry-init", str(batch.id), "--wait")
+
+
+def test_a3_what_is_undone_after_the_last_phase_is_waited_for(cli: Cli, stage: Stage) -> None:
+    undone = DOCUMENT.replace("function: Custom-Three}", "function: Custom-Three, on_failure: undo}")
+    undo = "rollbacks:\n  undo:\n    - {name: back, worker_id: worker-01, function: Custom-Back}\n"
+    cli("runbook", "publish", cli.file("wave.yaml", undone + undo))
+    batch = cli.created("ann@x", "bob@x")
+    outcomes = iter([None, Failing("no room")])
+    stage.answers["Custom-Three"] = lambda _: next(outcomes)
+    stage.answers["Custom-Back"] = Silent()
+
+    def it_is_undone() -> None:
+        stage.answer(stage.jobs[-1])
+        stage.run()
+
+    cli.clock.meanwhile = [stage.run, stage.run, stage.run, it_is_undone]
+    cli("batch", "advance", batch, "--auto")
+    assert stage.functions()[-1] == "Custom-Back"
+    assert f"batch {batch} is completed, 1 member failed" in cli.err
 
 
 def test_a3_whoever_begins_again_is_waited_for_although_it_has_not_begun_yet(cli: Cli, stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """The client against servers that are down, slow, or answer nonsense: a sentence and an exit code, whatever comes."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -199,6 +200,41 @@ def test_what_is_lost_on_the_way_is_sent_again_and_a_change_with_its_key() -> No
     with asking(lost) as (client, service), pytest.raises(ServerUnreachable):
         client.post("/api/batches/1/cancel", {})
     assert len(service.requests) == 2
+
+
+def test_a_change_whose_answer_is_lost_may_have_been_done() -> None:
+    lost, broken = Answer(is_reset=True), Answer(b'{"ok": 1}', headers=JSON, bytes_sent=5)
+    for answer in (lost, broken):
+        with asking(answer) as (client, _):
+            with pytest.raises(ServerUnreachable) as looked:
+                client.get("/x")
+            with pytest.raises(ServerUnreachable) as changed:
+                client.post("/api/batches/1/cancel", {})
+        assert "may have been done" not in (looked.value.hint or "")
+        assert "may have been done" in (changed.value.hint or "")
+        assert "cannot reach" not in changed.value.message
+
+
+def test_a_change_that_was_lost_with_its_server_may_have_been_done_and_one_that_was_not_sent_was_not() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def take_one_and_go() -> None:
+        connection, _ = listener.accept()
+        listener.close()
+        connection.recv(100_000)
+        connection.close()
+
+    server = threading.Thread(target=take_one_and_go)
+    server.start()
+    client = Client(f"http://127.0.0.1:{listener.getsockname()[1]}", 10, lambda: None, SystemClock())
+    with pytest.raises(ServerUnreachable) as sent:
+        client.post("/api/batches/1/cancel", {})
+    server.join()
+    with pytest.raises(ServerUnreachable, match="cannot reach") as not_sent:
+        client.post("/api/batches/1/cancel", {})
+    client.close()
+    assert "may have been done" in (sent.value.hint or "")
+    assert "may have been done" not in (not_sent.value.hint or "")
 
 
 def test_what_has_not_changed_is_not_sent_again() -> None:

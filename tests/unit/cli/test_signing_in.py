@@ -189,6 +189,26 @@ def test_a3_a_pipeline_has_the_identity_of_its_machine(
             SignIn(client_settings(), clock).token()
 
 
+def test_a3_a_token_of_the_machine_is_asked_for_again_before_it_ends(
+    home: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    end = 2_000_000_000
+    identity = ManagedIdentity(expires_on=end)
+    with served(identity) as address:
+        monkeypatch.setenv("IDENTITY_ENDPOINT", address)
+        monkeypatch.setenv("IDENTITY_HEADER", "secret")
+        monkeypatch.setenv("MATOOLKIT_API_SCOPE", "api://admin/.default")
+        sign_in = SignIn(client_settings(), clock)
+        sign_in.token()
+        clock.sleep(end - 130 - clock.now().timestamp())
+        assert sign_in.token() == "token-1"
+        clock.sleep(20)
+        identity.expires_on = end + 3600
+        assert (sign_in.token(), sign_in.token()) == ("token-2", "token-2")
+
+
 def test_a_cache_that_is_broken_is_no_sign_in_and_is_replaced(entra: Entra, home: Path, clock: VirtualClock) -> None:
     path = home / ".matoolkit" / "tokens.json"
     path.parent.mkdir(parents=True)

@@ -38,6 +38,7 @@ from matoolkit.store.steps import steps_page
 router = APIRouter(prefix="/api", tags=["members"])
 
 _CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
+_MOST_ENROLMENTS = 100
 _MEMBER_COLUMNS = ("id", "member_key", "status", "epoch", "added_at", "removed_at", "remove_reason", "failed_at")
 _STEP_COLUMNS = (
     *("id", "member_key", "phase_name", "step_name", "status", "attempt", "function_name", "worker_id"),
@@ -162,8 +163,8 @@ def find_member(
 ) -> Page[EnrolmentShape]:
     """Find every batch that somebody is or was in, newest first, at most 100; the case of the key does not matter."""
     with serving.store.reading() as tx:
-        rows = enrolments_of_key(tx, key.strip())
-    return whole([EnrolmentShape.model_validate(row) for row in rows])
+        rows = enrolments_of_key(tx, key.strip(), _MOST_ENROLMENTS + 1)
+    return whole([EnrolmentShape.model_validate(row) for row in rows], _MOST_ENROLMENTS)
 
 
 def _member_count(tx: Transaction, batch_id: int, wanted: MemberQuery) -> Count:
