@@ -150,7 +150,7 @@ def test_members_join_and_leave_a_manual_batch(client: Client, stage: Stage, pub
     again = client.delete(f"/api/batches/{batch}/members/{bob['id']}")
     assert again.json()["code"] == "AD406"
     removed = client.get(f"/api/batches/{batch}/members", params={"status": "removed"}).json()["items"]
-    assert [member["removeReason"] for member in removed] == ["stays"]
+    assert [member["removeReason"] for member in removed] == ["removed by a person: stays"]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
