@@ -93,6 +93,25 @@ def test_a3_an_automated_batch_goes_from_the_source_to_its_end(
     cli("automation", "disable", "wave")
 
 
+def test_v1_a_version_that_would_repeat_phases_is_asked_about(
+    cli: Cli, stage: Stage, source: Rows, clock: VirtualClock
+) -> None:
+    source.rows = [("ann@x", "Ann", clock.now() + timedelta(hours=1))]
+    lease = SchedulerLease(stage.store, "test", timedelta(days=30))
+    scheduler = Scheduler(stage.store, stage.bus, lambda _: source, clock, lease, timedelta(minutes=5))
+    cli("runbook", "publish", cli.file("wave.yaml", DOCUMENT), "--enable")
+    for _ in range(3):
+        scheduler.tick()
+        stage.run()
+    changed = cli.file("changed.yaml", DOCUMENT + "\n# changed\n")
+    cli("runbook", "publish", changed, code=2)
+    assert "first would run again in batch 1; publish?" in cli.err
+    assert [version["version"] for version in cli.json("runbook", "versions", "wave")] == [1]
+    cli("runbook", "publish", changed, "--overdue", "ignore", "--dry-run")
+    cli("runbook", "publish", changed, "--yes")
+    assert [version["version"] for version in cli.json("runbook", "versions", "wave")] == [2, 1]
+
+
 def test_a3_a_batch_that_fails_is_told_by_the_exit_code_and_retried_by_error(cli: Cli, stage: Stage) -> None:
     cli.published()
     batch = cli.created("ann@x", "bob@x", "eve@x")

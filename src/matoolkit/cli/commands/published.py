@@ -1,6 +1,7 @@
 """`matoolkit runbook`, the commands that ask the admin API: publish, look at and put out of use."""
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +33,7 @@ _PUBLISHED = (
     Column("NEW", "isNew"),
     Column("DRY RUN", "isDryRun"),
 )
+_MOST_NAMED = 5
 _IMPACTS = (
     number("BATCH", "batchId"),
     when("T", "startTime"),
@@ -70,16 +72,20 @@ def publish(
     enable: Annotated[bool, typer.Option("--enable", help="Switch automation on as well.")] = False,
     again: Annotated[bool, typer.Option("--again", help="A new version also of an unchanged document.")] = False,
     dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
-    """Publish a runbook as the next version of its name.
+    """Publish a runbook as the next version of its name. What would repeat phases is asked about first.
 
     Exit code 1: it has errors, which are shown with their lines.
     """
     content = read_file(file, MAX_BYTES)
     options = {"name": name, "overdueBehavior": overdue.value, "rerunInit": rerun_init, "force": again}
     shown = "<stdin>" if file == "-" else name_of(file)
+    send = partial(session.client.send_yaml, path_of("runbooks"), content, **options, enable=enable)
     try:
-        done = session.client.send_yaml(path_of("runbooks"), content, **options, enable=enable, dryRun=dry_run)
+        if not dry_run and not yes:
+            _ask_before_repeating(send(dryRun=True))
+        done = send(dryRun=dry_run)
     except ProblemOfServer as problem:
         print_findings(shown, content, problem.errors)
         raise
@@ -166,6 +172,16 @@ def status_(session: Session, name: Name, *, watch: Watch = False) -> None:
         watch_item(session, ask, _STATUS)
     else:
         session.show(ask(), _STATUS)
+
+
+def _ask_before_repeating(planned: dict[str, Any]) -> None:
+    """Ask, if batches in flight would run phases again (rule V1)."""
+    repeating = [impact for impact in planned.get("impacts") or [] if impact.get("repeatedPhases")]
+    if repeating:
+        phases = ", ".join(dict.fromkeys(str(name) for impact in repeating for name in impact["repeatedPhases"]))
+        batches = ", ".join(str(impact.get("batchId")) for impact in repeating[:_MOST_NAMED])
+        more = f" and {len(repeating) - _MOST_NAMED:,} more" if len(repeating) > _MOST_NAMED else ""
+        confirm(f"{phases} would run again in batch {batches}{more}; publish?", yes=False)
 
 
 def _document(session: Session, name: str, version: int | None) -> dict[str, Any]:
