@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from matoolkit.admin.reinitializing import retry_init
 from matoolkit.domain.states import BatchStatus
 from tests.stage import Failing, Silent, Stage
 
-from .runbooks import WITH_INIT
+from .runbooks import ONE_STEP, WITH_INIT
 
 
 def test_o1_the_steps_of_init_run_one_after_the_other_and_then_the_batch_is_active(stage: Stage) -> None:
@@ -123,3 +124,19 @@ def test_v5_without_rerun_an_unfinished_init_goes_on_under_its_own_version(stage
     stage.run()
     assert [(row.runbook_version, row.status) for row in stage.inits(batch)] == [(1, "succeeded"), (1, "succeeded")]
     assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_v5_a_batch_that_began_after_its_first_init_had_failed_is_held_too(stage: Stage) -> None:
+    """The simulation found steps under way in a batch that had failed."""
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.answers["Domain"] = Failing()
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.FAILED
+    stage.publish(ONE_STEP)
+    retry_init(stage.store, stage.bus, batch.id, by="anna")
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 3\n"), rerun_init=True)
+    stage.run()
+    held = stage.reload(batch)
+    assert (held.status, held.is_held) == (BatchStatus.INIT_DISPATCHED, True)
