@@ -580,17 +580,6 @@ FROM batch_members
 WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active'))
 GO
 
--- store.membership.busy_keys
-SELECT batch_members.member_key_fold 
-FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.id != :id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND ((EXISTS (SELECT * 
-FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
-FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL)
-GO
-
 -- store.membership.count_members
 SELECT count(*) AS count_1 
 FROM batch_members 
@@ -649,17 +638,21 @@ WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold I
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
 GO
 
+-- store.membership.taken_keys
+SELECT batch_members.member_key_fold 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.id != :id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' OR (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL)
+GO
+
 -- store.memberstates.caught_up_members
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
-GO
-
--- store.memberstates.keys_under_way
-SELECT batch_members.member_key_fold 
-FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND batches.id != :id_1
 GO
 
 -- store.memberstates.member_data

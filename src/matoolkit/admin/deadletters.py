@@ -24,8 +24,8 @@ from matoolkit.store.deadletters import (
     resend_dead_letters,
 )
 from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id, steps_by_id
-from matoolkit.store.membership import busy_keys
-from matoolkit.store.memberstates import keys_under_way, member_states
+from matoolkit.store.membership import taken_keys
+from matoolkit.store.memberstates import member_states
 from matoolkit.store.moves import reopen
 
 # Reads a message from its topic, its type and its body.
@@ -118,9 +118,7 @@ def _refuse_if_elsewhere(tx: Transaction, batch: BatchRow, rollback: RollbackRow
     if rollback.batch_member_id is None:
         return
     (member,) = member_states(tx, [rollback.batch_member_id])
-    key = [folded(member.member_key)]
-    taken = keys_under_way(tx, batch.runbook_name, key, besides=batch.id)
-    if taken or busy_keys(tx, batch.runbook_name, key, besides=batch.id):
+    if taken_keys(tx, batch.runbook_name, [folded(member.member_key)], besides=batch.id):
         raise NothingToRetry(letter.message_id, f"another batch has {member.member_key}")
 
 

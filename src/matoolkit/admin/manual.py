@@ -36,8 +36,8 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
-from matoolkit.store.membership import busy_keys
-from matoolkit.store.memberstates import keys_under_way, members_with_keys
+from matoolkit.store.membership import taken_keys
+from matoolkit.store.memberstates import members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import RunbookRow, active_runbook, latest_version, runbook_names, runbooks_by_id
 from matoolkit.store.steps import cancel_steps_of_members
@@ -88,7 +88,7 @@ def create_manual_batch(
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
         (batch,) = insert_batches(tx, [new], at)
         for piece in keyed_pieces(rows, model.data_source.primary_key):
-            taken = keys_under_way(tx, version.name, piece) | busy_keys(tx, version.name, piece)
+            taken = taken_keys(tx, version.name, piece)
             joining = {fold: row for fold, row in piece.items() if fold not in taken}
             insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
             tally.note(piece, joining)
@@ -125,8 +125,7 @@ def add_to_manual_batch(
 def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, at: datetime) -> Collection[str]:
     """Let those of some rows join who can, and return their folded keys."""
     known = {folded(member.member_key): member for member in members_with_keys(tx, batch.id, piece)}
-    taken = keys_under_way(tx, batch.runbook_name, piece)
-    taken |= busy_keys(tx, batch.runbook_name, piece, besides=batch.id)
+    taken = taken_keys(tx, batch.runbook_name, piece, besides=batch.id)
     joining = {
         fold: row
         for fold, row in piece.items()

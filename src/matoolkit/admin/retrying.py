@@ -27,8 +27,8 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, release_batches, reopen_batches
 from matoolkit.store.counts import members_that_failed
 from matoolkit.store.members import reactivate_members, restart_members
-from matoolkit.store.membership import busy_keys
-from matoolkit.store.memberstates import MemberState, keys_under_way, member_states
+from matoolkit.store.membership import taken_keys
+from matoolkit.store.memberstates import MemberState, member_states
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import phases_of_batches, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_of_members
@@ -119,8 +119,7 @@ def _planned(tx: Transaction, batch: BatchRow, chosen: Chosen) -> _Plan:
     failed = _failed_members(tx, batch, chosen)
     folds = {member.id: folded(member.member_key) for member in failed}
     keys = set(folds.values())
-    taken = keys_under_way(tx, batch.runbook_name, keys, besides=batch.id)
-    taken |= busy_keys(tx, batch.runbook_name, keys, besides=batch.id)
+    taken = taken_keys(tx, batch.runbook_name, keys, besides=batch.id)
     wanted = [member for member in failed if folds[member.id] not in taken]
     if not wanted:
         raise NothingToRetry(f"batch {batch.id}", f"another batch has {shown(_keys(failed))}")

@@ -85,6 +85,11 @@ _IS_BUSY = or_(
 )
 
 
+_IS_UNDER_WAY = and_(
+    is_any(batches.c.status, UNFINISHED_BATCHES), is_any(batch_members.c.status, {MemberStatus.ACTIVE})
+)
+
+
 def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]:
     """Return everybody who is or was in these batches, without data, by id."""
     if not batch_ids:
@@ -120,8 +125,11 @@ def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) ->
     return rows_by_id(tx, Place, query)
 
 
-def busy_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
-    """Return for which of these folded keys something still runs in the batches of a runbook, one batch left out."""
+def taken_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
+    """Return which of these folded keys a batch of a runbook has, or still does something for, one batch left out.
+
+    An unfinished batch has its active members.
+    """
     if not folds:
         return set()
     query = (
@@ -131,7 +139,7 @@ def busy_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, bes
             batches.c.runbook_name == runbook_name,
             batches.c.id != besides,
             among(tx, batch_members.c.member_key_fold, folds),
-            _IS_BUSY,
+            or_(_IS_UNDER_WAY, _IS_BUSY),
         )
     )
     return set(tx.values(query))

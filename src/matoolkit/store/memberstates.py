@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Select, exists
 
 from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.records import record
@@ -68,24 +68,6 @@ def members_with_keys(tx: Transaction, batch_id: int, folds: Collection[str]) ->
         return []
     mine = (batch_members.c.batch_id == batch_id, among(tx, batch_members.c.member_key_fold, folds))
     return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
-
-
-def keys_under_way(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
-    """Return which of these folded keys are active in an unfinished batch of a runbook, one batch left out."""
-    if not folds:
-        return set()
-    query = (
-        select(batch_members.c.member_key_fold)
-        .join(batches, batches.c.id == batch_members.c.batch_id)
-        .where(
-            batches.c.runbook_name == runbook_name,
-            is_any(batches.c.status, UNFINISHED_BATCHES),
-            is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
-            among(tx, batch_members.c.member_key_fold, folds),
-            batches.c.id != besides,
-        )
-    )
-    return set(tx.values(query))
 
 
 def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:

@@ -6,7 +6,8 @@ from matoolkit.store import Store
 from matoolkit.store.batches import Hold, hold_batches
 from matoolkit.store.executions import Work
 from matoolkit.store.members import Return, remove_members, return_members
-from matoolkit.store.memberstates import caught_up_members, keys_under_way, members_to_catch_up, members_with_keys
+from matoolkit.store.membership import taken_keys
+from matoolkit.store.memberstates import caught_up_members, members_to_catch_up, members_with_keys
 from matoolkit.store.moves import cancel
 from matoolkit.store.steps import cancel_steps_of_older_epochs, insert_phase_steps, steps_page
 from matoolkit.store.working import batches_of_work, next_steps_of_members, step_states
@@ -80,7 +81,7 @@ def test_o14_keys_under_way_are_those_of_active_members_of_unfinished_batches(st
     world.members(mine, 2)
     world.members(done, 1, prefix="past")
     with store.transaction() as tx:
-        assert keys_under_way(tx, "wave", ["user0", "past0", "nobody"]) == {"user0"}
-        assert keys_under_way(tx, "wave", ["user0"], besides=mine.id) == set()
+        assert taken_keys(tx, "wave", ["user0", "past0", "nobody"]) == {"user0"}
+        assert taken_keys(tx, "wave", ["user0"], besides=mine.id) == set()
         (found,) = members_with_keys(tx, mine.id, ["user1", "past0"])
         assert (found.member_key, found.status) == ("user1", MemberStatus.ACTIVE)
