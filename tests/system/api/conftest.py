@@ -1,19 +1,14 @@
 """The API over a real store, with an orchestrator and a scripted worker beside it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from httpx import Client
 
-from matoolkit.api.auth import LocalOnly
 from matoolkit.api.services import Services
-from matoolkit.bus.wire import decode
-from matoolkit.clock import VirtualClock
-from matoolkit.ports import Piece
-from matoolkit.store import Store
 from tests.servers.api import serving
-from tests.stage import SOURCE, Stage
+from tests.stage import SOURCE
 
 PHASES = """\
 init:
@@ -30,31 +25,6 @@ phases:
       - {name: three, worker_id: worker-01, function: Custom-Three}
 """
 DOCUMENT = f"name: wave\n{SOURCE}{PHASES}"
-
-
-class Rows:
-    """A source with rows of its own."""
-
-    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
-        self.rows = rows
-
-    def pieces(self, _: str, /) -> Iterator[Piece]:
-        yield Piece(("Email", "Name", "Start"), self.rows)
-
-
-@pytest.fixture
-def stage(store: Store, clock: VirtualClock) -> Stage:
-    return Stage(store, clock)
-
-
-@pytest.fixture
-def source() -> Rows:
-    return Rows([])
-
-
-@pytest.fixture
-def services(stage: Stage, clock: VirtualClock, source: Rows) -> Services:
-    return Services(stage.store, stage.bus, decode, lambda _: source, clock, LocalOnly())
 
 
 @pytest.fixture

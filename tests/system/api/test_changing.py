@@ -16,7 +16,8 @@ from matoolkit.scheduler.tick import Scheduler
 from matoolkit.store.audit import audit_page
 from matoolkit.store.schema import idempotency_keys
 from tests.stage import Failing, Stage
-from tests.system.api.conftest import DOCUMENT, Rows, create
+from tests.system.api.conftest import DOCUMENT, create
+from tests.system.conftest import Rows
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 

@@ -10,7 +10,8 @@ from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from tests.stage import Failing, Stage
-from tests.system.api.conftest import DOCUMENT, PHASES, Rows, create, csv_of
+from tests.system.api.conftest import DOCUMENT, PHASES, create, csv_of
+from tests.system.conftest import Rows
 
 
 def test_a_manual_batch_goes_from_a_file_to_its_end(client: Client, stage: Stage, published: Any) -> None:

@@ -12,7 +12,8 @@ from matoolkit.store.batches import cancel_batches
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from tests.stage import Stage
-from tests.system.api.conftest import DOCUMENT, Rows, create, csv_of
+from tests.system.api.conftest import DOCUMENT, create, csv_of
+from tests.system.conftest import Rows
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 

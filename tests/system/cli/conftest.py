@@ -9,15 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from matoolkit.api.auth import LocalOnly
 from matoolkit.api.services import Services
-from matoolkit.bus.wire import decode
 from matoolkit.cli.main import run
 from matoolkit.clock import VirtualClock
-from matoolkit.store import Store
 from tests.servers.api import serving
-from tests.stage import Stage
-from tests.system.api.conftest import DOCUMENT, Rows
+from tests.system.api.conftest import DOCUMENT
 
 
 @dataclass
@@ -78,21 +74,6 @@ class Cli:
 
     def created(self, *keys: str) -> str:
         return str(self.json("batch", "create", "wave", self.people(*keys))["batchId"])
-
-
-@pytest.fixture
-def stage(store: Store, clock: VirtualClock) -> Stage:
-    return Stage(store, clock)
-
-
-@pytest.fixture
-def source() -> Rows:
-    return Rows([])
-
-
-@pytest.fixture
-def services(stage: Stage, clock: VirtualClock, source: Rows) -> Services:
-    return Services(stage.store, stage.bus, decode, lambda _: source, clock, LocalOnly())
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from tests.stage import Failing, Silent, Stage
-from tests.system.api.conftest import DOCUMENT, PHASES, Rows
+from tests.system.api.conftest import DOCUMENT, PHASES
 from tests.system.cli.conftest import Cli
+from tests.system.conftest import Rows
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
