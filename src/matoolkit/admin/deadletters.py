@@ -9,7 +9,7 @@ from matoolkit.admin.reinitializing import retry_init_within
 from matoolkit.admin.retrying import Chosen, retry_members_within
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import Message, RetryCheck
-from matoolkit.domain.states import DeadLetterStatus, StepStatus
+from matoolkit.domain.states import DeadLetterStatus, MemberStatus, StepStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
 from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again, retry_check_id
 from matoolkit.ports import Outgoing, Publisher
@@ -106,20 +106,22 @@ def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: 
     if rollback is None or rollback.job_id != letter.message_id or rollback.status is not StepStatus.FAILED:
         raise NothingToRetry(letter.message_id, "its rollback has moved on since")
     (batch,) = lock_batches(tx, [rollback.batch_id])
-    _refuse_if_elsewhere(tx, batch, rollback, letter)
+    _refuse_beside_other_work(tx, batch, rollback, letter)
     reopen(tx, Kind.ROLLBACK, [rollback.id])
     check = RetryCheck(rollback.id, Kind.ROLLBACK)
     message_id = asked_for(retry_check_id(Kind.ROLLBACK, rollback.id, rollback.attempt), letter.id)
     publisher.publish(tx, [Outgoing(message_id, check)])
 
 
-def _refuse_if_elsewhere(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:
-    """Refuse to undo somebody's work while another batch does something for the same person (rule T5)."""
+def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:
+    """Refuse to undo the work of somebody who works again, here or in another batch (rules T5, O9)."""
     if rollback.batch_member_id is None:
         return
     (member,) = member_states(tx, [rollback.batch_member_id])
-    if taken_keys(tx, batch.runbook_name, [folded(member.member_key)], besides=batch.id):
-        raise NothingToRetry(letter.message_id, f"another batch has {member.member_key}")
+    if member.status is MemberStatus.ACTIVE:
+        raise NothingToRetry(letter.message_id, f"{member.member_key} has begun again since")
+    if taken_keys(tx, batch.runbook_name, [folded(member.member_key)]):
+        raise NothingToRetry(letter.message_id, f"something else is under way for {member.member_key}")
 
 
 def _record(

@@ -6,10 +6,12 @@ import pytest
 
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
 from matoolkit.admin.manual import create_manual_batch
+from matoolkit.admin.retrying import retry_members
 from matoolkit.bus.topology import TIME_TO_LIVE, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.domain.states import BatchStatus, DeadLetterStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
+from matoolkit.store.batches import BatchRow
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_page
 from tests.stage import WORKER, Failing, Silent, Stage
 
@@ -168,10 +170,9 @@ def test_m7_who_comes_second_to_a_letter_changes_nothing(stage: Stage, monkeypat
     assert stage.bus.receive(stage.events_of_orchestrator, 10) == []
 
 
-def test_m7_a_rollback_is_not_tried_again_while_another_batch_has_the_person(stage: Stage) -> None:
-    """The simulation found two jobs of one person at a time."""
-    runbook = stage.publish(WITH_ROLLBACK)
-    batch = stage.batch(runbook, ["ada"])
+def with_dead_rollback(stage: Stage) -> BatchRow:
+    """Let the only member of a batch fail, and the job of its first rollback step be put aside."""
+    batch = stage.batch(stage.publish(WITH_ROLLBACK), ["ada"])
     stage.answers.update(Create={"Id": 1}, License=Failing())
     stage.due(batch, "prepare")
     while "License" not in stage.functions():
@@ -180,9 +181,38 @@ def test_m7_a_rollback_is_not_tried_again_while_another_batch_has_the_person(sta
     stage.handle()
     bury(stage)
     stage.sweep()
-    stage.run()
+    return batch
+
+
+def refuse_resending(stage: Stage, because: str) -> None:
     (letter,) = letters(stage)
-    create_manual_batch(stage.store, runbook.name, [{"Email": "Ada"}], by="anna")
-    with pytest.raises(NothingToRetry, match="another batch has ada"):
+    with pytest.raises(NothingToRetry, match=because):
         resend_dead_letter(stage.store, stage.bus, decode, letter.id, by="anna")
+
+
+def test_m7_a_rollback_is_not_tried_again_while_another_batch_has_the_person(stage: Stage) -> None:
+    """The simulation found two jobs of one person at a time."""
+    batch = with_dead_rollback(stage)
+    stage.run()
+    create_manual_batch(stage.store, batch.runbook_name, [{"Email": "Ada"}], by="anna")
+    refuse_resending(stage, "something else is under way for ada")
+    assert [row.status for row in stage.rollbacks(batch)] == ["failed", "succeeded"]
+
+
+def test_m7_a_rollback_is_not_tried_again_before_those_after_it_have_ended(stage: Stage) -> None:
+    batch = with_dead_rollback(stage)
+    assert [row.status for row in stage.rollbacks(batch)] == ["failed", "dispatched"]
+    refuse_resending(stage, "something else is under way for ada")
+
+
+def test_m7_a_rollback_is_not_tried_again_once_its_member_has_begun_again(stage: Stage) -> None:
+    """The simulation found a member's work being done and undone at the same time."""
+    batch = with_dead_rollback(stage)
+    stage.run()
+    stage.answers.update(License={})
+    retry_members(stage.store, stage.bus, batch.id, by="anna")
+    refuse_resending(stage, "ada has begun again since")
+    stage.run()
+    assert stage.steps(batch)[-1].status == "succeeded"
+    refuse_resending(stage, "ada has begun again since")
     assert [row.status for row in stage.rollbacks(batch)] == ["failed", "succeeded"]
