@@ -55,6 +55,8 @@ _ERRORS: dict[int, type[StoreError]] = {
 _OLDEST = (3, 38)  # the first that always knows JSON; UPDATE … FROM and RETURNING are older
 _TRIES = 10
 _READS_ONLY = "reads only"  # what a connection was told last
+# More than there are: the driver keeps 128, and parses what it has dropped once more.
+_CACHED_STATEMENTS = 2_000
 # What the piles of a large batch touch again and again; the default holds less than one of them.
 _CACHE_KIBIBYTES = 32 * 1024
 # The log is copied into the file when it has so many pages, which are as many kibibytes as the cache has. Many piles
@@ -72,12 +74,13 @@ class SQLite(Dialect):
     is_file = True
 
     def engine_options(self, url: URL) -> dict[str, Any]:
-        """Keep a database in memory on its only connection; a file needs nothing special."""
+        """Keep a database in memory on its only connection."""
         if sqlite3.sqlite_version_info < _OLDEST:
             needed, found = ".".join(map(str, _OLDEST)), sqlite3.sqlite_version
             hint = "use a Python that was built with a newer one, or PostgreSQL"
             raise StoreError(f"SQLite {needed} or newer is needed; this Python has {found}", hint=hint)
-        return {"poolclass": StaticPool} if url.database in (None, "", ":memory:") else {}
+        options: dict[str, Any] = {"connect_args": {"cached_statements": _CACHED_STATEMENTS}}
+        return options | {"poolclass": StaticPool} if url.database in (None, "", ":memory:") else options
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
         """Leave transactions to us, readers beside the writer, every commit on the disk, keys enforced."""
