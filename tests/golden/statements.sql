@@ -142,6 +142,12 @@ FROM batches
 WHERE batches.runbook_name = :runbook_name_1
 GO
 
+-- store.batches.has_manual_batches
+SELECT TOP 1 batches.id 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 1
+GO
+
 -- store.batches.hold_batches
 UPDATE batches SET held_at=coalesce(batches.held_at, :p_given_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
@@ -628,14 +634,14 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.membership.places_of_keys
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN ((EXISTS (SELECT * 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active') THEN 1 ELSE 0 END AS anon_1, CASE WHEN ((EXISTS (SELECT * 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS anon_1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS anon_2 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
+WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_3.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_3)
 GO
 
 -- store.membership.taken_keys

@@ -163,6 +163,12 @@ def has_batches(tx: Transaction, runbook_name: str) -> bool:
     return bool(tx.values(select(batches.c.id).where(batches.c.runbook_name == runbook_name).limit(1)))
 
 
+def has_manual_batches(tx: Transaction, runbook_name: str) -> bool:
+    """Tell whether a person ever made a batch of a runbook."""
+    made = (batches.c.runbook_name == runbook_name, batches.c.is_manual == true())
+    return bool(tx.values(select(batches.c.id).where(*made).limit(1)))
+
+
 def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) -> list[BatchRow]:
     """Return the automated batches of a runbook with these start times, ended ones included."""
     if not times:

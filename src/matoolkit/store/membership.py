@@ -17,7 +17,7 @@ from matoolkit.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where somebody is or was a member, what its steps put out there, and whether something still runs for it."""
+    """Where somebody is or was a member, what its steps put out there, and whether it goes on or still runs there."""
 
     id: int
     batch_id: int
@@ -28,6 +28,7 @@ class Place:
     removed_at: datetime | None
     remove_reason: str | None
     failed_at: datetime | None
+    is_under_way: bool
     is_busy: bool
 
     @property
@@ -116,9 +117,10 @@ def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) ->
     """Return every place that somebody has or had in the batches of a runbook, by id; the keys are folded."""
     if not keys:
         return []
-    columns = [batch_members.c[field.name] for field in fields(Place)[:-1]]
+    columns = [batch_members.c[field.name] for field in fields(Place)[:-2]]
+    told = [case((condition, true()), else_=false()) for condition in (_IS_UNDER_WAY, _IS_BUSY)]
     query = (
-        select(*columns, case((_IS_BUSY, true()), else_=false()))
+        select(*columns, *told)
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(batches.c.runbook_name == runbook_name, among(tx, batch_members.c.member_key_fold, keys))
     )
@@ -128,7 +130,7 @@ def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) ->
 def taken_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
     """Return which of these folded keys a batch of a runbook has, or still does something for, one batch left out.
 
-    An unfinished batch has its active members.
+    An unfinished batch has its active members. The answer holds while the runbook is locked.
     """
     if not folds:
         return set()

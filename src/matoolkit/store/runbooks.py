@@ -90,7 +90,10 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
 
 
 def lock_runbook(tx: Transaction, name: str) -> None:
-    """Let nobody else publish, put out of use or switch a runbook until the transaction ends."""
+    """Let nobody else publish, put out of use or switch a runbook, or let people into its batches, until the end.
+
+    Whoever locks batches as well locks them first.
+    """
     query = select(runbooks.c.id).where(runbooks.c.name_key == folded(name)).order_by(runbooks.c.version)
     tx.values(tx.locking(query, runbooks))
 
