@@ -144,7 +144,7 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
     query = select(t.c["_row_id"], t.c["_member_key"], t.c["_batch_time"], *values).where(
         t.c["_row_id"] > after, t.c["_is_current"] == true()
     )
-    return [tuple(row) for row in tx.execute(query.order_by(t.c["_row_id"]).limit(limit))]
+    return tx.rows(lambda *row: row, query.order_by(t.c["_row_id"]).limit(limit))
 
 
 _OWN_COLUMNS = (

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from matoolkit.store.faults import told_apart
+from matoolkit.store.faults import ToldApart
 from matoolkit.store.transaction import Store
 
 _HEARTBEAT_SECONDS = 1.0
@@ -45,7 +45,7 @@ class Listener:
 
     def _listen(self) -> None:
         dialect = self._store.dialect
-        with told_apart(dialect, self._store.engine.url):
+        with ToldApart(dialect, self._store.engine.url):
             borrowed = self._store.engine.raw_connection()
             connection = borrowed.driver_connection
             # It stays in a mode of its own, so it never goes back to the others.
