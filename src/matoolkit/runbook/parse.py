@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from matoolkit.errors import Finding, InvalidRunbook
 from matoolkit.runbook.catalogue import BUILT_IN, Catalogue
@@ -55,9 +56,11 @@ def _identity(found: Finding) -> tuple[int, int, str, str]:
     return found.line, found.column, found.code, found.message
 
 
-def parse_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Runbook:
+# Versions never change and are read again and again; nobody changes a runbook, so all may have the same.
+@lru_cache(maxsize=128)
+def parse_runbook(content: str | bytes) -> Runbook:
     """Read a runbook, or raise `InvalidRunbook` with all that is wrong with it."""
-    report = lint_runbook(content, catalogue)
+    report = lint_runbook(content)
     if report.runbook is None:
         raise InvalidRunbook(report.findings)
     return report.runbook

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 
 from matoolkit.clock import Clock
 from matoolkit.domain.keys import folded
@@ -31,9 +30,6 @@ from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, r
 log = logging.getLogger(__name__)
 
 OpenSource = Callable[[DataSource], Source]
-
-# A version never changes, so it is read once.
-_parsed = lru_cache(maxsize=128)(parse_runbook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ class Scheduler:
             forget_requests(tx, tx.time())
 
     def _follow(self, runbook: RunbookRow, tally: Tally, *, is_automated: bool) -> None:
-        model = _parsed(runbook.yaml_content)
+        model = parse_runbook(runbook.yaml_content)
         self._transition(runbook, model)
         if is_automated:
             self._enrol(runbook, model, tally)

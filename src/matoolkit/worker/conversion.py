@@ -6,8 +6,7 @@ is refused with words before anything is called, and the words never repeat a va
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matoolkit.errors import did_you_mean
@@ -19,6 +18,15 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _FLAGS = {"true": True, "false": False}
 
+_TYPES: Mapping[Kind, type] = {
+    Kind.TEXT: str,
+    Kind.FLAG: bool,
+    Kind.INTEGER: int,
+    Kind.NUMBER: float,
+    Kind.LIST: list,
+    Kind.MAPPING: dict,
+    Kind.ANYTHING: object,
+}
 _WORDS = {
     Kind.TEXT: "text",
     Kind.FLAG: "true or false",
@@ -33,29 +41,29 @@ class _Unfit(Exception):
     """A value is not of the kind."""
 
 
-def arguments(function: str, parameters: tuple[Parameter, ...], given: Mapping[str, Json]) -> dict[str, Any]:
-    """Return the arguments of a call by their Python names; everything that is wrong is said in one failure."""
-    known = _by_name(parameters)
+def arguments(function: str, known: Mapping[str, Parameter], given: Mapping[str, Json]) -> dict[str, Any]:
+    """Return the arguments of a call by their Python names; everything that is wrong is said in one failure.
+
+    The function's parameters are known by their folded names.
+    """
     problems: list[str] = []
     converted: dict[str, Any] = {}
     for name, value in given.items():
         parameter = known.get(name.casefold())
         if parameter is None:
-            problems.append(_unknown(name, parameters))
+            problems.append(_unknown(name, known.values()))
         elif parameter.python_name in converted:
             problems.append(f"{parameter.name} is given twice")
         elif value is not None or parameter.takes_null:
             _convert(parameter, value, converted, problems)
-    absent = (one for one in parameters if one.is_mandatory and one.python_name not in converted)
-    problems += [_missing(one, given) for one in absent if _is_absent(one, given)]
+    problems += [
+        _missing(one, given)
+        for one in known.values()
+        if one.is_mandatory and one.python_name not in converted and _is_absent(one, given)
+    ]
     if problems:
         raise InvalidParameters(function, problems)
     return converted
-
-
-@lru_cache(maxsize=1024)
-def _by_name(parameters: tuple[Parameter, ...]) -> dict[str, Parameter]:
-    return {one.name.casefold(): one for one in parameters}
 
 
 def _is_absent(parameter: Parameter, given: Mapping[str, Json]) -> bool:
@@ -68,7 +76,7 @@ def _missing(parameter: Parameter, given: Mapping[str, Json]) -> str:
     return f"{parameter.name} is null, and it is mandatory" if is_null else f"{parameter.name} is missing"
 
 
-def _unknown(name: str, parameters: Sequence[Parameter]) -> str:
+def _unknown(name: str, parameters: Iterable[Parameter]) -> str:
     hint = did_you_mean(name, [one.name for one in parameters])
     return f"there is no parameter {name[:100]!r}" + (f", {hint}" if hint else "")
 
@@ -95,21 +103,8 @@ def _fitting(kinds: Sequence[Kind], value: Json) -> Any:
 
 
 def _is_of(kind: Kind, value: Json) -> bool:
-    match kind:
-        case Kind.TEXT:
-            return isinstance(value, str)
-        case Kind.FLAG:
-            return isinstance(value, bool)
-        case Kind.INTEGER:
-            return isinstance(value, int) and not isinstance(value, bool)
-        case Kind.NUMBER:
-            return isinstance(value, float)
-        case Kind.LIST:
-            return isinstance(value, list)
-        case Kind.MAPPING:
-            return isinstance(value, dict)
-        case Kind.ANYTHING:
-            return True
+    # To Python a flag is a whole number, too.
+    return isinstance(value, _TYPES[kind]) and not (kind is Kind.INTEGER and isinstance(value, bool))
 
 
 def _converted(kind: Kind, value: Json) -> Any:

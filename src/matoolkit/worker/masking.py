@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -69,12 +69,12 @@ class Masking:
         spellings = self._all
         if spellings is None:
             with self._lock:
-                spellings = self._all = _spellings_of([*self._kept, *self._passing])
+                spellings = self._all = _spellings_of((*self._kept, *self._passing))
         return _masked_text(text, spellings)
 
     def outgoing(self, value: Any, secrets: Collection[str] = ()) -> Any:
         """Mask what goes out for one job, however deep: the lasting secrets and the job's own, not other jobs'."""
-        spellings = _spellings_of([*self._kept, *secrets])
+        spellings = _spellings_of((*self._kept, *secrets))
         return _masked(value, spellings) if spellings else value
 
     def guard(self, logger: logging.Logger) -> None:
@@ -130,7 +130,9 @@ def _masked_text(text: str, spellings: Sequence[str]) -> str:
     return text
 
 
-def _spellings_of(secrets: Iterable[str]) -> tuple[str, ...]:
+# Most jobs have no secrets of their own.
+@lru_cache(maxsize=256)
+def _spellings_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """Return every spelling of secrets, the longest first: one may begin with another."""
     spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
     return tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))

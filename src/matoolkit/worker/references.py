@@ -7,8 +7,8 @@ name.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 
+from matoolkit.records import record
 from matoolkit.runbook.templates import Json
 from matoolkit.worker.failures import InvalidParameters
 
@@ -16,25 +16,23 @@ _REFERENCE = re.compile(r"secret:\s*([A-Za-z0-9_.-]{1,127})\s*")
 _ALWAYS_SECRET = frozenset({"password"})
 
 
-@dataclass(slots=True)
+@record
 class Resolved:
     """A job's parameters with their secrets, and which values those are."""
 
-    parameters: dict[str, Json] = field(default_factory=dict)
-    secrets: set[str] = field(default_factory=set)
+    parameters: dict[str, Json]
+    secrets: set[str]
 
 
 def resolved(
     function: str, given: Mapping[str, Json], secret_names: Collection[str], look_up: Callable[[str], str]
 ) -> Resolved:
     """Look up the secrets that parameters refer to; a clear value in a secret place is a secret too."""
-    found = Resolved()
-    resolver = _Resolver(function, {name.casefold() for name in secret_names} | _ALWAYS_SECRET, look_up, found.secrets)
-    found.parameters = {name: resolver.value(value, name) for name, value in given.items()}
-    return found
+    resolver = _Resolver(function, secret_names, look_up, set())
+    return Resolved({name: resolver.value(value, name) for name, value in given.items()}, resolver.secrets)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Resolver:
     function: str
     secret_names: Collection[str]
@@ -54,7 +52,8 @@ class _Resolver:
 
     def _text(self, text: str, key: str) -> str:
         reference = _REFERENCE.fullmatch(text) if text.startswith("secret:") else None
-        if key.casefold() not in self.secret_names:
+        folded = key.casefold()
+        if folded not in self.secret_names and folded not in _ALWAYS_SECRET:
             if reference is not None:
                 raise InvalidParameters(
                     self.function, [f"{key} is no secret parameter, and a secret is fetched only into one that is"]

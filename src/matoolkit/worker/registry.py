@@ -7,6 +7,7 @@ about it; it can be called once a `Registry` holds it.
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ CallT = TypeVar("CallT", bound=Call)
 _MARK = "__worker_function__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
     """A function that jobs can call."""
 
@@ -35,12 +36,17 @@ class Function:
 
     def run(self, context: Context, given: Mapping[str, Json]) -> Any:
         """Check and convert a job's parameters, and call the function with them."""
-        return self.call(context, **arguments(self.name, self.parameters, given))
+        return self.call(context, **arguments(self.name, self.by_name, given))
 
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """The parameters that hold secrets."""
-        return tuple(one.name for one in self.parameters if one.is_secret)
+    @cached_property
+    def by_name(self) -> dict[str, Parameter]:
+        """The parameters by their folded names."""
+        return {one.name.casefold(): one for one in self.parameters}
+
+    @cached_property
+    def secret_names(self) -> frozenset[str]:
+        """The folded names of the parameters that hold secrets."""
+        return frozenset(one.name.casefold() for one in self.parameters if one.is_secret)
 
     def announced(self) -> AnnouncedFunction:
         """Return the function as the catalogue knows it."""

@@ -11,8 +11,8 @@ import orjson
 from matoolkit.bus import topology
 from matoolkit.bus.wire.fields import Fields
 from matoolkit.bus.wire.reading import READERS
-from matoolkit.bus.wire.writing import TYPES, WRITERS
-from matoolkit.domain.messages import Message, WorkerHello, WorkerJob, WorkerResult
+from matoolkit.bus.wire.writing import FORMS
+from matoolkit.domain.messages import Message, WorkerJob
 from matoolkit.errors import UnreadableMessage
 from matoolkit.records import record
 
@@ -33,12 +33,12 @@ class Encoded:
 
 def encode(message: Message) -> Encoded:
     """Write a message."""
-    message_type = TYPES[type(message)]
-    body = orjson.dumps(WRITERS[type(message)](message), option=_AS_IN_THE_CONTRACT).decode()
-    properties = {topology.MESSAGE_TYPE: message_type}
+    form = FORMS[type(message)]
+    body = orjson.dumps(form.write(message), option=_AS_IN_THE_CONTRACT).decode()
+    properties = {topology.MESSAGE_TYPE: form.message_type}
     if isinstance(message, WorkerJob):
         properties[topology.WORKER_ID] = message.worker_id
-    return Encoded(_topic_of(message), message_type, body, properties)
+    return Encoded(form.topic, form.message_type, body, properties)
 
 
 def decode(topic: str, message_type: str | None, body: str | bytes) -> Message:
@@ -51,16 +51,6 @@ def decode(topic: str, message_type: str | None, body: str | bytes) -> Message:
         raise UnreadableMessage("it is not a JSON object")
     fields = Fields(document)
     kind = message_type or fields.text("MessageType", default=_UNTYPED.get(topic, ""))
-    if kind not in READERS:
+    if (read := READERS.get(kind)) is None:
         raise UnreadableMessage(f"its type '{kind[:100]}' is not known")
-    return READERS[kind](fields)
-
-
-def _topic_of(message: Message) -> str:
-    match message:
-        case WorkerJob():
-            return topology.WORKER_JOBS
-        case WorkerResult() | WorkerHello():
-            return topology.WORKER_RESULTS
-        case _:
-            return topology.ORCHESTRATOR_EVENTS
+    return read(fields)

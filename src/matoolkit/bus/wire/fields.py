@@ -1,6 +1,5 @@
 """The fields of a JSON object, found whatever their spelling, and refused in words when they are not right."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -10,24 +9,20 @@ from matoolkit.errors import TimeOutOfRange, UnreadableMessage
 from matoolkit.ids import Kind
 
 _MOST_DIGITS = 18
+_KINDS = {str(kind): kind for kind in Kind}
 
 
-class Fields:
-    """The fields of an object, found whatever their spelling."""
+class Fields(dict[str, Any]):
+    """The fields of an object; one that is spelled as the contract has it comes first."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._values = document
-
-    def value(self, name: str) -> Any:
-        """Return what a field holds, or nothing; one that is spelled as the contract has it comes first."""
-        if name in self._values:
-            return self._values[name]
+    def __missing__(self, name: str) -> Any:
+        """Return what a field holds whatever its spelling, or nothing."""
         wanted = _plain(name)
-        return next((value for known, value in self._values.items() if _plain(known) == wanted), None)
+        return next((value for known, value in self.items() if _plain(known) == wanted), None)
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return a field that is text."""
-        value = self.value(name)
+        value = self[name]
         if isinstance(value, str):
             return value
         if value is None and default is not None:
@@ -36,7 +31,7 @@ class Fields:
 
     def number(self, name: str, default: int | None = None) -> int:
         """Return a field that is a whole number, also if it is written as text."""
-        value = self.value(name)
+        value = self[name]
         if type(value) is int:  # and no flag
             return value
         if value is None and default is not None:
@@ -47,12 +42,12 @@ class Fields:
 
     def flag(self, name: str) -> bool:
         """Return a field that is true or false; a missing one is false."""
-        value = self.value(name)
+        value = self[name]
         return value.casefold() == "true" if isinstance(value, str) else bool(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
         """Return a field that is an object; a missing one is empty."""
-        value = self.value(name)
+        value = self[name]
         if value is None or isinstance(value, dict):
             return value or {}
         raise UnreadableMessage(f"'{name}' is not an object")
@@ -63,7 +58,7 @@ class Fields:
 
     def parts(self, name: str) -> list["Fields"]:
         """Return the fields of each object in a list."""
-        value = self.value(name) or []
+        value = self[name] or []
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             return [Fields(item) for item in value]
         raise UnreadableMessage(f"'{name}' is not a list of objects")
@@ -79,13 +74,13 @@ class Fields:
 
     def kind(self) -> Kind:
         """Tell which table the execution is in; who does not know `Kind` says whether it is init."""
-        written = self.value("Kind")
+        written = self["Kind"]
         if written is None:
             return Kind.INIT if self.flag("IsInitStep") else Kind.STEP
-        try:
-            return Kind(str(written).casefold())
-        except ValueError:
-            raise UnreadableMessage("'Kind' is none of step, init and rollback") from None
+        kind = _KINDS.get(str(written).casefold())
+        if kind is None:
+            raise UnreadableMessage("'Kind' is none of step, init and rollback")
+        return kind
 
 
 @lru_cache(maxsize=1024)

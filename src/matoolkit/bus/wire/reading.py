@@ -23,6 +23,8 @@ from matoolkit.domain.messages import (
 from matoolkit.errors import UnreadableMessage
 from matoolkit.ids import Kind
 
+_STATUSES = {str(status).casefold(): status for status in ResultStatus}
+
 
 def _read_batch_init(fields: Fields) -> BatchInit:
     return BatchInit(fields.number("BatchId"), fields.text("RunbookName"), fields.number("RunbookVersion"))
@@ -67,20 +69,20 @@ def _read_job(fields: Fields) -> WorkerJob:
 
 
 def _read_result(fields: Fields) -> WorkerResult:
-    status = fields.text("Status").casefold()
-    if status not in {"success", "failure"}:
+    status = _STATUSES.get(fields.text("Status").casefold())
+    if status is None:
         raise UnreadableMessage("'Status' is neither Success nor Failure")
     # A worker that does not return what it was given is still understood: results match by JobId alone (rule O4).
     correlation = fields.part("CorrelationData")
     return WorkerResult(
         job_id=fields.text("JobId"),
-        status=ResultStatus(status.capitalize()),
+        status=status,
         timestamp=fields.instant("Timestamp"),
-        result=fields.value("Result"),
+        result=fields["Result"],
         result_type=fields.text("ResultType", default="") or None,
-        error=_read_error(fields.part("Error")) if fields.value("Error") is not None else None,
+        error=_read_error(fields.part("Error")) if fields["Error"] is not None else None,
         duration_ms=fields.number("DurationMs", default=0),
-        correlation=_read_correlation(correlation) if correlation.value("StepExecutionId") is not None else None,
+        correlation=_read_correlation(correlation) if correlation["StepExecutionId"] is not None else None,
     )
 
 

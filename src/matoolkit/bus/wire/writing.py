@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from matoolkit.bus import topology
 from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedParameter,
@@ -19,6 +20,7 @@ from matoolkit.domain.messages import (
     WorkerResult,
 )
 from matoolkit.ids import Kind
+from matoolkit.records import record
 
 
 def _write_batch(message: BatchInit | PhaseDue) -> dict[str, Any]:
@@ -115,26 +117,23 @@ def _write_parameter(parameter: AnnouncedParameter) -> dict[str, Any]:
     }
 
 
-TYPES: dict[type[Any], str] = {
-    BatchInit: "batch-init",
-    PhaseDue: "phase-due",
-    MemberAdded: "member-added",
-    MemberRemoved: "member-removed",
-    PollCheck: "poll-check",
-    RetryCheck: "retry-check",
-    WorkerJob: "worker-job",
-    WorkerResult: "worker-result",
-    WorkerHello: "worker-hello",
-}
+@record
+class Form:
+    """What messages of a class are called, where they go, and how they are written."""
 
-WRITERS: dict[type[Any], Callable[[Any], dict[str, Any]]] = {
-    BatchInit: _write_batch,
-    PhaseDue: _write_phase_due,
-    MemberAdded: _write_member,
-    MemberRemoved: _write_member,
-    PollCheck: _write_execution,
-    RetryCheck: _write_execution,
-    WorkerJob: _write_job,
-    WorkerResult: _write_result,
-    WorkerHello: _write_hello,
+    message_type: str
+    topic: str
+    write: Callable[[Any], dict[str, Any]]
+
+
+FORMS: dict[type[Any], Form] = {
+    BatchInit: Form("batch-init", topology.ORCHESTRATOR_EVENTS, _write_batch),
+    PhaseDue: Form("phase-due", topology.ORCHESTRATOR_EVENTS, _write_phase_due),
+    MemberAdded: Form("member-added", topology.ORCHESTRATOR_EVENTS, _write_member),
+    MemberRemoved: Form("member-removed", topology.ORCHESTRATOR_EVENTS, _write_member),
+    PollCheck: Form("poll-check", topology.ORCHESTRATOR_EVENTS, _write_execution),
+    RetryCheck: Form("retry-check", topology.ORCHESTRATOR_EVENTS, _write_execution),
+    WorkerJob: Form("worker-job", topology.WORKER_JOBS, _write_job),
+    WorkerResult: Form("worker-result", topology.WORKER_RESULTS, _write_result),
+    WorkerHello: Form("worker-hello", topology.WORKER_RESULTS, _write_hello),
 }
