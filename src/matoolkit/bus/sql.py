@@ -113,6 +113,14 @@ class SqlBus:
         SETTLED.reached()
         return done
 
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish answers and be done with the messages they answer, all or nothing."""
+        envelopes = sealed(answers)
+        with self._store.transaction() as tx:
+            self._enqueue(tx, envelopes)
+            self.complete(tx, messages)
+        SETTLED.reached()
+
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         """Keep messages locked for another lock duration, and return those that are still ours."""
         with self._store.transaction() as tx:
