@@ -201,7 +201,7 @@ def _written(*properties: tuple[str, str]) -> str:
     return orjson.dumps(dict(properties)).decode()
 
 
-def _received(subscription: Subscription, row: queue.QueuedRow, token: str) -> Received:
+def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> Received:
     return Received(
         subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.enqueued_at, row.id, token
     )
