@@ -113,6 +113,14 @@ class SqlBus:
         SETTLED.reached()
         return done
 
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish answers and be done with the messages they answer, all or nothing."""
+        envelopes = sealed(answers)
+        with self._store.transaction() as tx:
+            self._enqueue(tx, envelopes)
+            self.complete(tx, messages)
+        SETTLED.reached()
+
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         """Keep messages locked for another lock duration, and return those that are still ours."""
         with self._store.transaction() as tx:
@@ -193,7 +201,7 @@ def _written(*properties: tuple[str, str]) -> str:
     return orjson.dumps(dict(properties)).decode()
 
 
-def _received(subscription: Subscription, row: queue.QueuedRow, token: str) -> Received:
+def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> Received:
     return Received(
         subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.enqueued_at, row.id, token
     )

@@ -37,6 +37,18 @@ class NewQueued:
 
 
 @record
+class LockedRow:
+    """A message as whoever has locked it needs it."""
+
+    id: int
+    message_id: str
+    message_type: str
+    body: str
+    delivery_count: int
+    enqueued_at: datetime
+
+
+@record
 class QueuedRow:
     """A message in a subscription."""
 
@@ -103,10 +115,10 @@ def lock_due(
     *,
     until: datetime,
     most: int,
-) -> list[QueuedRow]:
+) -> list[LockedRow]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
     locked = _due_locked(tx, topic, subscription, token, at, until, most=most)
-    return sorted(tx.rows(QueuedRow, locked), key=lambda row: row.id)
+    return sorted(tx.rows(LockedRow, locked), key=lambda row: row.id)
 
 
 @prepared
@@ -121,7 +133,7 @@ def _due_locked(
         update(bus_messages)
         .where(bus_messages.c.id.in_(chosen_once(oldest)), bus_messages.c.visible_at <= at)
         .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
-        .returning(*columns_of(QueuedRow, bus_messages))
+        .returning(*columns_of(LockedRow, bus_messages))
     )
 
 
