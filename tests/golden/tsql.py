@@ -39,7 +39,7 @@ STATEMENTS, MIGRATIONS = FOLDER / "statements.sql", FOLDER / "migrations.sql"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by itself
 
-# These make statements for others to run, or take no transaction of a caller.
+# These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
 NOT_STATEMENTS = {
     "store.statements",
     "store.transaction",
@@ -51,6 +51,7 @@ NOT_STATEMENTS = {
     "store.running",
     "store.withdrawal",
     "store.waking",
+    "store.listening",
 }
 
 

@@ -18,7 +18,7 @@ from matoolkit.bus.envelope import Envelope, sealed
 from matoolkit.crashpoints import crash_point
 from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
-from matoolkit.store.listening import Listener
+from matoolkit.store.listening import Listener, announce
 from matoolkit.store.transaction import Transaction
 
 RECEIVED = crash_point("bus.received")
@@ -172,8 +172,7 @@ class SqlBus:
             forget_before=at - topology.DUPLICATE_WINDOW,
         )
         for topic in {envelope.topic for envelope in envelopes}:
-            if (notification := tx.dialect.notification(topic)) is not None:
-                tx.execute(notification)
+            announce(tx, topic)
             tx.on_commit.append(partial(self._doorbell.ring, topic))
 
     def _has_due(self, subscription: Subscription) -> bool:

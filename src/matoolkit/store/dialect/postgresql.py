@@ -123,9 +123,9 @@ class PostgreSQL(Dialect):
             .on_conflict_do_nothing(index_elements=list(key))
         )
 
-    def notification(self, word: str) -> Executable:
+    def notification(self, word: ColumnElement[str]) -> Executable:
         """Notify whoever listens, when the transaction commits."""
-        return select(func.pg_notify(_CHANNEL, word))
+        return select(func.pg_notify(_CHANNEL, type_coerce(word, Text)))
 
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:
         """Listen for that long, or until something was heard."""
