@@ -36,6 +36,7 @@ class JobRef:
     attempt: int
 
 
+_KINDS = {str(kind): kind for kind in Kind}
 # No number of ours is longer; a longer one would be refused by the database.
 _JOB_ID = re.compile(r"(step|init|rollback)-([1-9][0-9]{0,17})-(?:attempt|retry|poll)-([1-9][0-9]{0,8})", re.ASCII)
 
@@ -48,7 +49,10 @@ def job_id(kind: Kind, execution_id: int, reason: Reason, attempt: int) -> str:
 def parse_job_id(text: str) -> JobRef | None:
     """Read which work and which attempt of it a job belongs to; nothing if it is no job id of ours."""
     match = _JOB_ID.fullmatch(text)
-    return JobRef(Kind(match[1]), int(match[2]), int(match[3])) if match else None
+    if match is None:
+        return None
+    kind, execution_id, attempt = match.groups()
+    return JobRef(_KINDS[kind], int(execution_id), int(attempt))
 
 
 def result_id(job: str) -> str:

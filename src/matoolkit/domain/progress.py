@@ -5,6 +5,7 @@ even if nobody wants its step any more.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
@@ -78,13 +79,16 @@ class Wait:
 Next: TypeAlias = Compensate | Do | Wait
 
 
+_is_out = attrgetter("is_in_flight")
+
+
 def next_of(situation: Situation) -> Next:
     """Say what a member does next."""
-    if any(step.is_in_flight for step in situation.steps) or any(step.is_in_flight for step in situation.compensations):
+    if any(map(_is_out, situation.steps)) or any(map(_is_out, situation.compensations)):
         return Wait("a job is out")
     if situation.compensations:
         first = min(situation.compensations, key=lambda step: (step.sequence, step.step_index))
-        is_busy = any(_is_under_way(step) for step in situation.compensations)
+        is_busy = any(map(_is_under_way, situation.compensations))
         return Wait("a compensation is under way") if is_busy else Compensate(first.id)
     if situation.member is not MemberStatus.ACTIVE:
         return Wait(f"the member is {situation.member}")
@@ -92,7 +96,7 @@ def next_of(situation: Situation) -> Next:
         return Wait(f"the batch is {situation.batch}")
     if not situation.steps:
         return Wait("nothing is left to do")
-    if any(_is_under_way(step) for step in situation.steps):
+    if any(map(_is_under_way, situation.steps)):
         return Wait("a step is under way")
     step = min(situation.steps, key=lambda step: (step.order, step.step_index))
     if step.step_index == 0 and situation.is_held:

@@ -260,17 +260,20 @@ MOVES: Mapping[tuple[StepStatus, type[Event]], frozenset[StepStatus]] = MappingP
 )
 
 
+_ABOUT_A_JOB = (Succeeded, Incomplete, Failed, JobDead)
+
+
 def decide(step: Step, event: Event) -> Move:
     """Say what becomes of a step when something happens."""
-    if isinstance(event, Succeeded | Incomplete | Failed | JobDead) and (late := _late(step, event)) is not None:
+    if isinstance(event, _ABOUT_A_JOB) and (late := _late(step, event)) is not None:
         return late
     if (step.status, type(event)) not in MOVES:
         return Ignore(f"{_named(event)} while it is {step.status}")
     match event:
-        case TurnCame() | RetryDue() | PollDue():
-            return _after_waiting(step, event)
         case Succeeded() | Incomplete() | Failed():
             return _after_answer(step, event)
+        case TurnCame() | RetryDue() | PollDue():
+            return _after_waiting(step, event)
         case JobLost(at, problem):
             return _retry(step, at, problem, None) or Fail(problem)
         case Unsendable(_, problem) | JobDead(_, _, problem):

@@ -15,10 +15,12 @@ REMOVAL = "on_member_removed"
 
 def version_of(pile: Pile, work: StepState | InitState | RollbackState) -> Version:
     """Return the version of the runbook that work comes from."""
-    number = (
-        pile.phases[work.phase_execution_id].runbook_version if isinstance(work, StepState) else work.runbook_version
-    )
-    return pile.version(work.batch_id, number)
+    return pile.version(work.batch_id, version_number_of(pile, work))
+
+
+def version_number_of(pile: Pile, work: StepState | InitState | RollbackState) -> int:
+    """Say which version of the runbook work comes from."""
+    return pile.phases[work.phase_execution_id].runbook_version if isinstance(work, StepState) else work.runbook_version
 
 
 def definition_of(pile: Pile, work: StepState | InitState | RollbackState) -> Step:
@@ -36,8 +38,12 @@ def definition_of(pile: Pile, work: StepState | InitState | RollbackState) -> St
 
 def steps_of_phase(pile: Pile, phase_id: int) -> Sequence[Step]:
     """Return the steps of a phase as its version of the runbook has them."""
-    phase = pile.phases[phase_id]
-    return pile.version(phase.batch_id, phase.runbook_version).runbook.phases[phase.phase_index].steps
+    steps = pile.steps_of_phases.get(phase_id)
+    if steps is None:
+        phase = pile.phases[phase_id]
+        runbook = pile.version(phase.batch_id, phase.runbook_version).runbook
+        steps = pile.steps_of_phases[phase_id] = runbook.phases[phase.phase_index].steps
+    return steps
 
 
 def work_of(pile: Pile, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from matoolkit.domain.messages import Correlation, WorkerJob
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.debts import blamed_on_debtors
-from matoolkit.orchestrator.definitions import definition_of, version_of
+from matoolkit.orchestrator.definitions import definition_of, version_number_of, version_of
 from matoolkit.orchestrator.moving import State, touch_failure
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
@@ -90,7 +90,7 @@ def _send(pile: Pile, kind: Kind, ready: Sequence[Ready]) -> None:
 
 def _job(pile: Pile, kind: Kind, entry: Ready, name: str) -> WorkerJob:
     state, batch = entry.state, pile.batches[entry.state.batch_id]
-    correlation = Correlation(state.id, kind, batch.runbook_name, version_of(pile, state).number)
+    correlation = Correlation(state.id, kind, batch.runbook_name, version_number_of(pile, state))
     return WorkerJob(name, batch.id, state.worker_id, entry.call.function, entry.call.params, correlation)
 
 

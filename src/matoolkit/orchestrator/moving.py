@@ -4,7 +4,7 @@ What follows from a move is noted only for rows that the guarded statement retur
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from matoolkit.domain import step as rules
 from matoolkit.domain.messages import RetryCheck
@@ -42,7 +42,7 @@ def apply_moves(pile: Pile, kind: Kind, movements: Sequence[Movement]) -> set[in
     """Write moves of different rows, note what they touch, and return the rows that moved."""
     grouped: dict[Writer, list[Movement]] = {}
     for movement in movements:
-        grouped.setdefault(_writer(movement), []).append(movement)
+        grouped.setdefault(_WRITERS[type(movement.move), movement.is_lost], []).append(movement)
     moved: set[int] = set()
     for write, group in grouped.items():
         moved.update(write(pile, kind, group))
@@ -50,16 +50,6 @@ def apply_moves(pile: Pile, kind: Kind, movements: Sequence[Movement]) -> set[in
         if movement.state.id in moved:
             _touch(pile, kind, movement)
     return moved
-
-
-def _writer(movement: Movement) -> Writer:
-    match movement.move:
-        case rules.RetryLater():
-            return _retry_lost if movement.is_lost else _retry
-        case rules.Fail():
-            return _fail_lost if movement.is_lost else _fail
-        case move:
-            return _WRITERS[type(move)]
 
 
 def _touch(pile: Pile, kind: Kind, movement: Movement) -> None:
@@ -152,11 +142,16 @@ def _note_late(pile: Pile, kind: Kind, group: Sequence[Movement]) -> list[int]:
     return moves.note_late_results(pile.tx, kind, late, pile.at)
 
 
-_WRITERS: dict[Any, Writer] = {
-    rules.Succeed: _succeed,
-    rules.PollLater: _poll,
-    rules.TimeOut: _time_out,
-    rules.NoteLate: _note_late,
+# By the move, and whether it is made because the job was lost.
+_WRITERS: dict[tuple[type[rules.Move], bool], Writer] = {
+    (rules.Succeed, False): _succeed,
+    (rules.PollLater, False): _poll,
+    (rules.TimeOut, False): _time_out,
+    (rules.Fail, False): _fail,
+    (rules.Fail, True): _fail_lost,
+    (rules.RetryLater, False): _retry,
+    (rules.RetryLater, True): _retry_lost,
+    (rules.NoteLate, False): _note_late,
 }
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 
 import orjson
 
@@ -13,13 +13,18 @@ from matoolkit.ids import JobRef, Kind
 from matoolkit.orchestrator.moving import Movement, State, apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
 from matoolkit.orchestrator.pile import Pile
+from matoolkit.records import record
 from matoolkit.runbook.templates import Json
 from matoolkit.store.working import StepState
 
 log = logging.getLogger(__name__)
 
+_IGNORED = (rules.Ignore, rules.NoteLate)
+_WITH_OUTPUTS = (rules.Succeed, rules.NoteLate)
+_IN_ORDER = attrgetter("ref.execution_id", "ref.attempt")
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Answer:
     """A result, and which attempt of which work it answers."""
 
@@ -34,7 +39,7 @@ def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: 
     for answer in _each_once(answers):
         state = states.get(answer.ref.execution_id)
         move = rules.Ignore("there is no such work") if state is None else _decided(pile, state, answer)
-        if state is None or isinstance(move, rules.Ignore | rules.NoteLate):
+        if state is None or isinstance(move, _IGNORED):
             _log_ignored(answer, move)
         if state is None or isinstance(move, rules.Ignore):
             continue
@@ -58,7 +63,7 @@ def _decided(pile: Pile, state: State, answer: Answer) -> rules.Move:
 def _outputs(pile: Pile, state: State, answer: Answer, move: rules.Move) -> Found | None:
     if not isinstance(state, StepState) or answer.result.status is not ResultStatus.SUCCESS:
         return None
-    if not isinstance(move, rules.Succeed | rules.NoteLate):
+    if not isinstance(move, _WITH_OUTPUTS):
         return None
     return outputs_found(pile, state, answer.result.result, is_late=isinstance(move, rules.NoteLate))
 
@@ -66,11 +71,11 @@ def _outputs(pile: Pile, state: State, answer: Answer, move: rules.Move) -> Foun
 def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
     """Pass over answers that come twice in one pile; older attempts first, so that newer outputs win."""
     unique = {answer.result.job_id: answer for answer in reversed(list(answers))}
-    return sorted(unique.values(), key=lambda answer: (answer.ref.execution_id, answer.ref.attempt))
+    return sorted(unique.values(), key=_IN_ORDER)
 
 
 def _log_ignored(answer: Answer, move: rules.Move) -> None:
-    reason = move.reason if isinstance(move, rules.Ignore | rules.NoteLate) else ""
+    reason = move.reason if isinstance(move, _IGNORED) else ""
     log.info("a result moves nothing: %s", reason, extra={"job": answer.result.job_id, "attempt": answer.ref.attempt})
 
 

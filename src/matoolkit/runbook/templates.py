@@ -14,6 +14,7 @@ import orjson
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import AmbiguousVariable, NotText, UnresolvedVariable
+from matoolkit.records import record
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Path: TypeAlias = "tuple[str | int, ...]"
@@ -41,7 +42,7 @@ class Use:
     is_whole_value: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """What variables mean for one member, or for the init of a batch."""
 
@@ -69,7 +70,7 @@ def special_variables(
     *, batch_id: int, batch_start_time: datetime | None, runbook_name: str, runbook_version: int, member_key: str | None
 ) -> dict[str, Json]:
     """Return what the special variables mean; init has no member, so there `_member_key` means nothing."""
-    start = as_utc(batch_start_time).isoformat().replace("+00:00", "Z") if batch_start_time else None
+    start = _written(batch_start_time) if batch_start_time else None
     values: dict[str, Json] = {
         "_batch_id": batch_id,
         "_batch_start_time": start,
@@ -77,6 +78,11 @@ def special_variables(
         "_runbook_version": runbook_version,
     }
     return values if member_key is None else {**values, "_member_key": member_key}
+
+
+@lru_cache(maxsize=128)
+def _written(instant: datetime) -> str:
+    return as_utc(instant).isoformat().replace("+00:00", "Z")
 
 
 @lru_cache(maxsize=4096)
@@ -152,11 +158,11 @@ def resolve(value: Json, scope: Scope) -> Json:
 
 
 def _resolve_text(text: str, scope: Scope) -> Json:
-    match parse_template(text):
-        case (Variable(name),):
-            return scope.value_of(name)
-        case parts:
-            return "".join(part if isinstance(part, str) else _as_text(part.name, scope) for part in parts)
+    parts = parse_template(text)
+    if len(parts) == 1:
+        (only,) = parts
+        return only if isinstance(only, str) else scope.value_of(only.name)
+    return "".join([part if isinstance(part, str) else _as_text(part.name, scope) for part in parts])
 
 
 def _as_text(name: str, scope: Scope) -> str:

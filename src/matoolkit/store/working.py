@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
 
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
@@ -121,8 +121,10 @@ def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[
 def _next_steps(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
     mine, earlier = step_executions.c, step_executions.alias()
     same = [earlier.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
-    has_earlier = exists().where(*same, earlier.c.step_index < mine.step_index, is_any(earlier.c.status, OPEN_STEPS))
-    first_open = and_(is_any(mine.status, OPEN_STEPS), ~has_earlier)
+    before = (*same, earlier.c.step_index < mine.step_index, is_any(earlier.c.status, OPEN_STEPS))
+    # The last one before a step is mostly its neighbour; asked for any, databases begin with all that have ended.
+    last_before = select(func.max(earlier.c.step_index)).where(*before).scalar_subquery()
+    first_open = and_(is_any(mine.status, OPEN_STEPS), last_before.is_(None))
     chosen = among(draft, mine.batch_member_id, member_ids)
     return select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
 
