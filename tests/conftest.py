@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
@@ -121,15 +120,14 @@ def statements(store: Store) -> Iterator[Callable[[], list[str]]]:
     """What was sent to the database since it was last asked; transactions' own statements left out."""
     sent: list[str] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if not statement.startswith(("BEGIN", "SET TRANSACTION", "PRAGMA query_only")):
-            sent.append(statement)
+    def note(statement: str, _parameters: Any) -> None:
+        sent.append(statement)
 
     def taken() -> list[str]:
         found = sent.copy()
         sent.clear()
         return found
 
-    event.listen(store.engine, "before_cursor_execute", note)
+    store.watchers.append(note)
     yield taken
-    event.remove(store.engine, "before_cursor_execute", note)
+    store.watchers.remove(note)

@@ -109,6 +109,14 @@ class Bus(Protocol):
     def complete_now(self, messages: Sequence[Received]) -> list[Received]:
         """Be done with messages at once, and return those that were still ours."""
 
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish answers, then be done with the messages they answer, in this order (rule W1).
+
+        A bus that can does both at once. On one that cannot a crash may come in between: then a message that is
+        answered comes again, and so does its answer, under the same id. What another process has by now is left to it,
+        and its answer is published all the same.
+        """
+
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         """Keep messages locked for another lock duration, and return those that are still ours."""
 

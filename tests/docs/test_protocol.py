@@ -13,7 +13,7 @@ import pytest
 from matoolkit import ids
 from matoolkit.bus.topology import DUPLICATE_WINDOW, LOCK_DURATION, TIME_TO_LIVE
 from matoolkit.bus.wire import decode, encode
-from matoolkit.bus.wire.writing import TYPES
+from matoolkit.bus.wire.writing import FORMS
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.domain.delivery import MAX_BODY_BYTES, MAX_DELIVERIES
 from matoolkit.domain.messages import WorkerResult
@@ -58,8 +58,8 @@ def topics() -> dict[str, set[str]]:
 
 
 def test_m8_m9_every_message_has_a_document_and_a_topic() -> None:
-    assert {name for name, _ in documents()} == set(TYPES.values())
-    assert set().union(*topics().values()) == set(TYPES.values())
+    assert {name for name, _ in documents()} == {form.message_type for form in FORMS.values()}
+    assert set().union(*topics().values()) == {form.message_type for form in FORMS.values()}
 
 
 def test_o6_o7_the_results_show_a_success_a_poll_and_a_throttled_failure() -> None:

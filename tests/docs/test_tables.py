@@ -19,7 +19,7 @@ def test_the_example_reports_run(query: str) -> None:
     store = open_store("sqlite://")
     upgrade(store)
     with store.reading() as tx:
-        assert tx.execute(text(query)).all() == []
+        assert tx.rows(lambda *row: row, text(query)) == []
     store.close()
 
 

@@ -10,7 +10,7 @@ FROM (SELECT [actor], [action], [subject_type], [subject_id], [runbook_name], [b
 GO
 
 -- store.automation.automated_runbooks
-SELECT runbook_automation_settings.runbook_name, runbook_automation_settings.automation_enabled, runbook_automation_settings.enabled_at, runbook_automation_settings.enabled_by, runbook_automation_settings.disabled_at, runbook_automation_settings.disabled_by 
+SELECT runbook_automation_settings.runbook_key 
 FROM runbook_automation_settings 
 WHERE runbook_automation_settings.automation_enabled = 1
 GO
@@ -18,31 +18,31 @@ GO
 -- store.automation.automation_of
 SELECT runbook_automation_settings.runbook_name, runbook_automation_settings.automation_enabled, runbook_automation_settings.enabled_at, runbook_automation_settings.enabled_by, runbook_automation_settings.disabled_at, runbook_automation_settings.disabled_by 
 FROM runbook_automation_settings 
-WHERE runbook_automation_settings.runbook_key = :runbook_key_1
+WHERE runbook_automation_settings.runbook_key = :p_key
 GO
 
 -- store.automation.disable_automation
-INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, disabled_at, disabled_by) SELECT anon_1.runbook_key AS runbook_key, :param_1 AS runbook_name, :param_2 AS automation_enabled, :param_3 AS disabled_at, :param_4 AS disabled_by 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:rows_1) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, disabled_at, disabled_by) SELECT anon_1.runbook_key AS runbook_key, :p_values_runbook_name AS runbook_name, :p_values_automation_enabled AS automation_enabled, :p_values_disabled_at AS disabled_at, :p_values_disabled_by AS disabled_by 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM runbook_automation_settings AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key))
 GO
 
 -- store.automation.disable_automation
-UPDATE runbook_automation_settings SET automation_enabled=:automation_enabled, disabled_at=:disabled_at, disabled_by=:disabled_by WHERE runbook_automation_settings.runbook_key = :runbook_key_1
+UPDATE runbook_automation_settings SET automation_enabled=:p_values_automation_enabled, disabled_at=:p_values_disabled_at, disabled_by=:p_values_disabled_by WHERE runbook_automation_settings.runbook_key = :p_key
 GO
 
 -- store.automation.enable_automation
-INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, enabled_at, enabled_by) SELECT anon_1.runbook_key AS runbook_key, :param_1 AS runbook_name, :param_2 AS automation_enabled, :param_3 AS enabled_at, :param_4 AS enabled_by 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:rows_1) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, enabled_at, enabled_by) SELECT anon_1.runbook_key AS runbook_key, :p_values_runbook_name AS runbook_name, :p_values_automation_enabled AS automation_enabled, :p_values_enabled_at AS enabled_at, :p_values_enabled_by AS enabled_by 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM runbook_automation_settings AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key))
 GO
 
 -- store.automation.enable_automation
-UPDATE runbook_automation_settings SET automation_enabled=:automation_enabled, enabled_at=:enabled_at, enabled_by=:enabled_by WHERE runbook_automation_settings.runbook_key = :runbook_key_1
+UPDATE runbook_automation_settings SET automation_enabled=:p_values_automation_enabled, enabled_at=:p_values_enabled_at, enabled_by=:p_values_enabled_by WHERE runbook_automation_settings.runbook_key = :p_key
 GO
 
 -- store.automation.last_tick
@@ -57,15 +57,15 @@ FROM runbook_ticks ORDER BY runbook_ticks.runbook_key
 GO
 
 -- store.automation.record_tick
-INSERT INTO runbook_ticks (runbook_key, runbook_name, runbook_version, started_at, finished_at, queried, rows_read, rows_set_aside, rows_ignored, batches_created, batches_rescheduled, batches_held, members_added, members_removed, members_moved, members_returned, members_refreshed, phases_dispatched, set_aside_json, remarks_json) SELECT anon_1.runbook_key AS runbook_key, :param_1 AS runbook_name, :param_2 AS runbook_version, :param_3 AS started_at, :param_4 AS finished_at, :param_5 AS queried, :param_6 AS rows_read, :param_7 AS rows_set_aside, :param_8 AS rows_ignored, :param_9 AS batches_created, :param_10 AS batches_rescheduled, :param_11 AS batches_held, :param_12 AS members_added, :param_13 AS members_removed, :param_14 AS members_moved, :param_15 AS members_returned, :param_16 AS members_refreshed, :param_17 AS phases_dispatched, :param_18 AS set_aside_json, :param_19 AS remarks_json 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:rows_1) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+INSERT INTO runbook_ticks (runbook_key, runbook_name, runbook_version, started_at, finished_at, queried, rows_read, rows_set_aside, rows_ignored, batches_created, batches_rescheduled, batches_held, members_added, members_removed, members_moved, members_returned, members_refreshed, phases_dispatched, set_aside_json, remarks_json) SELECT anon_1.runbook_key AS runbook_key, :p_values_runbook_name AS runbook_name, :p_values_runbook_version AS runbook_version, :p_values_started_at AS started_at, :p_values_finished_at AS finished_at, :p_values_queried AS queried, :p_values_rows_read AS rows_read, :p_values_rows_set_aside AS rows_set_aside, :p_values_rows_ignored AS rows_ignored, :p_values_batches_created AS batches_created, :p_values_batches_rescheduled AS batches_rescheduled, :p_values_batches_held AS batches_held, :p_values_members_added AS members_added, :p_values_members_removed AS members_removed, :p_values_members_moved AS members_moved, :p_values_members_returned AS members_returned, :p_values_members_refreshed AS members_refreshed, :p_values_phases_dispatched AS phases_dispatched, :p_values_set_aside_json AS set_aside_json, :p_values_remarks_json AS remarks_json 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM runbook_ticks AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key))
 GO
 
 -- store.automation.record_tick
-UPDATE runbook_ticks SET runbook_version=:runbook_version, started_at=:started_at, finished_at=:finished_at, queried=:queried, rows_read=:rows_read, rows_set_aside=:rows_set_aside, rows_ignored=:rows_ignored, batches_created=:batches_created, batches_rescheduled=:batches_rescheduled, batches_held=:batches_held, members_added=:members_added, members_removed=:members_removed, members_moved=:members_moved, members_returned=:members_returned, members_refreshed=:members_refreshed, phases_dispatched=:phases_dispatched, set_aside_json=:set_aside_json, remarks_json=:remarks_json WHERE runbook_ticks.runbook_key = :runbook_key_1
+UPDATE runbook_ticks SET runbook_version=:p_values_runbook_version, started_at=:p_values_started_at, finished_at=:p_values_finished_at, queried=:p_values_queried, rows_read=:p_values_rows_read, rows_set_aside=:p_values_rows_set_aside, rows_ignored=:p_values_rows_ignored, batches_created=:p_values_batches_created, batches_rescheduled=:p_values_batches_rescheduled, batches_held=:p_values_batches_held, members_added=:p_values_members_added, members_removed=:p_values_members_removed, members_moved=:p_values_members_moved, members_returned=:p_values_members_returned, members_refreshed=:p_values_members_refreshed, phases_dispatched=:p_values_phases_dispatched, set_aside_json=:p_values_set_aside_json, remarks_json=:p_values_remarks_json WHERE runbook_ticks.runbook_key = :p_key
 GO
 
 -- store.batches.activate_batches
@@ -86,8 +86,8 @@ GO
 -- store.batches.batches_at
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 0 AND batches.batch_start_time IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] DATETIME2(6) '$[0]')) AS anon_1)
+WHERE batches.runbook_name = :p_runbook_name AND batches.is_manual = 0 AND batches.batch_start_time IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_times) WITH ([value] DATETIME2(6) '$[0]')) AS anon_1)
 GO
 
 -- store.batches.batches_by_id
@@ -139,7 +139,13 @@ GO
 -- store.batches.has_batches
 SELECT TOP 1 batches.id 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1
+WHERE batches.runbook_name = :p_runbook_name
+GO
+
+-- store.batches.has_manual_batches
+SELECT TOP 1 batches.id 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 1
 GO
 
 -- store.batches.hold_batches
@@ -221,7 +227,7 @@ GO
 SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM batch_members 
 WHERE batch_members.batch_id = anon_1.owner AND batch_members.status = anon_1.status) AS anon_2 
-FROM (SELECT [owner], [status] FROM OPENJSON(:rows_1) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
+FROM (SELECT [owner], [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
 GO
 
 -- store.counts.members_that_failed
@@ -242,7 +248,7 @@ GO
 SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM step_executions 
 WHERE step_executions.phase_execution_id = anon_1.owner AND step_executions.status = anon_1.status) AS anon_2 
-FROM (SELECT [owner], [status] FROM OPENJSON(:rows_1) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
+FROM (SELECT [owner], [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.current_keys
@@ -271,7 +277,7 @@ GO
 -- store.datatables.open_data_table
 SELECT data_table_columns.source_name, data_table_columns.column_name 
 FROM data_table_columns 
-WHERE data_table_columns.table_name = :table_name_1 ORDER BY data_table_columns.id
+WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
 GO
 
 -- store.datatables.open_data_table
@@ -286,7 +292,7 @@ GO
 -- store.datatables.open_data_table
 SELECT data_table_columns.source_name, data_table_columns.column_name 
 FROM data_table_columns 
-WHERE data_table_columns.table_name = :table_name_1 ORDER BY data_table_columns.id
+WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
 GO
 
 -- store.datatables.open_data_table
@@ -351,7 +357,7 @@ GO
 -- store.deadletters.open_dead_letters
 SELECT TOP 7 dead_letters.id, dead_letters.message_id, dead_letters.reason, dead_letters.description 
 FROM dead_letters 
-WHERE dead_letters.status = 'open' AND dead_letters.id > :id_1 ORDER BY dead_letters.id
+WHERE dead_letters.status = 'open' AND dead_letters.id > :p_after ORDER BY dead_letters.id
 GO
 
 -- store.deadletters.resend_dead_letters
@@ -398,7 +404,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.idempotency.begin_request
-DELETE FROM idempotency_keys WHERE idempotency_keys.actor = :actor_1 AND idempotency_keys.idempotency_key = :idempotency_key_1 AND idempotency_keys.expires_at <= :expires_at_1
+DELETE FROM idempotency_keys WHERE idempotency_keys.actor = :p_actor AND idempotency_keys.idempotency_key = :p_key AND idempotency_keys.expires_at <= :p_at
 GO
 
 -- store.idempotency.begin_request
@@ -410,7 +416,7 @@ WHERE there.actor = anon_1.actor AND there.idempotency_key = anon_1.idempotency_
 GO
 
 -- store.idempotency.finish_request
-UPDATE idempotency_keys SET response_status=:response_status, response_json=:response_json WHERE idempotency_keys.actor = :actor_1 AND idempotency_keys.idempotency_key = :idempotency_key_1 AND idempotency_keys.response_status IS NULL
+UPDATE idempotency_keys SET response_status=:p_status, response_json=:p_response_json WHERE idempotency_keys.actor = :p_actor AND idempotency_keys.idempotency_key = :p_key AND idempotency_keys.response_status IS NULL
 GO
 
 -- store.idempotency.forget_requests
@@ -420,7 +426,7 @@ GO
 -- store.idempotency.have_requests_run_out
 SELECT TOP 1 idempotency_keys.actor 
 FROM idempotency_keys 
-WHERE idempotency_keys.expires_at <= :expires_at_1
+WHERE idempotency_keys.expires_at <= :p_at
 GO
 
 -- store.inflight.batches_in_flight
@@ -575,7 +581,7 @@ GO
 SELECT batches.id 
 FROM batches 
 WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
 FROM batch_members 
 WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active'))
 GO
@@ -604,7 +610,7 @@ GO
 -- store.membership.member_fingerprints
 SELECT batch_members.data_hash 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active'
+WHERE batches.runbook_name = :p_runbook_name AND batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active'
 GO
 
 -- store.membership.members_page
@@ -624,25 +630,25 @@ GO
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.membership.places_of_keys
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN ((EXISTS (SELECT * 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active') THEN 1 ELSE 0 END AS anon_1, CASE WHEN ((EXISTS (SELECT * 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS anon_1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS anon_2 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_2.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_2)
+WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_3.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_3)
 GO
 
 -- store.membership.taken_keys
 SELECT batch_members.member_key_fold 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.id != :id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' OR (EXISTS (SELECT * 
+WHERE batches.runbook_name = :p_runbook_name AND batches.id != :p_besides AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_folds) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' OR (EXISTS (SELECT * 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
@@ -794,13 +800,13 @@ WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (out
 GO
 
 -- store.outbox.remove_unsent
-DELETE FROM outbox OUTPUT deleted.message_id WHERE outbox.topic = :topic_1 AND outbox.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND outbox.claim_token IS NULL AND outbox.tries <= :tries_1
+DELETE FROM outbox OUTPUT deleted.message_id WHERE outbox.topic = :p_topic AND outbox.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND outbox.claim_token IS NULL AND outbox.tries <= :tries_1
 GO
 
 -- store.outbox.unclaim
-UPDATE outbox SET claimed_until=:claimed_until, claim_token=:claim_token WHERE outbox.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :claim_token_1
+UPDATE outbox SET claimed_until=:p_at, claim_token=:claim_token WHERE outbox.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :p_token
 GO
 
 -- store.outbox.waiting_count
@@ -905,12 +911,12 @@ GO
 -- store.queue.bury_expired
 SELECT TOP 7 bus_messages.id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.expires_at <= :expires_at_1 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.expires_at
+WHERE bus_messages.expires_at <= :p_at AND bus_messages.visible_at <= :p_at ORDER BY bus_messages.expires_at
 GO
 
 -- store.queue.bury_expired
 DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.queue.bury_expired
@@ -937,12 +943,12 @@ GO
 -- store.queue.bury_undeliverable
 SELECT TOP 7 bus_messages.id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.delivery_count >= 10 AND bus_messages.visible_at <= :visible_at_1 ORDER BY bus_messages.id
+WHERE bus_messages.delivery_count >= 10 AND bus_messages.visible_at <= :p_at ORDER BY bus_messages.id
 GO
 
 -- store.queue.bury_undeliverable
 DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.queue.bury_undeliverable
@@ -972,7 +978,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.queue.forget_ids
-DELETE FROM bus_recent_ids WHERE bus_recent_ids.published_at < :published_at_1
+DELETE FROM bus_recent_ids WHERE bus_recent_ids.published_at < :p_before
 GO
 
 -- store.queue.has_due
@@ -986,7 +992,7 @@ WITH chosen AS
 (SELECT TOP 7 bus_messages.id AS id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
 WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
- UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
+ UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.message_id, inserted.message_type, inserted.body, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
 FROM chosen) AND bus_messages.visible_at <= :p_at
 GO
 
@@ -1001,13 +1007,13 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.queue.remove_untouched
-DELETE FROM bus_messages OUTPUT deleted.message_id WHERE bus_messages.topic = :topic_1 AND bus_messages.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_messages.delivery_count = :delivery_count_1
+DELETE FROM bus_messages OUTPUT deleted.message_id WHERE bus_messages.topic = :p_topic AND bus_messages.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_messages.delivery_count = :delivery_count_1
 GO
 
 -- store.queue.unlock
-UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+UPDATE bus_messages SET visible_at=:p_at, lock_token=:lock_token OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :p_token
 GO
 
 -- store.queue.unlock_all
@@ -1053,7 +1059,7 @@ GO
 -- store.runbooks.active_runbook
 SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
 FROM runbooks 
-WHERE runbooks.name_key = :name_key_1 AND runbooks.is_active = 1
+WHERE runbooks.is_active = 1 AND runbooks.name_key = :p_wanted_name_key ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.active_runbooks
@@ -1063,7 +1069,7 @@ WHERE runbooks.is_active = 1 ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.clear_error
-UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :id_1 AND runbooks.last_error IS NOT NULL
+UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :p_runbook_id AND runbooks.last_error IS NOT NULL
 GO
 
 -- store.runbooks.deactivate_version
@@ -1073,13 +1079,13 @@ GO
 -- store.runbooks.latest_version
 SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
 FROM runbooks 
-WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
+WHERE runbooks.name_key = :p_key ORDER BY runbooks.version DESC
 GO
 
 -- store.runbooks.lock_runbook
 SELECT runbooks.id 
 FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
+WHERE runbooks.name_key = :p_key ORDER BY runbooks.version
 GO
 
 -- store.runbooks.note_transition_done
@@ -1120,7 +1126,7 @@ GO
 -- store.runbooks.runbook_version
 SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
 FROM runbooks 
-WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1
+WHERE runbooks.name_key = :p_key AND runbooks.version = :p_version
 GO
 
 -- store.runbooks.runbook_versions
@@ -1267,7 +1273,7 @@ GO
 SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
 GO
 
 -- store.working.unfinished_rollbacks_of_members

@@ -9,7 +9,7 @@ import inspect
 import pkgutil
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -30,6 +30,8 @@ from matoolkit.store import Transaction
 from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
+from matoolkit.store.prepared import Ready
+from matoolkit.store.running import COMPILED, Runner
 from matoolkit.store.upgrade import upgrade_script
 
 FOLDER = Path(__file__).parent
@@ -37,7 +39,7 @@ STATEMENTS, MIGRATIONS = FOLDER / "statements.sql", FOLDER / "migrations.sql"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by itself
 
-# These make statements for others to run, or take no transaction of a caller.
+# These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
 NOT_STATEMENTS = {
     "store.statements",
     "store.transaction",
@@ -45,30 +47,28 @@ NOT_STATEMENTS = {
     "store.upgrade",
     "store.faults",
     "store.prepared",
+    "store.driver",
+    "store.running",
     "store.withdrawal",
     "store.waking",
+    "store.listening",
 }
 
 
 class Answer:
-    """What the stand-in answers: one made-up row."""
+    """A cursor with the answer of the stand-in: one made-up row."""
 
     rowcount = 1
 
     def __init__(self, row: tuple[Any, ...] | None) -> None:
         self._rows = [] if row is None else [row]
 
-    def partitions(self, _size: int) -> list[list[tuple[Any, ...]]]:
-        return [self._rows]
+    def fetchmany(self, _size: int) -> list[tuple[Any, ...]]:
+        found, self._rows = self._rows, []
+        return found
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self._rows)
-
-    def scalars(self) -> "Answer":
-        return self
-
-    def all(self) -> list[Any]:
-        return [row[0] for row in self._rows]
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows
 
 
 class CompilingConnection:
@@ -80,18 +80,32 @@ class CompilingConnection:
         self.engine = types.SimpleNamespace(url=make_url("mssql://server/state"))
         self.sent: list[str] = []
 
+    def get_execution_options(self) -> dict[str, Any]:
+        return {COMPILED: {}}
+
     def exec_driver_sql(self, statement: str) -> None:
         self.sent.append(statement)
 
-    def execute(self, statement: Any, parameters: Mapping[str, Any] | None = None) -> Answer:
-        # Where SQL Server wants a number and no parameter, the compiler asks for its value.
-        for part in visitors.iterate(statement):
-            if isinstance(part, BindParameter) and parameters and part.key in parameters:
-                part.value, part.required = parameters[part.key], False
-        compiled = statement.compile(dialect=self.dialect, compile_kwargs={"render_postcompile": True})
-        self.sent.append(str(compiled).strip())
+
+class CompilingRunner(Runner):
+    """Compiles what it is to run, and answers with what is wanted of a made-up row."""
+
+    def __init__(self, connection: CompilingConnection) -> None:
+        super().__init__(connection, ())  # type: ignore[arg-type]
+        self._sent = connection.sent
+
+    def run(self, statement: Any, take: Callable[[Any, Any], Any]) -> Any:
+        if isinstance(statement, Ready):
+            plan, values = statement
+            statement = plan.statement
+            # Where SQL Server wants a number and no parameter, the compiler asks for its value.
+            for part in visitors.iterate(statement):
+                if isinstance(part, BindParameter) and part.key in values:
+                    part.value, part.required = values[part.key], False
+        compiled = statement.compile(dialect=self.connection.dialect, compile_kwargs={"render_postcompile": True})
+        self._sent.append(str(compiled).strip())
         columns = getattr(statement, "exported_columns", None)
-        return Answer(tuple(made_up(column.type) for column in columns) if columns else None)
+        return take(Answer(tuple(made_up(column.type) for column in columns) if columns else None), ())
 
 
 class CompilingTransaction(Transaction):
@@ -99,7 +113,7 @@ class CompilingTransaction(Transaction):
 
     def __init__(self) -> None:
         self.connection = CompilingConnection()
-        super().__init__(self.connection, SqlServer())  # type: ignore[arg-type]
+        super().__init__(CompilingRunner(self.connection), SqlServer())
 
     def has_table(self, name: str) -> bool:
         return name.endswith("_there")

@@ -27,6 +27,7 @@ from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id
 from matoolkit.store.membership import taken_keys
 from matoolkit.store.memberstates import member_states
 from matoolkit.store.moves import reopen
+from matoolkit.store.runbooks import lock_runbook
 
 # Reads a message from its topic, its type and its body.
 Read = Callable[[str, str, str], Message]
@@ -117,6 +118,7 @@ def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: Rollba
     """Refuse to undo the work of somebody who works again, here or in another batch (rules T5, O9)."""
     if rollback.batch_member_id is None:
         return
+    lock_runbook(tx, batch.runbook_name)
     (member,) = member_states(tx, [rollback.batch_member_id])
     if member.status is MemberStatus.ACTIVE:
         raise NothingToRetry(letter.message_id, f"{member.member_key} has begun again since")

@@ -39,7 +39,14 @@ from matoolkit.store.members import (
 from matoolkit.store.membership import taken_keys
 from matoolkit.store.memberstates import members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
-from matoolkit.store.runbooks import RunbookRow, active_runbook, latest_version, runbook_names, runbooks_by_id
+from matoolkit.store.runbooks import (
+    RunbookRow,
+    active_runbook,
+    latest_version,
+    lock_runbook,
+    runbook_names,
+    runbooks_by_id,
+)
 from matoolkit.store.steps import cancel_steps_of_members
 from matoolkit.store.withdrawal import withdraw_unsent
 
@@ -83,6 +90,7 @@ def create_manual_batch(
 ) -> ManualChange:
     """Make a batch of rows, as the active version of a runbook wants it; nothing runs before it is advanced."""
     with store.transaction() as tx:
+        lock_runbook(tx, runbook_name)
         version = _version_in_use(tx, runbook_name)
         model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
         new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
@@ -115,6 +123,7 @@ def add_to_manual_batch(
     """Let members join a manual batch, or join it again; they catch up with what it has begun."""
     with store.transaction() as tx:
         batch, at, tally = _manual_batch(tx, batch_id), tx.time(), _Tally()
+        lock_runbook(tx, batch.runbook_name)
         version = runbooks_by_id(tx, [batch.runbook_id])[0]
         for piece in keyed_pieces(rows, parse_runbook(version.yaml_content).data_source.primary_key):
             tally.note(piece, _join(tx, publisher, batch, piece, at))

@@ -26,7 +26,7 @@ from matoolkit.store.memberstates import members_under_way_elsewhere
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import NewPhase, insert_phases, phases_of_batches, supersede_phases
 from matoolkit.store.rollbacks import rollbacks_of_batches
-from matoolkit.store.runbooks import RunbookRow, active_runbook, runbooks_by_id
+from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
 from matoolkit.store.waking import wake_after_init
 
 _FAILED = (StepStatus.FAILED, StepStatus.POLL_TIMEOUT)
@@ -85,6 +85,7 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) ->
 
 def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
     """Let those go whom another batch took while this one was over: nobody is in two (rule T5)."""
+    lock_runbook(tx, batch.runbook_name)
     taken = members_under_way_elsewhere(tx, batch.id, batch.runbook_name)
     remove_members(tx, [member.id for member in taken], by, MOVED, tx.time())
     return tuple(member.member_key for member in taken)

@@ -32,6 +32,7 @@ from matoolkit.store.memberstates import MemberState, member_states
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import phases_of_batches, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_of_members
+from matoolkit.store.runbooks import lock_runbook
 from matoolkit.store.steps import current_steps_of_members
 from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
 
@@ -95,6 +96,7 @@ def retry_members_within(
 ) -> MemberRetry:
     """Let failed members try again, as part of a larger change."""
     batch, at = locked_batch(tx, batch_id), tx.time()
+    lock_runbook(tx, batch.runbook_name)
     plan = _planned(tx, batch, chosen)
     outcome = plan.in_words(batch_id)
     if batch.status in ENDED_BATCHES:

@@ -18,7 +18,7 @@ from matoolkit.bus.envelope import Envelope, sealed
 from matoolkit.crashpoints import crash_point
 from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
-from matoolkit.store.listening import Listener
+from matoolkit.store.listening import Listener, announce
 from matoolkit.store.transaction import Transaction
 
 RECEIVED = crash_point("bus.received")
@@ -113,6 +113,14 @@ class SqlBus:
         SETTLED.reached()
         return done
 
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish answers and be done with the messages they answer, all or nothing."""
+        envelopes = sealed(answers)
+        with self._store.transaction() as tx:
+            self._enqueue(tx, envelopes)
+            self.complete(tx, messages)
+        SETTLED.reached()
+
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         """Keep messages locked for another lock duration, and return those that are still ours."""
         with self._store.transaction() as tx:
@@ -164,8 +172,7 @@ class SqlBus:
             forget_before=at - topology.DUPLICATE_WINDOW,
         )
         for topic in {envelope.topic for envelope in envelopes}:
-            if (notification := tx.dialect.notification(topic)) is not None:
-                tx.execute(notification)
+            announce(tx, topic)
             tx.on_commit.append(partial(self._doorbell.ring, topic))
 
     def _has_due(self, subscription: Subscription) -> bool:
@@ -193,7 +200,7 @@ def _written(*properties: tuple[str, str]) -> str:
     return orjson.dumps(dict(properties)).decode()
 
 
-def _received(subscription: Subscription, row: queue.QueuedRow, token: str) -> Received:
+def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> Received:
     return Received(
         subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.enqueued_at, row.id, token
     )

@@ -60,11 +60,11 @@ def remove_members(pile: Pile, messages: Sequence[MemberRemoved]) -> None:
     """Stop what members that left have open, and run what is to run for them once no job of theirs is out."""
     gone: list[MemberState] = []
     for member in member_states(pile.tx, {message.batch_member_id for message in messages}):
-        if member.batch_id not in pile.batches or member.status is not MemberStatus.REMOVED:
-            about = {"batch": member.batch_id, "member": member.member_key}
-            log.info("a member-removed is ignored: the member is %s", member.status, extra=about)
-        else:
+        if (reason := _why_not_removed(pile, member)) is None:
             gone.append(member)
+        else:
+            about = {"batch": member.batch_id, "member": member.member_key}
+            log.info("a member-removed is ignored: %s", reason, extra=about)
     ids = [member.id for member in gone]
     _note_cancelled(pile, cancel_steps_of_members(pile.tx, ids, pile.at))
     note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in gone], pile.at)
@@ -90,6 +90,15 @@ def _why_not_added(pile: Pile, member: MemberState) -> str | None:
     if batch.status is not BatchStatus.ACTIVE:
         return f"the batch is {batch.status}"
     return "the batch is held" if batch.is_held else None
+
+
+def _why_not_removed(pile: Pile, member: MemberState) -> str | None:
+    if member.batch_id not in pile.batches:
+        return "it belongs to another batch"
+    if member.status is not MemberStatus.REMOVED:
+        return f"the member is {member.status}"
+    # The version that the batch follows by now may want more steps for leavers.
+    return "it was seen off already" if member.caught_up_at is not None else None
 
 
 def _phases_to_catch_up(pile: Pile, batch_id: int) -> list[PhaseRow]:

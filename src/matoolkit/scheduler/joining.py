@@ -16,7 +16,7 @@ from matoolkit.scheduler.leaving import remove_movers
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import members as stored
-from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
+from matoolkit.store.batches import BatchRow, NewBatch, has_manual_batches, insert_batches
 from matoolkit.store.members import (
     MemberLabel,
     NewMember,
@@ -29,7 +29,7 @@ from matoolkit.store.members import (
 )
 from matoolkit.store.membership import Place, places_of_keys
 from matoolkit.store.phases import NewPhase, insert_phases
-from matoolkit.store.runbooks import RunbookRow
+from matoolkit.store.runbooks import RunbookRow, lock_runbook
 from matoolkit.store.transaction import Transaction
 
 
@@ -71,6 +71,10 @@ class Joining:
 
         Whose old job or rollback still runs comes later: the two must not meet (rule T5).
         """
+        if not coming:
+            return {}
+        # Nobody else lets people in meanwhile, so whoever is in no other batch now will not be until we commit.
+        lock_runbook(self.tx, self.runbook.name)
         known = [someone for someone in coming if self.candidates[someone.key].data is not None]
         leaving = {someone.leaves.id for someone in known if someone.leaves}
         left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
@@ -79,9 +83,12 @@ class Joining:
         for someone in coming:
             there = places.get(someone.key, [])
             own = someone.member_id if isinstance(someone, Return) else None
-            if self.candidates[someone.key].data is None or (someone.leaves and someone.leaves.id not in left):
+            elsewhere = [place for place in there if place.id != own]
+            is_known = self.candidates[someone.key].data is not None
+            has_left = someone.leaves is None or someone.leaves.id in left
+            if not (is_known and has_left) or any(place.is_under_way for place in elsewhere):
                 self.remarks.add(Seen.BATCH_CHANGED, someone.key)
-            elif any(place.is_busy for place in there if place.id != own):
+            elif any(place.is_busy for place in elsewhere):
                 self.remarks.add(Seen.WAITS_FOR_ITS_JOBS, someone.key)
             else:
                 ready[someone.key] = _outputs(there, own)
@@ -89,8 +96,9 @@ class Joining:
 
     def _places(self, keys: Iterable[str]) -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}
-        # Where nobody was a member before, there is nothing to look up.
-        for some in in_slices(keys if self.has_history else (), AT_ONCE):
+        # Where nobody was a member before, there is nothing to look up; since then only a person can have made a batch.
+        looked_up = self.has_history or has_manual_batches(self.tx, self.runbook.name)
+        for some in in_slices(keys if looked_up else (), AT_ONCE):
             for place in places_of_keys(self.tx, self.runbook.name, some):
                 found.setdefault(place.member_key_fold, []).append(place)
         return found

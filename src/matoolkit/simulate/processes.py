@@ -15,6 +15,7 @@ from matoolkit.ports import Delivery, Publisher, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
+from matoolkit.simulate.apart import BusApart
 from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database, stored
 from matoolkit.simulate.faults import Faults, FaultyBus
 from matoolkit.simulate.mail import Mail
@@ -58,7 +59,8 @@ class Plant:
 
     def plain_bus(self) -> SqlBus:
         """Return the bus as the workers use it."""
-        return SqlBus(self.messages.open(self.clock))
+        store = self.messages.open(self.clock)
+        return BusApart(store) if self.is_apart else SqlBus(store)
 
 
 class SchedulerProcess:

@@ -143,11 +143,9 @@ class Story:
     def _work(self) -> None:
         subscription = jobs_of_worker("worker-01")
         received = self.bus.receive(subscription, 100)
-        for message in received:
-            job = decode(subscription.topic, message.message_type, message.body)
-            if isinstance(job, WorkerJob):
-                self.bus.send([Outgoing(result_id(job.job_id), self._answer(job))])
-        self.bus.complete_now(received)
+        jobs = [decode(subscription.topic, message.message_type, message.body) for message in received]
+        answers = [Outgoing(result_id(job.job_id), self._answer(job)) for job in jobs if isinstance(job, WorkerJob)]
+        self.bus.answer(answers, received)
 
     def _answer(self, job: WorkerJob) -> WorkerResult:
         """Answer as a worker would: the unlucky one fails at T until it is mended, questions are asked a few times."""

@@ -1,5 +1,6 @@
 """Workers that do what the seed says: they answer, fail, are throttled, die, forget, or answer twice."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -7,12 +8,16 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
+from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob, WorkerResult
 from matoolkit.ids import result_id
 from matoolkit.ports import Outgoing, Received
 from matoolkit.runbook.templates import Json
+from matoolkit.simulate.apart import ANSWERED, BusApart
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.runbooks import WORKERS
+
+_DEATHS_BEFORE_THE_ANSWER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +64,24 @@ class ScriptedWorkers:
             return f"{job.job_id} is put aside"
         done = Done(job, self._result(job))
         if self._faults.strikes(Fault.WORKER_DIED):
-            self.held.clear()
-            return f"dies after {job.job_id}"
+            return self._die(received, done)
         if self._faults.strikes(Fault.LOST_RESULT):
             self._bus.complete_now([received])
             return f"the result of {job.job_id} is lost"
-        self._bus.send([self._message(done)])
-        self._bus.complete_now([received])
+        self._bus.answer([self._message(done)], [received])
         if self._faults.strikes(Fault.ANSWERED_TWICE):
             self.echoes.append(Done(job, self._result(job)))
         return f"{job.job_id} {_in_a_word(done)}"
+
+    def _die(self, received: Received, done: Done) -> str:
+        """Die before a job is answered, or, where the bus is apart, before it is settled."""
+        self.held.clear()
+        job = done.job.job_id
+        if not isinstance(self._bus, BusApart) or self._rng.random() < _DEATHS_BEFORE_THE_ANSWER:
+            return f"dies after {job}"
+        with suppress(SimulatedCrash), crashing(ANSWERED.name):
+            self._bus.answer([self._message(done)], [received])
+        return f"dies after {job} {_in_a_word(done)}"
 
     def echo(self) -> Outgoing | None:
         """Return an answer that was given before, or another one to the same job, to be sent once more."""

@@ -1,14 +1,16 @@
 """Whether the scheduler may query a runbook's source (rule T1), and what its last tick did."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, literal, true, update
+from sqlalchemy import Select, Table, Update, select, true, update
 
 from matoolkit.domain.keys import folded
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import runbook_automation_settings, runbook_ticks
-from matoolkit.store.statements import select_records
+from matoolkit.store.statements import insert_each, select_records
 from matoolkit.store.transaction import Transaction
 
 
@@ -49,6 +51,11 @@ class TickRow:
     remarks_json: str = "[]"
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    runbook_key: str
+
+
 def enable_automation(tx: Transaction, runbook_name: str, by: str, at: datetime) -> None:
     """Let the scheduler query the source of a runbook."""
     _put(tx, runbook_automation_settings, runbook_name, automation_enabled=True, enabled_at=at, enabled_by=by)
@@ -62,16 +69,24 @@ def disable_automation(tx: Transaction, runbook_name: str, by: str, at: datetime
 
 def automation_of(tx: Transaction, runbook_name: str) -> AutomationRow | None:
     """Return what was decided for a runbook; nothing means that it was never automated."""
+    return next(iter(tx.rows(AutomationRow, _settings_of(tx, folded(runbook_name)))), None)
+
+
+@prepared
+def _settings_of(_draft: Drafting, key: str) -> Select[Any]:
     query = select_records(AutomationRow, runbook_automation_settings)
-    same = runbook_automation_settings.c.runbook_key == folded(runbook_name)
-    return next(iter(tx.rows(AutomationRow, query.where(same))), None)
+    return query.where(runbook_automation_settings.c.runbook_key == key)
 
 
 def automated_runbooks(tx: Transaction) -> list[str]:
     """Return the folded names of the runbooks that are automated."""
+    return sorted(tx.values(_automated(tx)))
+
+
+@prepared
+def _automated(_draft: Drafting) -> Select[Any]:
     table = runbook_automation_settings
-    query = select_records(AutomationRow, table).where(table.c.automation_enabled == true())
-    return sorted(folded(row.runbook_name) for row in tx.rows(AutomationRow, query))
+    return select(table.c.runbook_key).where(table.c.automation_enabled == true())
 
 
 def record_tick(tx: Transaction, tick: TickRow) -> None:
@@ -93,12 +108,11 @@ def last_tick(tx: Transaction, runbook_name: str) -> TickRow | None:
 
 
 def _put(tx: Transaction, table: Table, runbook_name: str, **values: Any) -> None:
-    key = folded(runbook_name)
-    given = tx.table_of({"runbook_key": table.c.runbook_key.type}, [(key,)])
-    row: dict[str, ColumnElement[Any]] = {
-        "runbook_key": given.c.runbook_key,
-        "runbook_name": literal(runbook_name),
-        **{name: literal(value, table.c[name].type) for name, value in values.items()},
-    }
-    tx.execute(tx.insert_missing(table, row, given, ["runbook_key"]))
-    tx.execute(update(table).where(table.c.runbook_key == key).values(values))
+    key = _Key(folded(runbook_name))
+    tx.execute(insert_each(tx, table, [key], {"runbook_name": runbook_name, **values}, ("runbook_key",)))
+    tx.execute(_put_again(tx, key.runbook_key, values, table=table))
+
+
+@prepared
+def _put_again(_draft: Drafting, key: str, values: Mapping[str, Any], *, table: Table) -> Update:
+    return update(table).where(table.c.runbook_key == key).values(values)

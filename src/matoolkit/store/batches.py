@@ -160,19 +160,30 @@ def _unfinished_of(_draft: Drafting, runbook_name: str) -> Select[Any]:
 
 def has_batches(tx: Transaction, runbook_name: str) -> bool:
     """Tell whether a runbook ever had a batch."""
-    return bool(tx.values(select(batches.c.id).where(batches.c.runbook_name == runbook_name).limit(1)))
+    return bool(tx.values(_first_of(tx, runbook_name)))
+
+
+@prepared
+def _first_of(_draft: Drafting, runbook_name: str) -> Select[Any]:
+    return select(batches.c.id).where(batches.c.runbook_name == runbook_name).limit(1)
+
+
+def has_manual_batches(tx: Transaction, runbook_name: str) -> bool:
+    """Tell whether a person ever made a batch of a runbook."""
+    made = (batches.c.runbook_name == runbook_name, batches.c.is_manual == true())
+    return bool(tx.values(select(batches.c.id).where(*made).limit(1)))
 
 
 def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) -> list[BatchRow]:
     """Return the automated batches of a runbook with these start times, ended ones included."""
-    if not times:
-        return []
-    query = select_records(BatchRow, batches).where(
-        batches.c.runbook_name == runbook_name,
-        batches.c.is_manual == false(),
-        among(tx, batches.c.batch_start_time, times),
+    return rows_by_id(tx, BatchRow, _at(tx, runbook_name, times)) if times else []
+
+
+@prepared
+def _at(draft: Drafting, runbook_name: str, times: Collection[datetime]) -> Select[Any]:
+    return select_records(BatchRow, batches).where(
+        batches.c.runbook_name == runbook_name, _AUTOMATED, among(draft, batches.c.batch_start_time, times)
     )
-    return rows_by_id(tx, BatchRow, query)
 
 
 def batches_page(

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete
+from sqlalchemy import Select, delete
 
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import worker_functions
 from matoolkit.store.statements import insert_each, select_records
 from matoolkit.store.transaction import Transaction
@@ -39,5 +41,10 @@ def announce_functions(tx: Transaction, worker_id: str, functions: Sequence[Anno
 
 def known_functions(tx: Transaction) -> list[FunctionRow]:
     """Return all functions of all workers, by worker and name."""
+    return tx.rows(FunctionRow, _known(tx))
+
+
+@prepared
+def _known(_draft: Drafting) -> Select[Any]:
     order = (worker_functions.c.worker_id, worker_functions.c.function_name)
-    return tx.rows(FunctionRow, select_records(FunctionRow, worker_functions).order_by(*order))
+    return select_records(FunctionRow, worker_functions).order_by(*order)

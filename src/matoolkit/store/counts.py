@@ -107,11 +107,16 @@ def _counted(
     """
     if not pairs:
         return []
-    given = tx.table_of({"owner": BigId, "status": status.type}, pairs)
-    count = select(func.count()).where(owner == given.c.owner, status == given.c.status).scalar_subquery()
-    counted = tx.rows(lambda *row: row, select(given.c.owner, given.c.status, count))
+    counted = tx.rows(lambda *row: row, _count_of_each(tx, pairs, owner=owner, status=status))
     found = {(number, word): many for number, word, many in counted}
     return [record(*pair, found[pair]) for pair in pairs if found.get(pair)]
+
+
+@prepared
+def _count_of_each(draft: Drafting, pairs: Any, *, owner: Column[Any], status: Column[Any]) -> Select[Any]:
+    given = draft.table_of({"owner": BigId, "status": status.type}, pairs)
+    count = select(func.count()).where(owner == given.c.owner, status == given.c.status).scalar_subquery()
+    return select(given.c.owner, given.c.status, count)
 
 
 def phase_outcomes(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseOutcome]:

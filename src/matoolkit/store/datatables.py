@@ -13,6 +13,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     MetaData,
+    Select,
     Table,
     Unicode,
     UnicodeText,
@@ -28,6 +29,7 @@ from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.store.datanames import column_names
 from matoolkit.store.dialect.questions import insert_from
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import data_table_columns
 from matoolkit.store.statements import insert_each
 from matoolkit.store.transaction import Transaction
@@ -144,7 +146,7 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
     query = select(t.c["_row_id"], t.c["_member_key"], t.c["_batch_time"], *values).where(
         t.c["_row_id"] > after, t.c["_is_current"] == true()
     )
-    return [tuple(row) for row in tx.execute(query.order_by(t.c["_row_id"]).limit(limit))]
+    return tx.rows(lambda *row: row, query.order_by(t.c["_row_id"]).limit(limit))
 
 
 _OWN_COLUMNS = (
@@ -184,10 +186,13 @@ def _table(name: str, columns: Collection[str]) -> Table:
 
 
 def _known_columns(tx: Transaction, name: str) -> dict[str, str]:
-    query = select(data_table_columns.c.source_name, data_table_columns.c.column_name).where(
-        data_table_columns.c.table_name == name
-    )
-    return dict(tx.rows(lambda *names: names, query.order_by(data_table_columns.c.id)))
+    return dict(tx.rows(lambda *names: names, _column_names(tx, name)))
+
+
+@prepared
+def _column_names(_draft: Drafting, name: str) -> Select[Any]:
+    query = select(data_table_columns.c.source_name, data_table_columns.c.column_name)
+    return query.where(data_table_columns.c.table_name == name).order_by(data_table_columns.c.id)
 
 
 def _remember_columns(tx: Transaction, name: str, chosen: Mapping[str, str]) -> None:

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from matoolkit.domain.secrecy import job_without_secrets, secret_names
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.ids import parse_job_id
 from matoolkit.store.catalogue import known_functions
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import dead_letters
 from matoolkit.store.statements import (
     columns_of,
@@ -132,8 +134,13 @@ def dead_letter_counts(tx: Transaction) -> dict[DeadLetterStatus, int]:
 
 def open_dead_letters(tx: Transaction, *, after: int = 0, limit: int = 1000) -> list[DeadLetterHead]:
     """Return what nobody has dealt with yet, without its content, oldest first, from after the last id before."""
+    return tx.rows(DeadLetterHead, _open(tx, after, limit=limit))
+
+
+@prepared
+def _open(_draft: Drafting, after: int, *, limit: int) -> Select[Any]:
     query = select_records(DeadLetterHead, dead_letters).where(_OPEN, dead_letters.c.id > after)
-    return tx.rows(DeadLetterHead, query.order_by(dead_letters.c.id).limit(limit))
+    return query.order_by(dead_letters.c.id).limit(limit)
 
 
 def resend_dead_letters(tx: Transaction, resends: Sequence[Resend], by: str, at: datetime) -> list[int]:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import ArgumentError
 from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
-from matoolkit.store.storable import storable_parameters
+from matoolkit.store.running import COMPILED
 from matoolkit.store.transaction import PATIENCE_SECONDS, Store
 
 
@@ -22,8 +22,9 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
     parsed = _parsed(url)
     dialect = dialect_for(parsed)
     address = parsed.set(drivername=dialect.driver)
+    options: dict[str, Any] = {"hide_parameters": True, "execution_options": {COMPILED: {}}}
     try:
-        engine = create_engine(address, hide_parameters=True, **dialect.engine_options(address))
+        engine = create_engine(address, **options, **dialect.engine_options(address))
     except ImportError as missing:
         raise DriverMissing(dialect.title, dialect.extra) from missing
     except (ArgumentError, TypeError, ValueError):
@@ -32,10 +33,6 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
         dialect.prepare(connection, patience_seconds=patience_seconds)
-
-    @event.listens_for(engine, "before_cursor_execute", retval=True)
-    def _hand_over(_c: Any, _cursor: Any, statement: str, given: Any, _context: Any, many: bool) -> tuple[str, Any]:
-        return statement, given if many else storable_parameters(given)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from sqlalchemy import exc
 from sqlalchemy.engine import URL
@@ -13,21 +12,29 @@ from matoolkit.store.dialect import Dialect
 _SECRET = re.compile("password|pwd|secret|token|key", re.IGNORECASE)
 
 
-@contextmanager
-def told_apart(dialect: Dialect, url: URL) -> Iterator[None]:
-    """Turn an error of the driver into one of ours; its text never holds a password or a value."""
-    try:
-        yield
-    except exc.DBAPIError as fault:
-        raise _error(dialect, url, fault) from fault
-    except exc.StatementError as fault:
-        if isinstance(fault.orig, MatoolkitError):
-            raise fault.orig from None
-        raise StoreError(f"a value cannot be stored: {fault.orig}") from None
-    except exc.TimeoutError as fault:
-        raise StoreBusy("all connections to the database are in use") from fault
-    except (exc.PendingRollbackError, exc.ResourceClosedError) as fault:
-        raise StoreUnavailable("the connection to the database broke during the transaction") from fault
+class ToldApart:
+    """Turns an error of the driver within a block into one of ours; its text never holds a password or a value."""
+
+    __slots__ = ("_dialect", "_url")
+
+    def __init__(self, dialect: Dialect, url: URL) -> None:
+        self._dialect = dialect
+        self._url = url
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, fault: BaseException | None, _traceback: object) -> None:
+        if isinstance(fault, exc.DBAPIError):
+            raise _error(self._dialect, self._url, fault) from fault
+        if isinstance(fault, exc.StatementError):
+            if isinstance(fault.orig, MatoolkitError):
+                raise fault.orig from None
+            raise StoreError(f"a value cannot be stored: {fault.orig}") from None
+        if isinstance(fault, exc.TimeoutError):
+            raise StoreBusy("all connections to the database are in use") from fault
+        if isinstance(fault, exc.PendingRollbackError | exc.ResourceClosedError):
+            raise StoreUnavailable("the connection to the database broke during the transaction") from fault
 
 
 def _error(dialect: Dialect, url: URL, fault: exc.DBAPIError) -> StoreError:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy import ColumnElement, Delete, Select, Update, and_, delete, select, update
 
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import idempotency_keys
 from matoolkit.store.statements import insert_each, select_records
 from matoolkit.store.transaction import Transaction
@@ -39,25 +41,44 @@ def begin_request(
 
     Both run in the transaction that does the work, so a key is never kept for work that was undone.
     """
-    tx.execute(delete(idempotency_keys).where(_is_key(actor, key), idempotency_keys.c.expires_at <= at))
+    tx.execute(_run_out(tx, actor, key, at))
     new = _NewRequest(actor, key, request_hash, at, expires_at)
     unused = ("actor", "idempotency_key")
     if tx.values(insert_each(tx, idempotency_keys, [new], {}, unused, (idempotency_keys.c.actor,))):
         return None
-    found = tx.rows(RequestRow, select_records(RequestRow, idempotency_keys).where(_is_key(actor, key)))
-    return found[0]
+    return tx.rows(RequestRow, _made(tx, actor, key))[0]
+
+
+@prepared
+def _run_out(_draft: Drafting, actor: str, key: str, at: datetime) -> Delete:
+    return delete(idempotency_keys).where(_is_key(actor, key), idempotency_keys.c.expires_at <= at)
+
+
+@prepared
+def _made(_draft: Drafting, actor: str, key: str) -> Select[Any]:
+    return select_records(RequestRow, idempotency_keys).where(_is_key(actor, key))
 
 
 def finish_request(tx: Transaction, actor: str, key: str, status: int, response_json: str) -> bool:
     """Keep the answer, for whoever sends the request again."""
+    return bool(tx.changed(_answered(tx, actor, key, status, response_json)))
+
+
+@prepared
+def _answered(_draft: Drafting, actor: str, key: str, status: int, response_json: str) -> Update:
     unanswered = idempotency_keys.c.response_status.is_(None)
     statement = update(idempotency_keys).where(_is_key(actor, key), unanswered)
-    return bool(tx.changed(statement.values(response_status=status, response_json=response_json)))
+    return statement.values(response_status=status, response_json=response_json)
 
 
 def have_requests_run_out(tx: Transaction, at: datetime) -> bool:
     """Tell whether there are keys to forget."""
-    return bool(tx.values(select(idempotency_keys.c.actor).where(idempotency_keys.c.expires_at <= at).limit(1)))
+    return bool(tx.values(_one_run_out(tx, at)))
+
+
+@prepared
+def _one_run_out(_draft: Drafting, at: datetime) -> Select[Any]:
+    return select(idempotency_keys.c.actor).where(idempotency_keys.c.expires_at <= at).limit(1)
 
 
 def forget_requests(tx: Transaction, at: datetime) -> int:

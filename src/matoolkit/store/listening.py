@@ -6,13 +6,28 @@ A help, not the guarantee: what is missed because the connection broke is found 
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any
 
-from matoolkit.store.faults import told_apart
-from matoolkit.store.transaction import Store
+from sqlalchemy import Executable
+
+from matoolkit.store.faults import ToldApart
+from matoolkit.store.prepared import Drafting, prepared
+from matoolkit.store.transaction import Store, Transaction
 
 _HEARTBEAT_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
+
+
+def announce(tx: Transaction, word: str) -> None:
+    """Tell other processes a word when the transaction commits, if the database can."""
+    if tx.dialect.can_listen:
+        tx.execute(_announced(tx, word))
+
+
+@prepared
+def _announced(draft: Drafting, word: Any) -> Executable:
+    return draft.dialect.notification(word)
 
 
 class Listener:
@@ -45,7 +60,7 @@ class Listener:
 
     def _listen(self) -> None:
         dialect = self._store.dialect
-        with told_apart(dialect, self._store.engine.url):
+        with ToldApart(dialect, self._store.engine.url):
             borrowed = self._store.engine.raw_connection()
             connection = borrowed.driver_connection
             # It stays in a mode of its own, so it never goes back to the others.

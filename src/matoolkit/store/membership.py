@@ -3,21 +3,23 @@
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, exists, false, func, or_, select, true
+from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, or_, select, true
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.picture import Membership
 from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
-from matoolkit.store.statements import among, is_any, rows_by_id, select_records
+from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where somebody is or was a member, what its steps put out there, and whether something still runs for it."""
+    """Where somebody is or was a member, what its steps put out there, and whether it goes on or still runs there."""
 
     id: int
     batch_id: int
@@ -28,6 +30,7 @@ class Place:
     removed_at: datetime | None
     remove_reason: str | None
     failed_at: datetime | None
+    is_under_way: bool
     is_busy: bool
 
     @property
@@ -94,65 +97,73 @@ def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]
     """Return everybody who is or was in these batches, without data, by id."""
     if not batch_ids:
         return []
-    query = select_records(Membership, batch_members).where(among(tx, batch_members.c.batch_id, batch_ids))
-    return rows_by_id(tx, Membership, query)
+    return records_among(tx, Membership, batch_members, batch_members.c.batch_id, batch_ids)
 
 
 def member_fingerprints(tx: Transaction, runbook_name: str) -> set[bytes]:
     """Return the fingerprints of the rows that the active members of a runbook's unfinished batches came from."""
-    query = (
-        select(batch_members.c.data_hash)
-        .join(batches, batches.c.id == batch_members.c.batch_id)
-        .where(
-            batches.c.runbook_name == runbook_name,
-            is_any(batches.c.status, UNFINISHED_BATCHES),
-            is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
-        )
-    )
-    return set(map(bytes.fromhex, tx.values(query)))
+    return set(map(bytes.fromhex, tx.values(_fingerprints(tx, runbook_name))))
+
+
+@prepared
+def _fingerprints(_draft: Drafting, runbook_name: str) -> Select[Any]:
+    query = select(batch_members.c.data_hash).join(batches, batches.c.id == batch_members.c.batch_id)
+    return query.where(batches.c.runbook_name == runbook_name, _IS_UNDER_WAY)
 
 
 def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Place]:
     """Return every place that somebody has or had in the batches of a runbook, by id; the keys are folded."""
     if not keys:
         return []
-    columns = [batch_members.c[field.name] for field in fields(Place)[:-1]]
-    query = (
-        select(*columns, case((_IS_BUSY, true()), else_=false()))
+    return rows_by_id(tx, Place, _places(tx, runbook_name, keys))
+
+
+@prepared
+def _places(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select[Any]:
+    columns = [batch_members.c[field.name] for field in fields(Place)[:-2]]
+    told = [case((condition, true()), else_=false()) for condition in (_IS_UNDER_WAY, _IS_BUSY)]
+    return (
+        select(*columns, *told)
         .join(batches, batches.c.id == batch_members.c.batch_id)
-        .where(batches.c.runbook_name == runbook_name, among(tx, batch_members.c.member_key_fold, keys))
+        .where(batches.c.runbook_name == runbook_name, among(draft, batch_members.c.member_key_fold, keys))
     )
-    return rows_by_id(tx, Place, query)
 
 
 def taken_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
     """Return which of these folded keys a batch of a runbook has, or still does something for, one batch left out.
 
-    An unfinished batch has its active members.
+    An unfinished batch has its active members. The answer holds while the runbook is locked.
     """
     if not folds:
         return set()
-    query = (
+    return set(tx.values(_taken(tx, runbook_name, folds, besides)))
+
+
+@prepared
+def _taken(draft: Drafting, runbook_name: str, folds: Collection[str], besides: int) -> Select[Any]:
+    return (
         select(batch_members.c.member_key_fold)
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(
             batches.c.runbook_name == runbook_name,
             batches.c.id != besides,
-            among(tx, batch_members.c.member_key_fold, folds),
+            among(draft, batch_members.c.member_key_fold, folds),
             or_(_IS_UNDER_WAY, _IS_BUSY),
         )
     )
-    return set(tx.values(query))
 
 
 def batches_with_active_members(tx: Transaction, batch_ids: Collection[int]) -> set[int]:
     """Return those of the batches in which somebody is active."""
-    if not batch_ids:
-        return set()
+    return set(tx.values(_with_active(tx, batch_ids))) if batch_ids else set()
+
+
+@prepared
+def _with_active(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
     active = exists().where(
         batch_members.c.batch_id == batches.c.id, is_any(batch_members.c.status, {MemberStatus.ACTIVE})
     )
-    return set(tx.values(select(batches.c.id).where(among(tx, batches.c.id, batch_ids), active)))
+    return select(batches.c.id).where(among(draft, batches.c.id, batch_ids), active)
 
 
 def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Enrolment]:

@@ -153,16 +153,26 @@ def remove_unsent(tx: Transaction, topic: str, message_ids: Collection[str]) -> 
     """Remove messages that nobody can have sent, and return their ids."""
     if not message_ids:
         return []
-    named = (outbox.c.topic == topic, among(tx, outbox.c.message_id, message_ids))
+    return sorted(tx.values(_unsent_removed(tx, topic, message_ids)))
+
+
+@prepared
+def _unsent_removed(draft: Drafting, topic: str, message_ids: Collection[str]) -> Executable:
+    named = (outbox.c.topic == topic, among(draft, outbox.c.message_id, message_ids))
     # A claim that was let go sent nothing; after a second one nobody knows what became of the first.
     untried = (outbox.c.claim_token.is_(None), outbox.c.tries <= 1)
-    return sorted(tx.values(delete(outbox).where(*named, *untried).returning(outbox.c.message_id)))
+    return delete(outbox).where(*named, *untried).returning(outbox.c.message_id)
 
 
 def unclaim(tx: Transaction, claim: Claim, at: datetime, ids: Collection[int]) -> int:
     """Let go of messages that were claimed and not sent, for the next relay to try."""
-    mine = update(outbox).where(among(tx, outbox.c.id, ids), outbox.c.claim_token == claim.token)
-    return tx.changed(mine.values(claim_token=None, claimed_until=at))
+    return tx.changed(_unclaimed(tx, claim.token, ids, at))
+
+
+@prepared
+def _unclaimed(draft: Drafting, token: str, ids: Collection[int], at: datetime) -> Update:
+    mine = update(outbox).where(among(draft, outbox.c.id, ids), outbox.c.claim_token == token)
+    return mine.values(claim_token=None, claimed_until=at)
 
 
 def waiting_count(tx: Transaction) -> int:

@@ -74,13 +74,6 @@ class Drafting(ABC):
         return self.dialect.insert_missing(table, values, source, key, order_by)
 
 
-class Ready(NamedTuple):
-    """A statement with the values of this run."""
-
-    statement: Executable
-    parameters: dict[str, Any]
-
-
 class Draft(Drafting):
     """Notes, while a statement is built, which of its parameters are tables."""
 
@@ -104,14 +97,24 @@ class Draft(Drafting):
         return self.dialect.now() if self.clock is None else bindparam(_NOW, type_=Instant)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class Ready(NamedTuple):
+    """A statement with the values of this run."""
+
+    plan: "Plan"
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A statement that was built once."""
+
     statement: Executable
     draft: Draft
     # Whatever the shape was recognised by must live as long as this does.
     shape: Mapping[str, Any]
 
     def ready(self, clock: Clock | None, given: Mapping[str, Any]) -> Ready:
+        """Return it with the values of a run."""
         parameters: dict[str, Any] = {}
         draft = self.draft
         for name, value in given.items():
@@ -125,7 +128,7 @@ class _Prepared:
             parameters |= draft.dialect.handed_over(columns, storable_rows(columns, rows), name)
         if clock is not None:
             parameters[_NOW] = clock.now()
-        return Ready(self.statement, parameters)
+        return Ready(self, parameters)
 
 
 def prepared(
@@ -139,7 +142,7 @@ def prepared(
     """
     accepted = list(inspect.signature(build).parameters.values())[1:]
     names = [(f"{_PREFIX}{one.name}", get_origin(one.annotation) is Mapping) for one in accepted]
-    known: dict[Any, _Prepared] = {}
+    known: dict[Any, Plan] = {}
 
     @wraps(build)
     def ready(tx: Drafting, /, *values: Given.args, **shape: Given.kwargs) -> Ready:
@@ -163,11 +166,9 @@ def prepared(
     return ready
 
 
-def _built(
-    build: Callable[..., Executable], tx: Drafting, values: Iterable[Any], shape: Mapping[str, Any]
-) -> _Prepared:
+def _built(build: Callable[..., Executable], tx: Drafting, values: Iterable[Any], shape: Mapping[str, Any]) -> Plan:
     draft = Draft(tx.dialect, tx.clock)
-    return _Prepared(build(draft, *values, **shape), draft, shape)
+    return Plan(build(draft, *values, **shape), draft, shape)
 
 
 def _placeholder(named: tuple[str, bool], value: Any) -> Any:

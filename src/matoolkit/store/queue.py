@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Delete, Executable, Select, Update, delete
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
-from matoolkit.store.prepared import Drafting, prepared
+from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
 from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
 from matoolkit.store.transaction import Transaction
@@ -34,6 +34,18 @@ class NewQueued:
     properties_json: str
     visible_at: datetime
     expires_at: datetime
+
+
+@record
+class LockedRow:
+    """A message as whoever has locked it needs it."""
+
+    id: int
+    message_id: str
+    message_type: str
+    body: str
+    delivery_count: int
+    enqueued_at: datetime
 
 
 @record
@@ -103,10 +115,10 @@ def lock_due(
     *,
     until: datetime,
     most: int,
-) -> list[QueuedRow]:
+) -> list[LockedRow]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
     locked = _due_locked(tx, topic, subscription, token, at, until, most=most)
-    return sorted(tx.rows(QueuedRow, locked), key=lambda row: row.id)
+    return sorted(tx.rows(LockedRow, locked), key=lambda row: row.id)
 
 
 @prepared
@@ -121,7 +133,7 @@ def _due_locked(
         update(bus_messages)
         .where(bus_messages.c.id.in_(chosen_once(oldest)), bus_messages.c.visible_at <= at)
         .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
-        .returning(*columns_of(QueuedRow, bus_messages))
+        .returning(*columns_of(LockedRow, bus_messages))
     )
 
 
@@ -149,10 +161,15 @@ def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) 
     """Remove messages that nobody has ever received, and return their ids."""
     if not message_ids:
         return []
-    named = (bus_messages.c.topic == topic, among(tx, bus_messages.c.message_id, message_ids))
+    return sorted(tx.values(_untouched_removed(tx, topic, message_ids)))
+
+
+@prepared
+def _untouched_removed(draft: Drafting, topic: str, message_ids: Collection[str]) -> Executable:
+    named = (bus_messages.c.topic == topic, among(draft, bus_messages.c.message_id, message_ids))
     # One that was received and given back may have been worked on all the same.
     statement = delete(bus_messages).where(*named, bus_messages.c.delivery_count == 0)
-    return sorted(tx.values(statement.returning(bus_messages.c.message_id)))
+    return statement.returning(bus_messages.c.message_id)
 
 
 def extend_locks(tx: Transaction, token: str, ids: Collection[int], until: datetime) -> set[int]:
@@ -168,8 +185,13 @@ def _extended(draft: Drafting, token: str, ids: Collection[int], until: datetime
 
 def unlock(tx: Transaction, token: str, ids: Collection[int], at: datetime) -> set[int]:
     """Give messages back that are still under a lock, due again from then on, and return which."""
-    statement = update(bus_messages).where(*_is_ours(tx, token, ids)).values(lock_token=None, visible_at=at)
-    return set(tx.values(statement.returning(bus_messages.c.id)))
+    return set(tx.values(_unlocked(tx, token, ids, at)))
+
+
+@prepared
+def _unlocked(draft: Drafting, token: str, ids: Collection[int], at: datetime) -> Executable:
+    ours = update(bus_messages).where(*_is_ours(draft, token, ids))
+    return ours.values(lock_token=None, visible_at=at).returning(bus_messages.c.id)
 
 
 def unlock_all(tx: Transaction, at: datetime) -> int:
@@ -187,20 +209,36 @@ def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime,
 
 def bury_expired(tx: Transaction, at: datetime, most: int) -> int:
     """Make messages that nobody took in time dead letters, except those that somebody is handling."""
-    expired = (bus_messages.c.expires_at <= at, bus_messages.c.visible_at <= at)
-    rows = _take(tx, most, bus_messages.c.expires_at, *expired)
+    rows = _take(tx, _expired(tx, at, most=most))
     return _bury(tx, rows, at, "TTLExpiredException", "nobody took it in time")
+
+
+@prepared
+def _expired(draft: Drafting, at: datetime, *, most: int) -> Select[Any]:
+    expired = (bus_messages.c.expires_at <= at, bus_messages.c.visible_at <= at)
+    return draft.locking(_ids(*expired).order_by(bus_messages.c.expires_at).limit(most), bus_messages, skip_locked=True)
 
 
 def bury_undeliverable(tx: Transaction, at: datetime, most: int) -> int:
     """Make messages that were delivered too often, and not settled, dead letters."""
-    rows = _take(tx, most, bus_messages.c.id, _DELIVERED_TOO_OFTEN, bus_messages.c.visible_at <= at)
+    rows = _take(tx, _undeliverable(tx, at, most=most))
     return _bury(tx, rows, at, "MaxDeliveryCountExceeded", f"delivered {MAX_DELIVERIES} times and never settled")
+
+
+@prepared
+def _undeliverable(draft: Drafting, at: datetime, *, most: int) -> Select[Any]:
+    given_up = _ids(_DELIVERED_TOO_OFTEN, bus_messages.c.visible_at <= at)
+    return draft.locking(given_up.order_by(bus_messages.c.id).limit(most), bus_messages, skip_locked=True)
 
 
 def forget_ids(tx: Transaction, before: datetime) -> int:
     """Forget ids that are too old to make a message a duplicate."""
-    return tx.changed(delete(bus_recent_ids).where(bus_recent_ids.c.published_at < before))
+    return tx.changed(_all_forgotten(tx, before))
+
+
+@prepared
+def _all_forgotten(_draft: Drafting, before: datetime) -> Delete:
+    return delete(bus_recent_ids).where(bus_recent_ids.c.published_at < before)
 
 
 def queue_lengths(tx: Transaction) -> dict[tuple[str, str], int]:
@@ -224,13 +262,19 @@ def _is_ours(tx: Drafting, token: str, ids: Collection[int]) -> tuple[ColumnElem
     return among(tx, bus_messages.c.id, ids), bus_messages.c.lock_token == token
 
 
-def _take(tx: Transaction, most: int, order: ColumnElement[Any], *conditions: ColumnElement[bool]) -> list[QueuedRow]:
-    chosen = select(bus_messages.c.id).where(*conditions).order_by(order).limit(most)
-    ids = tx.values(tx.locking(chosen, bus_messages, skip_locked=True))
-    if not ids:
-        return []
-    statement = delete(bus_messages).where(among(tx, bus_messages.c.id, ids))
-    return tx.rows(QueuedRow, statement.returning(*columns_of(QueuedRow, bus_messages)))
+def _ids(*conditions: ColumnElement[bool]) -> Select[Any]:
+    return select(bus_messages.c.id).where(*conditions)
+
+
+def _take(tx: Transaction, chosen: Ready) -> list[QueuedRow]:
+    ids = tx.values(chosen)
+    return tx.rows(QueuedRow, _taken(tx, ids)) if ids else []
+
+
+@prepared
+def _taken(draft: Drafting, ids: Collection[int]) -> Executable:
+    taken = delete(bus_messages).where(among(draft, bus_messages.c.id, ids))
+    return taken.returning(*columns_of(QueuedRow, bus_messages))
 
 
 def _bury(tx: Transaction, rows: Sequence[QueuedRow], at: datetime, reason: str, description: str) -> int:

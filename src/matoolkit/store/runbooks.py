@@ -1,14 +1,16 @@
 """Runbooks: their versions, one of which may be active."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import func, select, true, update
+from sqlalchemy import Select, Update, func, select, true, update
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.store.datanames import data_table_name
+from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import runbooks
 from matoolkit.store.statements import columns_of, insert_each, records_among, select_records
 from matoolkit.store.transaction import Transaction
@@ -90,15 +92,28 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
 
 
 def lock_runbook(tx: Transaction, name: str) -> None:
-    """Let nobody else publish, put out of use or switch a runbook until the transaction ends."""
-    query = select(runbooks.c.id).where(runbooks.c.name_key == folded(name)).order_by(runbooks.c.version)
-    tx.values(tx.locking(query, runbooks))
+    """Let nobody else publish, put out of use or switch a runbook, or let people into its batches, until the end.
+
+    Whoever locks batches as well locks them first.
+    """
+    tx.values(_locked(tx, folded(name)))
+
+
+@prepared
+def _locked(draft: Drafting, key: str) -> Select[Any]:
+    query = select(runbooks.c.id).where(runbooks.c.name_key == key).order_by(runbooks.c.version)
+    return draft.locking(query, runbooks)
 
 
 def latest_version(tx: Transaction, name: str) -> RunbookRow | None:
     """Return the newest version of a runbook, active or not."""
-    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name))
-    return next(iter(tx.rows(RunbookRow, query.order_by(runbooks.c.version.desc()).limit(1))), None)
+    return next(iter(tx.rows(RunbookRow, _latest(tx, folded(name)))), None)
+
+
+@prepared
+def _latest(_draft: Drafting, key: str) -> Select[Any]:
+    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == key)
+    return query.order_by(runbooks.c.version.desc()).limit(1)
 
 
 def runbook_names(tx: Transaction) -> list[str]:
@@ -108,19 +123,28 @@ def runbook_names(tx: Transaction) -> list[str]:
 
 def active_runbooks(tx: Transaction) -> list[RunbookRow]:
     """Return the active version of every runbook that has one, by name."""
-    return tx.rows(RunbookRow, select_records(RunbookRow, runbooks).where(_ACTIVE).order_by(runbooks.c.name_key))
+    return tx.rows(RunbookRow, _active(tx, {}))
+
+
+@prepared
+def _active(_draft: Drafting, wanted: Mapping[str, Any]) -> Select[Any]:
+    same = (runbooks.c[name] == value for name, value in wanted.items())
+    return select_records(RunbookRow, runbooks).where(_ACTIVE, *same).order_by(runbooks.c.name_key)
 
 
 def active_runbook(tx: Transaction, name: str) -> RunbookRow | None:
     """Return the active version of a runbook, if it has one."""
-    query = select_records(RunbookRow, runbooks).where(runbooks.c.name_key == folded(name), _ACTIVE)
-    return next(iter(tx.rows(RunbookRow, query)), None)
+    return next(iter(tx.rows(RunbookRow, _active(tx, {"name_key": folded(name)}))), None)
 
 
 def runbook_version(tx: Transaction, name: str, version: int) -> RunbookRow | None:
     """Return one version of a runbook, active or not."""
-    same = (runbooks.c.name_key == folded(name), runbooks.c.version == version)
-    return next(iter(tx.rows(RunbookRow, select_records(RunbookRow, runbooks).where(*same))), None)
+    return next(iter(tx.rows(RunbookRow, _numbered(tx, folded(name), version))), None)
+
+
+@prepared
+def _numbered(_draft: Drafting, key: str, version: int) -> Select[Any]:
+    return select_records(RunbookRow, runbooks).where(runbooks.c.name_key == key, runbooks.c.version == version)
 
 
 def runbook_versions(tx: Transaction, name: str) -> list[RunbookRow]:
@@ -154,8 +178,13 @@ def record_error(tx: Transaction, runbook_id: int, error: str, at: datetime) -> 
 
 def clear_error(tx: Transaction, runbook_id: int) -> bool:
     """Forget the last error after a good tick; says whether there was one."""
+    return bool(tx.changed(_cleared(tx, runbook_id)))
+
+
+@prepared
+def _cleared(_draft: Drafting, runbook_id: int) -> Update:
     this = update(runbooks).where(runbooks.c.id == runbook_id, runbooks.c.last_error.is_not(None))
-    return bool(tx.changed(this.values(last_error=None, last_error_at=None)))
+    return this.values(last_error=None, last_error_at=None)
 
 
 def _is_taken(tx: Transaction) -> Callable[[str], bool]:

@@ -238,7 +238,9 @@ def _names_of(record: Any) -> tuple[str, ...]:
 
 
 def _cells_of(record: Record, records: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return list(map(attrgetter(*_names_of(record)), records))
+    names = _names_of(record)
+    cells = attrgetter(*names)  # of one name it gives the value itself
+    return list(map(cells, records)) if len(names) > 1 else [(cells(one),) for one in records]
 
 
 def _table_of(draft: Drafting, table: Table, record: Record, rows: Any) -> FromClause:

@@ -24,13 +24,6 @@ def storable_rows(columns: Columns, rows: Rows) -> Rows:
     return written
 
 
-def storable_parameters(parameters: Any) -> Any:
-    """Return the parameters of a statement, by name or by place, as they can be stored."""
-    if isinstance(parameters, dict):
-        return {name: storable_value(value) for name, value in parameters.items()}
-    return tuple(map(storable_value, parameters))
-
-
 def storable_value(value: Any) -> Any:
     """Return a value that can be stored; only a text can be one that cannot."""
     return storable(value) if isinstance(value, str) else value

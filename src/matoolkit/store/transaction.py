@@ -12,7 +12,6 @@ from alembic.operations import Operations
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    CursorResult,
     Engine,
     Executable,
     FromClause,
@@ -29,15 +28,15 @@ from matoolkit.errors import StoreBusy
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.faults import told_apart
+from matoolkit.store.faults import ToldApart
 from matoolkit.store.prepared import Drafting, Ready, prepared
+from matoolkit.store.running import Runner, Watcher
 from matoolkit.store.storable import storable_rows
 
 BEFORE_COMMIT = crash_point("store.before_commit")
 AFTER_COMMIT = crash_point("store.after_commit")
 
 PATIENCE_SECONDS = 30.0
-_ROWS_AT_ONCE = 10_000
 _OUR_CLOCK = SystemClock()
 
 RowT = TypeVar("RowT")
@@ -51,9 +50,11 @@ class Transaction(Drafting):
     What is in `on_commit` is done once the transaction has committed, and not at all if it does not.
     """
 
-    def __init__(self, connection: Connection, dialect: Dialect, clock: Clock | None = None) -> None:
+    def __init__(self, runner: Runner, dialect: Dialect, clock: Clock | None = None) -> None:
         super().__init__(dialect, clock)
-        self._connection = connection
+        self._runner = runner
+        self._connection = runner.connection
+        self._told_apart = ToldApart(dialect, self._connection.engine.url)
         self.on_commit: list[Callable[[], object]] = []
 
     def is_of(self, store: "Store") -> bool:
@@ -63,29 +64,27 @@ class Transaction(Drafting):
     @contextmanager
     def part(self) -> Iterator[None]:
         """Do a block's work so that it can be undone without the rest of the transaction."""
-        with told_apart(self.dialect, self._connection.engine.url), self._connection.begin_nested():
+        with self._told_apart, self._connection.begin_nested():
             yield
 
-    def execute(self, statement: Executable | Ready) -> CursorResult[Any]:
+    def execute(self, statement: Executable | Ready) -> None:
         """Run a statement."""
-        with told_apart(self.dialect, self._connection.engine.url):
-            return self._run(statement)
-
-    def rows(self, make: Callable[..., RowT], statement: Executable | Ready) -> list[RowT]:
-        """Run a statement and make a record of each row it returns."""
-        with told_apart(self.dialect, self._connection.engine.url):
-            # In slices, so that a million rows are not in memory twice.
-            slices = self._run(statement).partitions(_ROWS_AT_ONCE)
-            return [make(*row) for some in slices for row in some]
-
-    def values(self, statement: Executable | Ready) -> list[Any]:
-        """Run a statement and return the first column of what it returns."""
-        with told_apart(self.dialect, self._connection.engine.url):
-            return list(self._run(statement).scalars().all())
+        self.changed(statement)
 
     def changed(self, statement: Executable | Ready) -> int:
         """Run a statement and say how many rows it changed."""
-        return self.execute(statement).rowcount
+        with self._told_apart:
+            return self._runner.changed(statement)
+
+    def rows(self, make: Callable[..., RowT], statement: Executable | Ready) -> list[RowT]:
+        """Run a statement and make a record of each row it returns."""
+        with self._told_apart:
+            return self._runner.rows(make, statement)
+
+    def values(self, statement: Executable | Ready) -> list[Any]:
+        """Run a statement and return the first column of what it returns."""
+        with self._told_apart:
+            return self._runner.values(statement)
 
     def operations(self) -> Operations:
         """Return what changes tables, in the transaction like everything else."""
@@ -93,7 +92,7 @@ class Transaction(Drafting):
 
     def has_table(self, name: str) -> bool:
         """Tell whether the database has a table."""
-        with told_apart(self.dialect, self._connection.engine.url):
+        with self._told_apart:
             return inspect(self._connection).has_table(name)
 
     def now(self) -> ColumnElement[datetime]:
@@ -117,11 +116,6 @@ class Transaction(Drafting):
         """Make values a table of a statement, with `value` for its only column."""
         return self.table_of({"value": kind}, [(value,) for value in values])
 
-    def _run(self, statement: Executable | Ready) -> CursorResult[Any]:
-        if isinstance(statement, Ready):
-            return self._connection.execute(*statement)
-        return self._connection.execute(statement)
-
 
 @prepared
 def _time(draft: Drafting) -> Select[Any]:
@@ -140,12 +134,14 @@ class Store:
         self._clock = clock
         self._patience_seconds = patience_seconds
         self._pen = threading.Lock()
+        # They are told of every statement before it runs.
+        self.watchers: list[Watcher] = []
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Do a block's work all or not at all."""
-        with told_apart(self.dialect, self.engine.url), self._only_writer(), self.engine.connect() as connection:
-            tx = Transaction(connection, self.dialect, self._clock)
+        with ToldApart(self.dialect, self.engine.url), self._only_writer(), self.engine.connect() as connection:
+            tx = self._transaction(connection)
             with connection.begin():
                 yield tx
                 BEFORE_COMMIT.reached()
@@ -160,8 +156,11 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Let a block read without waiting for writers, from one picture of the data."""
-        with told_apart(self.dialect, self.engine.url), self.reader.begin() as connection:
-            yield Transaction(connection, self.dialect, self._clock)
+        with ToldApart(self.dialect, self.engine.url), self.reader.begin() as connection:
+            yield self._transaction(connection)
+
+    def _transaction(self, connection: Connection) -> Transaction:
+        return Transaction(Runner(connection, self.watchers), self.dialect, self._clock)
 
     @contextmanager
     def _only_writer(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, inspect
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
 from matoolkit.store.comparison import left_out_differences
-from matoolkit.store.faults import told_apart
+from matoolkit.store.faults import ToldApart
 from matoolkit.store.schema import metadata
 from matoolkit.store.transaction import Store
 
@@ -61,7 +61,7 @@ def schema_status(store: Store) -> SchemaStatus:
     if _file_is_missing(store):
         history = revisions()
         return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
-    with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
+    with ToldApart(store.dialect, store.engine.url), store.reader.connect() as connection:
         return _status(connection)
 
 
@@ -99,7 +99,7 @@ def upgrade(store: Store) -> tuple[str, ...]:
 def changing_tables(store: Store) -> Iterator[Connection]:
     """Change tables in one transaction, in which nobody else does."""
     with (
-        told_apart(store.dialect, store.engine.url),
+        ToldApart(store.dialect, store.engine.url),
         store.engine.connect() as connection,
         store.dialect.free_to_rebuild(connection),
         connection.begin(),
@@ -120,7 +120,7 @@ def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
     if _file_is_missing(store):
         return ["there is no database yet"]
-    with told_apart(store.dialect, store.engine.url), store.reader.connect() as connection:
+    with ToldApart(store.dialect, store.engine.url), store.reader.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         found = [_described(difference) for difference in compare_metadata(context, metadata)]
         return sorted([*found, *left_out_differences(connection, metadata)])

@@ -142,14 +142,16 @@ def _unfinished_rollbacks(draft: Drafting, member_ids: Collection[int]) -> Selec
 
 def unfinished_rollbacks_of_inits(tx: Transaction, batch_ids: Collection[int]) -> list[RollbackState]:
     """Return the compensating steps of batches' inits that are open or whose job is out, by id."""
-    if not batch_ids:
-        return []
-    of_init = (
-        among(tx, rollback_executions.c.batch_id, batch_ids),
+    return rows_by_id(tx, RollbackState, _unfinished_of_inits(tx, batch_ids)) if batch_ids else []
+
+
+@prepared
+def _unfinished_of_inits(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    return select_records(RollbackState, rollback_executions).where(
+        among(draft, rollback_executions.c.batch_id, batch_ids),
         rollback_executions.c.batch_member_id.is_(None),
         _is_unfinished(rollback_executions),
     )
-    return rows_by_id(tx, RollbackState, select_records(RollbackState, rollback_executions).where(*of_init))
 
 
 def init_states_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitState]:

@@ -8,15 +8,12 @@ import threading
 from collections.abc import Sequence
 
 from matoolkit.clock import Clock
-from matoolkit.crashpoints import crash_point
 from matoolkit.domain.messages import ResultStatus, WorkerResult
 from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError
 from matoolkit.ids import result_id
 from matoolkit.ports import Bus, Outgoing
 from matoolkit.worker.desk import Task
 from matoolkit.worker.execution import too_large
-
-ANSWERED = crash_point("worker.answered")
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 15.0
@@ -61,9 +58,7 @@ class Settlement:
         if not tasks:
             return
         with self._bus_lock:
-            self._publish(tasks)
-            ANSWERED.reached()
-            self._bus.complete_now([task.received for task in tasks])
+            self._answer(tasks)
         for task in tasks:
             _log(task)
 
@@ -96,11 +91,11 @@ class Settlement:
         except MatoolkitError as error:
             log.warning("jobs could not be given back, their locks will run out: %s", error.message)
 
-    def _publish(self, tasks: Sequence[Task]) -> None:
-        """Publish results all at once; one that no bus would carry becomes a failure that says so."""
+    def _answer(self, tasks: Sequence[Task]) -> None:
+        """Answer jobs all at once; a result that no bus would carry becomes a failure that says so."""
         for _ in range(len(tasks) + 1):
             try:
-                self._bus.send([_outgoing(task) for task in tasks])
+                self._bus.answer([_outgoing(task) for task in tasks], [task.received for task in tasks])
             except MessageTooLarge as error:
                 _shrink(tasks, error.message_id)
             else:

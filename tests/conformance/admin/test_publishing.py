@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from sqlalchemy import event
 
 from matoolkit.admin.publishing import Published, deactivate, publish, set_automation
 from matoolkit.clock import VirtualClock
@@ -315,12 +314,12 @@ def test_v1_whoever_is_overtaken_between_looking_and_writing_looks_again(
     published(store, document())
     other, theirs = database.open(clock), [document(remark="theirs")]
 
-    def overtake(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+    def overtake(statement: str, _parameters: Any) -> None:
         # Only where several can write at a time can anybody come between.
         if theirs and (database.kind == "sqlite" or "FOR UPDATE" in statement):
             published(other, theirs.pop())
 
-    event.listen(store.engine, "before_cursor_execute", overtake)
+    store.watchers.append(overtake)
     mine = published(store, document(remark=remark))
     assert not theirs
     assert (mine.version, mine.is_new) == expected

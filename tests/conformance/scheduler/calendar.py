@@ -186,7 +186,7 @@ class Calendar:
 
     def sql(self, statement: str) -> list[Any]:
         with self.store.transaction() as tx:
-            return [tuple(row) for row in tx.execute(text(statement))]
+            return tx.rows(lambda *row: row, text(statement))
 
     def change(self, statement: str) -> None:
         with self.store.transaction() as tx:

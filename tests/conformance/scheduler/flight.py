@@ -157,7 +157,7 @@ class Flight:
 
     def state(self) -> list[list[tuple[Any, ...]]]:
         with self.store.reading() as tx:
-            return [[tuple(row) for row in tx.execute(text(query))] for query in _STATE]
+            return [tx.rows(lambda *row: row, text(query)) for query in _STATE]
 
     def _step(self, batch_id: int, phase_id: int, member_id: int) -> NewStep:
         return NewStep(

@@ -39,12 +39,13 @@ def told(store: Store, *data_tables: str) -> dict[str, list[Any]]:
 
 
 def _rows(tx: Transaction, query: str) -> list[Any]:
-    return sorted((tuple(row) for row in tx.execute(text(query))), key=repr)
+    return sorted(tx.rows(lambda *row: row, text(query)), key=repr)
 
 
 def _messages(tx: Transaction) -> list[Any]:
     facts = {
-        kind: {number: fact for number, *fact in map(tuple, tx.execute(text(query)))} for kind, query in _NAMED.items()
+        kind: {number: fact for number, *fact in tx.rows(lambda *row: row, text(query))}
+        for kind, query in _NAMED.items()
     }
     told = []
     for message_id in tx.values(text("SELECT message_id FROM bus_messages")):

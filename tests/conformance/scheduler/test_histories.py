@@ -12,7 +12,6 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus
@@ -224,12 +223,12 @@ def written_rows(world: World) -> list[str]:
     """Tick once more and return the statements that write members or data rows."""
     sent: list[str] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+    def note(statement: str, _parameters: Any) -> None:
         sent.append(statement)
 
-    event.listen(world.calendar.store.engine, "before_cursor_execute", note)
+    world.calendar.store.watchers.append(note)
     world.tick()
-    event.remove(world.calendar.store.engine, "before_cursor_execute", note)
+    world.calendar.store.watchers.remove(note)
     tables = ("UPDATE batch_members", "INSERT INTO batch_members", "UPDATE runbook_wave", "INSERT INTO runbook_wave")
     return [one for one in sent if one.startswith(tables)]
 

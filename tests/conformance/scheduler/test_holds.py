@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from matoolkit.admin.manual import create_manual_batch
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.membership import decide
@@ -291,7 +292,7 @@ def _approve_once(calendar: Calendar, done: list[None]) -> None:
         calendar.approve()
 
 
-def interrupted(monkeypatch: pytest.MonkeyPatch, interruption: Callable[[], None]) -> None:
+def interrupted(monkeypatch: pytest.MonkeyPatch, interruption: Callable[[], object]) -> None:
     """Let something happen after a tick has decided and before it acts."""
 
     def decide_and_pause(picture: Picture) -> Changes:
@@ -324,6 +325,20 @@ def test_t5_a_batch_that_changes_in_the_very_moment_of_the_tick_is_left_alone(
     assert calendar.members(later) == {"Dan": "active"}
     assert {remark.seen: list(remark.samples) for remark in tally.remarks} == {Seen.BATCH_CHANGED: ["bob"]}
     assert calendar.messages() == []
+
+
+@pytest.mark.parametrize("has_history", [True, False])
+def test_t5_whom_a_person_takes_in_the_very_moment_of_the_tick_is_in_one_batch(
+    calendar: Calendar, monkeypatch: pytest.MonkeyPatch, has_history: bool
+) -> None:
+    if has_history:
+        calendar.in_source("Dan")
+        calendar.tick()
+    calendar.in_source("Ada", "Bob")
+    interrupted(monkeypatch, lambda: create_manual_batch(calendar.store, "wave", [{"id": "ADA"}], by="anna"))
+    tally = calendar.tick(TICK)
+    assert set(calendar.members()) == {"Bob"} | ({"Dan"} if has_history else set())
+    assert {remark.seen: list(remark.samples) for remark in tally.remarks} == {Seen.BATCH_CHANGED: ["ada"]}
 
 
 def test_t6_a_hold_does_not_replace_the_one_that_init_has_just_made(

@@ -245,7 +245,7 @@ def test_t4_d2_the_data_table_holds_what_the_query_returned(calendar: Calendar) 
     columns = ("_member_key", "_is_current", "_batch_time", "_first_seen_at", "_last_seen_at", "id", "city")
     with calendar.store.transaction() as tx:
         table = open_data_table(tx, "runbook_wave_v1", calendar.people.columns).table
-        rows = [tuple(row) for row in tx.execute(select(*(table.c[name] for name in columns)))]
+        rows = tx.rows(lambda *row: row, select(*(table.c[name] for name in columns)))
     now = calendar.clock.now()
     assert sorted(rows) == [
         ("Ada", False, calendar.start, first, now, "Ada", "Bern"),

@@ -143,6 +143,22 @@ def test_a_dropped_connection_undoes_the_transaction_and_the_next_one_works(
     postgres.drop(name)
 
 
+def test_nothing_more_is_done_on_a_connection_that_dropped(
+    postgres: PostgresServer, cut_off: Callable[[str], None]
+) -> None:
+    name = postgres.make_migrated()
+    database = Database(postgres.url_of(name), "postgresql")
+    store = database.open()
+    with pytest.raises(StoreUnavailable, match="broke during the transaction"), store.transaction() as tx:
+        cut_off(name)
+        with pytest.raises(StoreUnavailable, match="PostgreSQL: "):
+            record_changes(tx, [ENTRY], NOON)
+        record_changes(tx, [ENTRY], NOON)
+    assert entries(store) == 0
+    database.close()
+    postgres.drop(name)
+
+
 def test_a_server_that_is_not_there_is_unavailable_and_its_password_is_not_told() -> None:
     store = open_store("postgresql://anna:hunter2secret@127.0.0.1:1/state")
     with pytest.raises(StoreUnavailable) as refused:

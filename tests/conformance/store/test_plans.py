@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
@@ -184,15 +184,14 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
 def explained(busy: Store) -> Callable[..., str]:
     sent: list[tuple[str, Any]] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if not statement.startswith(("BEGIN", "SET TRANSACTION", "PRAGMA", "EXPLAIN")):
-            sent.append((statement, parameters))
+    def note(statement: str, parameters: Any) -> None:
+        sent.append((statement, parameters))
 
     def explain(call: Callable[[Transaction], Any], *, allow_scans: bool = False) -> str:
-        event.listen(busy.engine, "before_cursor_execute", note)
+        busy.watchers.append(note)
         with busy.transaction() as tx:
             call(tx)
-        event.remove(busy.engine, "before_cursor_execute", note)
+        busy.watchers.remove(note)
         is_sqlite = busy.dialect.name == "sqlite"
         keyword = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
         with busy.engine.begin() as connection:

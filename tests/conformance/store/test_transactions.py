@@ -151,8 +151,7 @@ def test_values_of_every_kind_survive_being_handed_over_as_rows(store: Store) ->
     ]
     with store.transaction() as tx:
         for given in (rows, rows[1:2], []):
-            found = tx.execute(select(*tx.table_of(kinds, given).c)).all()
-            assert [tuple(row) for row in found] == given
+            assert tx.rows(lambda *row: row, select(*tx.table_of(kinds, given).c)) == given
 
 
 def test_nothing_is_asked_of_the_database_for_an_empty_set(store: Store, statements: Callable[[], list[str]]) -> None:

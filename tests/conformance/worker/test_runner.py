@@ -18,6 +18,7 @@ from matoolkit.domain.messages import ResultStatus
 from matoolkit.errors import BusUnavailable
 from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.settings import Settings
+from matoolkit.simulate.apart import BusApart
 from matoolkit.system import build_orchestrator
 from tests.waiting import until
 from tests.workshop import Workshop, job_id_of
@@ -36,13 +37,9 @@ class NotedBus(SqlBus):
         self.most.append(most)
         return self._note("receive") or super().receive(subscription, most)
 
-    def send(self, messages: Sequence[Outgoing]) -> None:
-        self._note("send")
-        super().send(messages)
-
-    def complete_now(self, messages: Sequence[Received]) -> list[Received]:
-        self._note("settle")
-        return super().complete_now(messages)
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        self._note("answer")
+        super().answer(answers, messages)
 
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         self._note("renew")
@@ -112,25 +109,18 @@ def test_w1_results_of_quick_jobs_leave_together(workshop: Workshop, noted: Note
     workshop.send("Do-It", *range(1, 501))
     with workshop.running(workshop.runner(bus=noted, max_parallelism=8)):
         workshop.until_settled()
-    assert noted.asked.count("send") < 250
+    assert noted.asked.count("answer") < 250
     assert len(workshop.results()) == 500
-
-
-def test_w1_the_result_is_published_before_the_job_is_settled(workshop: Workshop, noted: NotedBus) -> None:
-    workshop.send("Do-It", 1)
-    with workshop.running(workshop.runner(bus=noted)):
-        workshop.until_settled()
-    asked = [what for what in noted.asked if what in {"send", "settle"}]
-    assert asked == ["send", "settle"]
 
 
 def test_w1_a_crash_between_result_and_settlement_answers_once(workshop: Workshop, clock: VirtualClock) -> None:
     workshop.send("Do-It", 1)
-    with crashing("worker.answered"), pytest.raises(SimulatedCrash), workshop.running(workshop.runner()):
+    apart = BusApart(workshop.store)
+    with crashing("bus.answered"), pytest.raises(SimulatedCrash), workshop.running(workshop.runner(bus=apart)):
         until(lambda: workshop.waiting("orchestrator"))
     assert workshop.waiting() == 1
     clock.advance(timedelta(seconds=61))
-    with workshop.running(workshop.runner()):
+    with workshop.running(workshop.runner(bus=apart)):
         workshop.until_settled()
     assert len(workshop.calls) == 2
     assert workshop.waiting("orchestrator") == 1
@@ -258,7 +248,7 @@ def test_w1_trouble_with_the_bus_loses_nothing(workshop: Workshop, noted: NotedB
         assert runner.is_alive
         noted.is_down = True
         workshop.gates.open("u1", "u2", "u3")
-        until(lambda: "send" in noted.asked and not runner.is_ready)
+        until(lambda: "answer" in noted.asked and not runner.is_ready)
         noted.is_down = False
         until(lambda: passed(clock, 1) and workshop.waiting() == 0)
         until(lambda: runner.is_ready)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from httpx import Client, HTTPError, Limits
-from sqlalchemy import event
 
 from matoolkit.store.runbooks import active_runbook
 from tests.stage import Stage
@@ -75,13 +74,13 @@ def asked(stage: Stage) -> Iterator[list[tuple[str, Any]]]:
     """All that was asked of the database, with the parameters."""
     sent: list[tuple[str, Any]] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+    def note(statement: str, parameters: Any) -> None:
         if statement.startswith(("SELECT", "WITH")):
             sent.append((statement, parameters))
 
-    event.listen(stage.store.engine, "before_cursor_execute", note)
+    stage.store.watchers.append(note)
     yield sent
-    event.remove(stage.store.engine, "before_cursor_execute", note)
+    stage.store.watchers.remove(note)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

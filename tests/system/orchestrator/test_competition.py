@@ -7,16 +7,21 @@ from typing import Any
 
 import pytest
 
+from matoolkit.admin import manual
 from matoolkit.admin.cancelling import cancel_batch
+from matoolkit.admin.manual import ManualChange, create_manual_batch
+from matoolkit.admin.recording import record
+from matoolkit.admin.retrying import retry_members
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, PhaseStatus
+from matoolkit.errors import InvalidMembers, NothingToRetry
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.store.transaction import Transaction
 from tests.databases import Database
-from tests.stage import Silent, Stage
+from tests.stage import Failing, Silent, Stage
 from tests.threads import in_threads
 
 from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_RETRY, WITH_ROLLBACK
@@ -187,6 +192,53 @@ def test_o16_a_result_racing_the_sweep_of_lost_jobs_counts_once(stages: list[Sta
     other.later(minutes=10)
     assert [job.job_id for job in (*one.jobs, *other.jobs)] == ["step-1-attempt-1"]
     assert other.reload(batch).status is BatchStatus.COMPLETED
+
+
+def pausing_upload(monkeypatch: pytest.MonkeyPatch) -> Pause:
+    """Let the next upload pause when it has let people in, before it commits."""
+    pause = Pause()
+
+    def recorded(*change: Any) -> int:
+        pause()
+        return record(*change)
+
+    monkeypatch.setattr(manual, "record", recorded)
+    return pause
+
+
+def upload(stage: Stage) -> ManualChange | None:
+    try:
+        return create_manual_batch(stage.store, "wave", [{"Email": "ada"}], by="anna")
+    except InvalidMembers:
+        return None
+
+
+def test_o13_of_two_uploads_at_the_same_moment_one_has_the_person(
+    stages: list[Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stages
+    one.publish(ONE_STEP)
+    pause = pausing_upload(monkeypatch)
+    changes = in_threads([lambda: upload(one), lambda: pause.reached.wait(20) and upload(other)])
+    assert [change is not None for change in changes] == [True, False]
+
+
+def test_o13_an_upload_and_a_retry_at_the_same_moment_one_has_the_person(
+    stages: list[Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stages
+    batch = one.batch(one.publish(ONE_STEP), ["ada"])
+    one.answers["Create"] = Failing()
+    one.due(batch, "prepare")
+    one.run()
+    pause = pausing_upload(monkeypatch)
+
+    def retry_meanwhile() -> None:
+        assert pause.reached.wait(20)
+        with pytest.raises(NothingToRetry, match="another batch has ada"):
+            retry_members(other.store, other.bus, batch.id, by="anna")
+
+    in_threads([lambda: upload(one), retry_meanwhile])
 
 
 def test_any_number_of_orchestrators_work_beside_each_other(database: Database, clock: VirtualClock) -> None:

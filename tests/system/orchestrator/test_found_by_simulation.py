@@ -5,10 +5,12 @@ from datetime import timedelta
 from matoolkit.admin.manual import create_manual_batch
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
+from matoolkit.domain.messages import MemberRemoved
 from matoolkit.domain.states import MemberStatus
+from matoolkit.ports import Outgoing
 from tests.stage import Failing, Stage
 
-from .runbooks import ONE_STEP, TWO_PHASES, WITH_INIT
+from .runbooks import ONE_STEP, TWO_PHASES, WITH_FAREWELL, WITH_INIT
 
 
 def test_o1_a_retried_init_leaves_out_who_is_in_another_batch_by_now(stage: Stage) -> None:
@@ -53,3 +55,16 @@ def test_o3_a_skipped_phase_that_a_late_joiner_reopens_keeps_nobody_else_waiting
     stage.join(batch, "late")
     stage.handle()
     assert sorted(job.function_name for job in stage.take_jobs()) == ["Create", "Move"]
+
+
+def test_o9_who_was_seen_off_is_not_seen_off_again_by_a_new_version(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_FAREWELL))
+    stage.leave(batch, "u0")
+    stage.run()
+    farewell = next(line for line in WITH_FAREWELL.splitlines() if "forget" in line)
+    more = WITH_FAREWELL.replace(farewell, f"{farewell}\n{farewell.replace('forget', 'forget-more')}")
+    stage.change_version(batch, stage.publish(more))
+    member = stage.member(batch, "u0")
+    stage.bus.send([Outgoing("delivered-again", MemberRemoved(batch.id, member.member_key, member.id))])
+    stage.run()
+    assert [row.step_name for row in stage.rollbacks(batch)] == ["forget"]

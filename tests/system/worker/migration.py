@@ -63,15 +63,15 @@ class Migration:
         self.orchestrator = build_orchestrator(settings, self.store, self.bus)
         self.events = Consumer(self.store, self.bus, EVENTS_OF_ORCHESTRATOR, self.orchestrator.handle)
         self.results = Consumer(self.store, self.bus, RESULTS_OF_ORCHESTRATOR, self.orchestrator.handle)
-        self.worker = self._new_worker()
+        self.worker = self._new_worker(self.bus)
 
-    def restart_worker(self) -> None:
+    def restart_worker(self, kind: type[SqlBus] = SqlBus) -> None:
         self.worker.close()
-        self.worker = self._new_worker()
+        self.worker = self._new_worker(kind(self.store))
 
-    def _new_worker(self) -> Runner:
+    def _new_worker(self, bus: SqlBus) -> Runner:
         settings = WorkerSettings(simulated_tenant_url=self.url)
-        return build_worker(self.bus, settings, "worker-01", built_in(), self.masking, self.environ, self.clock)
+        return build_worker(bus, settings, "worker-01", built_in(), self.masking, self.environ, self.clock)
 
     def add_people(self, count: int, password: str) -> None:
         cutover = (self.clock.now() + timedelta(days=6)).isoformat()

@@ -21,7 +21,7 @@ from matoolkit.store import open_store
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.postgresql import PostgreSQL
 from matoolkit.store.dialect.sqlite import SQLite
-from matoolkit.store.faults import told_apart
+from matoolkit.store.faults import ToldApart
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_an_at_sign_elsewhere_is_nothing_special(rest: str) -> None:
 def test_secrets_of_the_address_are_not_in_what_is_said(address: str) -> None:
     url = make_url(f"postgresql://{address}")
     fault = exc.OperationalError("SELECT 1", {}, psycopg.OperationalError('no "hunter2" on host\nmore'))
-    with pytest.raises(StoreUnavailable) as told, told_apart(PostgreSQL(), url):
+    with pytest.raises(StoreUnavailable) as told, ToldApart(PostgreSQL(), url):
         raise fault
     assert told.value.message == 'PostgreSQL: no "***" on host'
 

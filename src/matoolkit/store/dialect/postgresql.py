@@ -30,6 +30,7 @@ from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
+from matoolkit.store.driver import run_only
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
 _ERRORS: dict[str, type[StoreError]] = {
@@ -80,7 +81,7 @@ class PostgreSQL(Dialect):
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Give a transaction that only reads one picture of the data from its first query to its last."""
         if reading:
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            run_only(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
     def now(self) -> ColumnElement[datetime]:
         """Ask for the time of this moment, not of the transaction's beginning."""
@@ -122,9 +123,9 @@ class PostgreSQL(Dialect):
             .on_conflict_do_nothing(index_elements=list(key))
         )
 
-    def notification(self, word: str) -> Executable:
+    def notification(self, word: ColumnElement[str]) -> Executable:
         """Notify whoever listens, when the transaction commits."""
-        return select(func.pg_notify(_CHANNEL, word))
+        return select(func.pg_notify(_CHANNEL, type_coerce(word, Text)))
 
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:
         """Listen for that long, or until something was heard."""

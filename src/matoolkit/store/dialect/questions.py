@@ -83,9 +83,9 @@ class Dialect(ABC):
     ) -> Insert:
         """Insert a row for each one of the source whose key the table does not have yet."""
 
-    def notification(self, word: str) -> Executable | None:  # noqa: ARG002
-        """Return the statement by which a commit wakes other processes, if the database can."""
-        return None
+    def notification(self, word: ColumnElement[str]) -> Executable:
+        """Return the statement by which a commit wakes other processes, if they can listen."""
+        raise NotImplementedError(f"nobody can listen to {self.title}")
 
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:  # noqa: ARG002
         """Wait on a connection of the driver for words that commits of other processes send."""

@@ -38,6 +38,7 @@ from matoolkit.errors import (
 )
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, parameter
 from matoolkit.store.dialect.types import Instant
+from matoolkit.store.driver import run_only
 
 _ERRORS: dict[int, type[StoreError]] = {
     sqlite3.SQLITE_BUSY: StoreBusy,
@@ -96,9 +97,9 @@ class SQLite(Dialect):
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
         if connection.info.get(_READS_ONLY, False) != reading:
-            connection.exec_driver_sql(f"PRAGMA query_only = {int(reading)}")
+            run_only(connection, f"PRAGMA query_only = {int(reading)}")
             connection.info[_READS_ONLY] = reading
-        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+        run_only(connection, "BEGIN" if reading else "BEGIN IMMEDIATE")
 
     def now(self) -> ColumnElement[datetime]:
         """Ask for the time, written as stored times are."""

@@ -1,0 +1,19 @@
+"""The bus as it is where it shares no transaction with anything: what takes two calls can be cut between them."""
+
+from collections.abc import Sequence
+
+from matoolkit.bus.sql import SqlBus
+from matoolkit.crashpoints import crash_point
+from matoolkit.ports import Outgoing, Received
+
+ANSWERED = crash_point("bus.answered")
+
+
+class BusApart(SqlBus):
+    """A bus that publishes an answer in one call and settles what it answers in the next, as Service Bus does."""
+
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish answers, then be done with the messages they answer."""
+        self.send(answers)
+        ANSWERED.reached()
+        self.complete_now(messages)

@@ -1,0 +1,56 @@
+"""The driver's own cursor: one statement at a time, and its errors as SQLAlchemy tells them.
+
+Running a statement through SQLAlchemy takes about ten times as long as SQLite takes for it. SQLAlchemy still opens,
+keeps and ends connections and their transactions, and is told here when one of them is broken.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError
+
+TakenT = TypeVar("TakenT")
+
+
+def run(connection: Connection, text: str, parameters: Any, take: Callable[[Any], TakenT]) -> TakenT:
+    """Run a statement and take what is wanted from the cursor, which is closed after that."""
+    bare = connection.connection  # refused if the connection broke earlier in this transaction
+    cursor = None
+    try:
+        cursor = bare.cursor()
+        cursor.execute(text, parameters)
+        taken = take(cursor)
+        cursor.close()
+    except BaseException as fault:
+        is_lost = _is_lost(connection, cursor, fault)
+        if is_lost:
+            connection.invalidate(fault)
+        elif cursor is not None:
+            with suppress(Exception):
+                cursor.close()
+        if isinstance(fault, connection.dialect.loaded_dbapi.Error):
+            raise _told(connection.dialect, text, fault, is_lost=is_lost) from fault
+        raise
+    return taken
+
+
+def run_only(connection: Connection, text: str) -> None:
+    """Run a statement that has no values and returns nothing."""
+    run(connection, text, (), lambda _: None)
+
+
+def _is_lost(connection: Connection, cursor: Any, fault: BaseException) -> bool:
+    if isinstance(fault, connection.dialect.loaded_dbapi.Error):
+        return connection.dialect.is_disconnect(fault, connection.connection, cursor)
+    # Whoever ends the program in the middle of a statement leaves the connection in a state that nobody knows.
+    return not isinstance(fault, Exception)
+
+
+def _told(dialect: Dialect, text: str, fault: Exception, *, is_lost: bool) -> BaseException:
+    error = dialect.loaded_dbapi.Error
+    return DBAPIError.instance(
+        text, None, fault, error, hide_parameters=True, connection_invalidated=is_lost, dialect=dialect
+    )

@@ -1,0 +1,151 @@
+"""Statements as SQLAlchemy compiled them, run on the driver's own cursor."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Connection, Executable
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import StatementError
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from matoolkit.store.driver import run
+from matoolkit.store.prepared import Plan, Ready
+from matoolkit.store.storable import storable_value
+
+# The option under which an engine keeps what was compiled for it, for all its stores.
+COMPILED = "matoolkit_compiled"
+_ROWS_AT_ONCE = 10_000
+
+RowT = TypeVar("RowT")
+TakenT = TypeVar("TakenT")
+Process = Callable[[Any], Any]
+Readers = Sequence[tuple[int, Process]]
+# Is told what is about to be run, with its parameters.
+Watcher = Callable[[str, Any], None]
+
+
+class Runner:
+    """Runs statements on a connection."""
+
+    def __init__(self, connection: Connection, watchers: Iterable[Watcher]) -> None:
+        self.connection = connection
+        self._watchers = watchers
+        self._known: dict[Plan, Compiled] = connection.get_execution_options()[COMPILED]
+
+    def changed(self, statement: Executable | Ready) -> int:
+        """Run a statement and say how many rows it changed."""
+        return self.run(statement, _row_count)
+
+    def rows(self, make: Callable[..., RowT], statement: Executable | Ready) -> list[RowT]:
+        """Run a statement and make a record of each row it returns."""
+
+        def made(cursor: Any, readers: Readers) -> list[RowT]:
+            found: list[RowT] = []
+            # In slices, so that a million rows are not in memory twice.
+            while some := cursor.fetchmany(_ROWS_AT_ONCE):
+                columns: list[Iterable[Any]] = list(zip(*some, strict=True))
+                for place, read in readers:
+                    columns[place] = map(read, columns[place])
+                found += map(make, *columns)
+            return found
+
+        return self.run(statement, made)
+
+    def values(self, statement: Executable | Ready) -> list[Any]:
+        """Run a statement and return the first column of what it returns."""
+        return self.run(statement, _first_column)
+
+    def run(self, statement: Executable | Ready, take: Callable[[Any, Readers], TakenT]) -> TakenT:
+        """Run a statement and take what is wanted from the cursor."""
+        if isinstance(statement, Ready):
+            plan, given = statement
+            compiled = self._known.get(plan)
+            if compiled is None:
+                compiled = self._known[plan] = Compiled(plan.statement, self.connection.dialect)
+        else:
+            compiled, given = Compiled(statement, self.connection.dialect), {}
+        text, parameters = compiled.bound(given)
+        for watch in self._watchers:
+            watch(text, parameters)
+        return run(self.connection, text, parameters, lambda cursor: take(cursor, compiled.readers(cursor)))
+
+
+class _Form(NamedTuple):
+    """A text, and for each of its parameters which value it is and how that is made ready for the driver."""
+
+    text: str
+    parameters: Sequence[tuple[str, Process | None]]
+    names: Sequence[str] | None  # of the parameters, unless they go by their places
+
+    def bound(self, values: Mapping[str, Any]) -> tuple[str, Any]:
+        cells = [
+            storable_value(values[key] if process is None else process(values[key])) for key, process in self.parameters
+        ]
+        return self.text, tuple(cells) if self.names is None else dict(zip(self.names, cells, strict=True))
+
+
+class Compiled:
+    """A statement as the driver takes it."""
+
+    def __init__(self, statement: Executable, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._kinds = [column.type for column in getattr(statement, "exported_columns", ())]
+        self._readers: Readers | None = None
+        self._compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined] # all that we run can
+        self._processes: dict[str, Process] = {}
+        self._values: dict[str, Any] = {}  # that stand in the statement
+        self._form: _Form | None = None
+        if not isinstance(self._compiled, SQLCompiler):
+            self._form = _Form(self._compiled.string, (), None if dialect.positional else ())  # it makes a table
+            return
+        parameters = self._compiled.bind_names
+        for parameter, name in parameters.items():
+            process = parameter.type.dialect_impl(dialect).bind_processor(dialect)
+            if process is not None:
+                self._processes[name] = process
+        # Lists of values, and limits on SQL Server, are written into the text when the values are known.
+        if not (self._compiled.literal_execute_params or self._compiled.post_compile_params):
+            self._values = {parameter.key: parameter.value for parameter in parameters if not parameter.required}
+            keys = {name: parameter.key for parameter, name in parameters.items()}
+            self._form = self._formed(self._compiled.string, self._compiled.positiontup, keys, self._processes)
+
+    def bound(self, given: Mapping[str, Any]) -> tuple[str, Any]:
+        """Return the text, and its parameters for the values of this run."""
+        try:
+            if self._form is not None:
+                return self._form.bound({**self._values, **given})
+            written = self._compiled.construct_expanded_state(given, escape_names=False)
+            keys, processes = {name: name for name in written.parameters}, {**self._processes, **written.processors}
+            return self._formed(written.statement, written.positiontup, keys, processes).bound(written.parameters)
+        except Exception as fault:
+            raise StatementError(str(fault), None, None, fault, hide_parameters=True) from fault
+
+    def readers(self, cursor: Any) -> Readers:
+        """Return what makes our values of the driver's, for those columns that need it."""
+        if self._readers is None:
+            columns = zip(self._kinds, cursor.description, strict=True) if self._kinds else ()
+            processes = [
+                kind.dialect_impl(self._dialect).result_processor(self._dialect, told[1]) for kind, told in columns
+            ]
+            self._readers = [(place, process) for place, process in enumerate(processes) if process is not None]
+        return self._readers
+
+    def _formed(
+        self, text: str, places: Sequence[str] | None, keys: Mapping[str, str], processes: Mapping[str, Process]
+    ) -> _Form:
+        parameters = [(keys[name], processes.get(name)) for name in (keys if places is None else places)]
+        escaped = self._compiled.escaped_bind_names
+        return _Form(text, parameters, [escaped.get(name, name) for name in keys] if places is None else None)
+
+
+def _row_count(cursor: Any, _readers: Readers) -> int:
+    count: int = cursor.rowcount
+    return count
+
+
+def _first_column(cursor: Any, readers: Readers) -> list[Any]:
+    values = [row[0] for row in cursor.fetchall()]
+    for place, read in readers:
+        if place == 0:
+            return list(map(read, values))
+    return values

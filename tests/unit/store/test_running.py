@@ -1,0 +1,130 @@
+"""Statements on the driver's own cursor."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, select, text, union_all, update
+from sqlalchemy.dialects import mssql
+
+from matoolkit.errors import RowConflict, StoreError, StoreUnavailable
+from matoolkit.store import Store, open_store
+from matoolkit.store.dialect.types import Instant, OneOf
+from matoolkit.store.running import Compiled
+
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+
+
+class Mood(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+PEOPLE = Table(
+    "people",
+    MetaData(),
+    Column("id", Integer, primary_key=True),
+    Column("name", String, unique=True),
+    Column("at", Instant),
+    Column("is_here", Boolean),
+    Column("mood", OneOf(Mood)),
+)
+ADA, GRACE = (1, "Ada", NOON, True, Mood.GOOD), (2, "Grace", None, False, None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{tmp_path}/state.db")
+    PEOPLE.metadata.create_all(store.engine)
+    with store.transaction() as tx:
+        tx.execute(PEOPLE.insert().values([ADA, GRACE]))
+    yield store
+    store.close()
+
+
+def whole(*row: Any) -> tuple[Any, ...]:
+    return row
+
+
+def test_values_of_every_type_are_bound_and_read(store: Store) -> None:
+    with store.reading() as tx:
+        assert tx.rows(whole, select(PEOPLE).order_by(PEOPLE.c.id)) == [ADA, GRACE]
+        assert tx.values(select(PEOPLE.c.mood).where(PEOPLE.c.at == NOON)) == [Mood.GOOD]
+        both = union_all(select(PEOPLE.c.id, PEOPLE.c.at), select(PEOPLE.c.id, PEOPLE.c.at)).order_by("id")
+        assert tx.rows(whole, both) == [(1, NOON), (1, NOON), (2, None), (2, None)]
+        assert tx.values(text("SELECT name FROM people ORDER BY id")) == ["Ada", "Grace"]
+
+
+def test_a_list_of_values_is_as_long_as_it_is(store: Store) -> None:
+    with store.reading() as tx:
+        found = [
+            tx.values(select(PEOPLE.c.id).where(PEOPLE.c.name.in_(names))) for names in (["Ada"], [], ["Ada", "X"])
+        ]
+    assert found == [[1], [], [1]]
+
+
+def test_it_says_how_many_rows_changed(store: Store) -> None:
+    with store.transaction() as tx:
+        assert tx.changed(update(PEOPLE).values(is_here=True)) == 2
+        assert tx.changed(update(PEOPLE).values(is_here=True).where(PEOPLE.c.id == 3)) == 0
+
+
+def test_more_rows_than_are_fetched_at_once_come_in_their_order(store: Store) -> None:
+    numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 25000) SELECT n FROM n"
+    with store.reading() as tx:
+        assert tx.rows(int, text(numbers)) == list(range(1, 25_001))
+
+
+def test_a_value_that_cannot_be_stored_is_refused_before_the_database_sees_it(store: Store) -> None:
+    seen: list[str] = []
+    store.watchers.append(lambda statement, _parameters: seen.append(statement))
+    with pytest.raises(StoreError, match="a value cannot be stored: 'furious'"), store.transaction() as tx:
+        tx.execute(update(PEOPLE).values(mood="furious"))
+    assert seen == []
+
+
+def test_what_no_database_can_store_is_replaced(store: Store) -> None:
+    with store.transaction() as tx:
+        tx.execute(update(PEOPLE).where(PEOPLE.c.id == 1).values(name="A\0d\ud83da"))
+        assert tx.values(select(PEOPLE.c.name).where(PEOPLE.c.id == 1)) == ["A\ufffdd\ufffda"]
+
+
+def test_an_error_of_the_driver_leaves_the_rest_of_the_transaction_as_it_is(store: Store) -> None:
+    with store.transaction() as tx:
+        with pytest.raises(RowConflict), tx.part():
+            tx.execute(update(PEOPLE).values(name="Ada"))
+        tx.execute(update(PEOPLE).values(is_here=True))
+    with store.reading() as tx:
+        assert tx.values(select(PEOPLE.c.name).where(PEOPLE.c.is_here).order_by(PEOPLE.c.id)) == ["Ada", "Grace"]
+
+
+def test_whoever_watches_is_told_before_a_statement_runs(store: Store) -> None:
+    told: list[tuple[str, Any]] = []
+    store.watchers.append(lambda statement, parameters: told.append((statement, parameters)))
+    with store.transaction() as tx:
+        tx.execute(update(PEOPLE).where(PEOPLE.c.id == 2).values(at=NOON))
+    assert told == [("UPDATE people SET at=? WHERE people.id = ?", ("2026-03-03 12:00:00.000000", 2))]
+
+
+def test_who_is_interrupted_in_a_statement_does_not_use_the_connection_again(store: Store) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(StoreUnavailable, match="broke during the transaction"), store.transaction() as tx:
+        tx.execute(update(PEOPLE).values(is_here=False))
+        with pytest.raises(KeyboardInterrupt):
+            tx.rows(interrupted, select(PEOPLE.c.id))
+        tx.values(select(PEOPLE.c.id))
+    with store.transaction() as tx:
+        assert tx.values(select(PEOPLE.c.is_here).order_by(PEOPLE.c.id)) == [True, False]
+
+
+def test_sql_server_gets_a_limit_as_a_number_and_everything_else_as_a_parameter() -> None:
+    dialect = mssql.dialect(paramstyle="qmark")  # type: ignore[no-untyped-call]
+    statement = select(PEOPLE.c.id).where(PEOPLE.c.at < NOON, PEOPLE.c.name.in_(["Ada", "Grace"])).limit(5)
+    sent, parameters = Compiled(statement, dialect).bound({})
+    assert "TOP 5" in sent
+    assert parameters == (NOON.replace(tzinfo=None), "Ada", "Grace")
