@@ -77,7 +77,9 @@ def special_variables(
         "_runbook_name": runbook_name,
         "_runbook_version": runbook_version,
     }
-    return values if member_key is None else {**values, "_member_key": member_key}
+    if member_key is not None:
+        values["_member_key"] = member_key
+    return values
 
 
 @lru_cache(maxsize=128)
