@@ -960,16 +960,24 @@ WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AN
 GO
 
 -- store.queue.enqueue
+INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.message_id SELECT :p_topic AS topic, anon_1.value AS message_id, :p_at AS published_at 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = :p_topic AND there.message_id = anon_1.value))
+GO
+
+-- store.queue.enqueue
 DELETE FROM bus_recent_ids WHERE bus_recent_ids.topic = :p_topic AND bus_recent_ids.message_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :p_before
 GO
 
 -- store.queue.enqueue
-INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.topic, inserted.message_id SELECT anon_1.topic AS topic, anon_1.message_id AS message_id, :p_values_published_at AS published_at 
-FROM (SELECT [topic], [message_id] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [message_id] NVARCHAR(200) '$[1]')) AS anon_1 
+INSERT INTO bus_recent_ids (topic, message_id, published_at) OUTPUT inserted.message_id SELECT :p_topic AS topic, anon_1.value AS message_id, :p_at AS published_at 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id))
+WHERE there.topic = :p_topic AND there.message_id = anon_1.value))
 GO
 
 -- store.queue.extend_locks

@@ -4,18 +4,33 @@ Whoever receives a message locks it by moving `visible_at` into the future under
 it names that token. A lock that has run out is no lock: the message is received again under another token.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Delete, Executable, Select, Update, delete, func, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Executable,
+    Select,
+    Update,
+    delete,
+    func,
+    literal_column,
+    select,
+    type_coerce,
+    update,
+)
 
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
-from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
+from matoolkit.store.statements import among, chosen_once, columns_of
 from matoolkit.store.transaction import Transaction
 
 # The limit stands in the statement itself, so that the partial index applies.
@@ -34,6 +49,11 @@ class NewQueued:
     properties_json: str
     visible_at: datetime
     expires_at: datetime
+
+
+_WRITTEN = tuple(field.name for field in fields(NewQueued))
+# A pile goes to few subscriptions, mostly at once.
+_OFTEN_ALIKE = tuple(name for name in _WRITTEN if name not in ("message_id", "body"))
 
 
 @record
@@ -63,12 +83,6 @@ class QueuedRow:
     enqueued_at: datetime
 
 
-@record
-class _RecentId:
-    topic: str
-    message_id: str
-
-
 def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, forget_before: datetime) -> int:
     """Put messages into their subscriptions in their order, and say how many.
 
@@ -77,24 +91,53 @@ def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, for
     first: dict[tuple[str, str], NewQueued] = {}
     for message in messages:
         first.setdefault((message.topic, message.message_id), message)
+    new: set[tuple[str, str]] = set()
     # In one order for everybody, or two publishers could wait for each other.
-    new = _remember(tx, [_RecentId(*key) for key in sorted(first)], at, forget_before)
+    for topic, keys in groupby(sorted(first), key=itemgetter(0)):
+        ids = _remember(tx, topic, [message_id for _, message_id in keys], at, forget_before)
+        new.update((topic, message_id) for message_id in ids)
     wanted = [message for key, message in first.items() if key in new]
-    if not wanted:
-        return 0
-    values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
+    return tx.changed(_put(tx, wanted, at)) if wanted else 0
+
+
+def _put(tx: Transaction, messages: Sequence[NewQueued], at: datetime) -> Ready:
+    """Prepare the insertion of messages; what all of them have in common, which is much, is handed over once."""
+    columns = {name: list(map(attrgetter(name), messages)) for name in _WRITTEN}
+    alike: dict[str, Any] = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
+    alike |= {name: columns[name][0] for name in _OFTEN_ALIKE if columns[name].count(columns[name][0]) == len(messages)}
+    differing = tuple(name for name in _WRITTEN if name not in alike)
+    return _inserted(tx, list(zip(*map(columns.__getitem__, differing), strict=True)), alike, differing=differing)
+
+
+@prepared
+def _inserted(draft: Drafting, rows: Any, alike: Mapping[str, Any], *, differing: tuple[str, ...]) -> Executable:
+    given = draft.table_of({name: bus_messages.c[name].type for name in differing}, rows)
+    written: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in differing}
+    written |= {name: type_coerce(value, bus_messages.c[name].type) for name, value in alike.items()}
     # One that still waits is the same message, however long ago it was published (rule M3).
-    return tx.changed(insert_each(tx, bus_messages, wanted, values, key=("topic", "message_id")))
+    return draft.insert_missing(bus_messages, written, given, ("topic", "message_id"))
 
 
-def _remember(tx: Transaction, ids: Sequence[_RecentId], at: datetime, forget_before: datetime) -> set[tuple[str, str]]:
+def _remember(tx: Transaction, topic: str, ids: Collection[str], at: datetime, forget_before: datetime) -> set[str]:
     """Note the ids that were not published lately, and return them."""
-    if not ids:
-        return set()
-    for topic in sorted({recent.topic for recent in ids}):
-        tx.execute(_forgotten(tx, topic, [recent.message_id for recent in ids if recent.topic == topic], forget_before))
-    key, returning = ("topic", "message_id"), columns_of(_RecentId, bus_recent_ids)
-    return set(tx.rows(_pair, insert_each(tx, bus_recent_ids, ids, {"published_at": at}, key, returning)))
+    new = set(tx.values(_noted(tx, topic, ids, at)))
+    known = [message_id for message_id in ids if message_id not in new]
+    # Hardly any id is known, and only of one that is it matters since when.
+    if known and tx.changed(_forgotten(tx, topic, known, forget_before)):
+        new.update(tx.values(_noted(tx, topic, known, at)))
+    return new
+
+
+@prepared
+def _noted(draft: Drafting, topic: str, message_ids: Collection[str], at: datetime) -> Executable:
+    given = draft.values_of(bus_recent_ids.c.message_id.type, message_ids)
+    written: dict[str, ColumnElement[Any]] = {
+        "topic": type_coerce(topic, bus_recent_ids.c.topic.type),
+        "message_id": given.c.value,
+        "published_at": type_coerce(at, bus_recent_ids.c.published_at.type),
+    }
+    noted = draft.insert_missing(bus_recent_ids, written, given, ("topic", "message_id"))
+    return noted.returning(bus_recent_ids.c.message_id)
 
 
 @prepared
@@ -288,7 +331,3 @@ def _bury(tx: Transaction, rows: Sequence[QueuedRow], at: datetime, reason: str,
     if letters:
         keep_dead_letters(tx, letters, at)
     return len(letters)
-
-
-def _pair(topic: str, message_id: str) -> tuple[str, str]:
-    return topic, message_id

@@ -121,6 +121,28 @@ def test_m8_after_the_window_the_same_id_is_a_message_again(bus: Bus, clock: Vir
     assert ids(receive(bus)) == ["member-added-1-0"]
 
 
+def test_m8_of_a_pile_only_that_is_a_duplicate_which_came_within_the_window(bus: Bus, clock: VirtualClock) -> None:
+    bus.send([added(1)])
+    bus.complete_now(receive(bus))
+    clock.advance(DUPLICATE_WINDOW - A_MOMENT)
+    bus.send([added(2)])
+    bus.complete_now(receive(bus))
+    clock.advance(A_MOMENT * 2)
+    bus.send([added(3), added(2), added(1)])
+    assert ids(receive(bus)) == ["member-added-3-0", "member-added-1-0"]
+
+
+def test_m8_messages_of_one_pile_may_differ_in_everything(bus: Bus, clock: VirtualClock) -> None:
+    later = clock.now() + LOCK_DURATION
+    bus.send([job("worker-01", 1), job("worker-02", 2), added(3), added(4, not_before=later)])
+    assert ids(bus.receive(jobs_of_worker("worker-01"), 10)) == ["step-1-attempt-1"]
+    assert ids(bus.receive(jobs_of_worker("worker-02"), 10)) == ["step-2-attempt-1"]
+    bus.complete_now(receive(bus))
+    clock.advance(LOCK_DURATION)
+    (last,) = receive(bus)
+    assert (last.message_id, last.message_type, last.delivery_count) == ("member-added-4-0", "member-added", 1)
+
+
 def test_m8_the_same_id_on_two_topics_is_two_messages(bus: Bus) -> None:
     bus.send([added(1), Outgoing("member-added-1-0", job("w").message)])
     assert len(receive(bus)) == len(bus.receive(jobs_of_worker("w"), 10)) == 1
