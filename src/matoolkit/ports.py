@@ -48,7 +48,6 @@ class Received:
     message_type: str
     body: str
     delivery_count: int
-    enqueued_at: datetime
     handle: Any
     lock_token: str
 

@@ -1000,7 +1000,7 @@ WITH chosen AS
 (SELECT TOP 7 bus_messages.id AS id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
 WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
- UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.message_id, inserted.message_type, inserted.body, inserted.delivery_count, inserted.enqueued_at WHERE bus_messages.id IN (SELECT chosen.id 
+ UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.message_id, inserted.message_type, inserted.body, inserted.delivery_count WHERE bus_messages.id IN (SELECT chosen.id 
 FROM chosen) AND bus_messages.visible_at <= :p_at
 GO
 

@@ -201,9 +201,7 @@ def _written(*properties: tuple[str, str]) -> str:
 
 
 def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> Received:
-    return Received(
-        subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.enqueued_at, row.id, token
-    )
+    return Received(subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.id, token)
 
 
 def _each_lock(messages: Iterable[Received], settle: Callable[[str, Sequence[int]], set[int]]) -> list[Received]:

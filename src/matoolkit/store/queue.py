@@ -65,7 +65,6 @@ class LockedRow:
     message_type: str
     body: str
     delivery_count: int
-    enqueued_at: datetime
 
 
 @record
