@@ -113,13 +113,14 @@ def dispatch(tx: Transaction, kind: Kind, dispatches: Sequence[Dispatch], at: da
         "poll_due_at": None,
     }
     waiting = is_any(table.c.status, {StepStatus.PENDING, StepStatus.POLLING})
-    return move_each(tx, table, dispatches, values, waiting, following=("attempt",))
+    often_alike = ("attempt", "function_name", "lost_at")
+    return move_each(tx, table, dispatches, values, waiting, following=("attempt",), often_alike=often_alike)
 
 
 def succeed(tx: Transaction, kind: Kind, successes: Sequence[Success], at: datetime) -> list[int]:
     """End work whose job succeeded."""
     values = _ended(StepStatus.SUCCEEDED, at) | {"error_type": None, "error_message": None}
-    return _answer(tx, kind, successes, values, at)
+    return _answer(tx, kind, successes, values, at, often_alike=("result_json", "missing_outputs_json"))
 
 
 def fail(tx: Transaction, kind: Kind, failures: Sequence[Failure], at: datetime) -> list[int]:
@@ -242,12 +243,21 @@ def cancelled(at: datetime) -> dict[str, Any]:
     return _ended(StepStatus.CANCELLED, at)
 
 
-def _answer(tx: Transaction, kind: Kind, answers: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:
+def _answer(
+    tx: Transaction,
+    kind: Kind,
+    answers: Sequence[Any],
+    values: dict[str, Any],
+    at: datetime,
+    often_alike: tuple[str, ...] = (),
+) -> list[int]:
     table = TABLES[kind]
     expected = is_any(table.c.status, {StepStatus.DISPATCHED, StepStatus.PENDING})
     answered = {"answered_at": at, "lost_at": None} | values
     guards = (expected, _unanswered(table))
-    return move_each(tx, table, answers, answered, *guards, matching=("job_id",), having={"at": at})
+    return move_each(
+        tx, table, answers, answered, *guards, matching=("job_id",), often_alike=often_alike, having={"at": at}
+    )
 
 
 def _give_up(tx: Transaction, kind: Kind, given_up: Sequence[Any], values: dict[str, Any], at: datetime) -> list[int]:

@@ -4,11 +4,10 @@ Whoever receives a message locks it by moving `visible_at` into the future under
 it names that token. A lock that has run out is no lock: the message is received again under another token.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -30,7 +29,7 @@ from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
-from matoolkit.store.statements import among, chosen_once, columns_of
+from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
 from matoolkit.store.transaction import Transaction
 
 # The limit stands in the statement itself, so that the partial index applies.
@@ -51,9 +50,8 @@ class NewQueued:
     expires_at: datetime
 
 
-_WRITTEN = tuple(field.name for field in fields(NewQueued))
 # A pile goes to few subscriptions, mostly at once.
-_OFTEN_ALIKE = tuple(name for name in _WRITTEN if name not in ("message_id", "body"))
+_OFTEN_ALIKE = ("topic", "subscription", "message_type", "properties_json", "visible_at", "expires_at")
 
 
 @record
@@ -96,25 +94,12 @@ def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, for
         ids = _remember(tx, topic, [message_id for _, message_id in keys], at, forget_before)
         new.update((topic, message_id) for message_id in ids)
     wanted = [message for key, message in first.items() if key in new]
-    return tx.changed(_put(tx, wanted, at)) if wanted else 0
-
-
-def _put(tx: Transaction, messages: Sequence[NewQueued], at: datetime) -> Ready:
-    """Prepare the insertion of messages; what all of them have in common, which is much, is handed over once."""
-    columns = {name: list(map(attrgetter(name), messages)) for name in _WRITTEN}
-    alike: dict[str, Any] = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
-    alike |= {name: columns[name][0] for name in _OFTEN_ALIKE if columns[name].count(columns[name][0]) == len(messages)}
-    differing = tuple(name for name in _WRITTEN if name not in alike)
-    return _inserted(tx, list(zip(*map(columns.__getitem__, differing), strict=True)), alike, differing=differing)
-
-
-@prepared
-def _inserted(draft: Drafting, rows: Any, alike: Mapping[str, Any], *, differing: tuple[str, ...]) -> Executable:
-    given = draft.table_of({name: bus_messages.c[name].type for name in differing}, rows)
-    written: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in differing}
-    written |= {name: type_coerce(value, bus_messages.c[name].type) for name, value in alike.items()}
+    if not wanted:
+        return 0
+    values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
     # One that still waits is the same message, however long ago it was published (rule M3).
-    return draft.insert_missing(bus_messages, written, given, ("topic", "message_id"))
+    key = ("topic", "message_id")
+    return tx.changed(insert_each(tx, bus_messages, wanted, values, key, often_alike=_OFTEN_ALIKE))
 
 
 def _remember(tx: Transaction, topic: str, ids: Collection[str], at: datetime, forget_before: datetime) -> set[str]:

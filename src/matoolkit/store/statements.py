@@ -140,13 +140,15 @@ def move_each(
     matching: tuple[str, ...] = (),
     following: tuple[str, ...] = (),
     differing: tuple[str, ...] = (),
+    often_alike: tuple[str, ...] = (),
     having: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
     """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
 
     A move is a record with an `id`; its other fields are written to the columns of their names. Those in
     `matching` the row must already have; those in `following` must be one more than what it has, those in
-    `differing` something else. A row has one move: with two, nobody could tell which of them the answer is about.
+    `differing` something else. Those in `often_alike` are handed over once if all moves have the same.
+    A row has one move: with two, nobody could tell which of them the answer is about.
     Guards, and values that are expressions, are made once and for all (see `prepared`); `having` has what is `given`.
     """
     if not moves:
@@ -155,9 +157,12 @@ def move_each(
         raise ValueError(f"two moves of one row of {table.name}")
     record: Record = type(moves[0])
     plain, expressions = _told_apart(values)
+    shared = _shared(moves, often_alike)
+    names = tuple(name for name in _names_of(record) if name not in shared)
     compared = {"matching": matching, "following": following, "differing": differing}
-    shape = (table, record, expressions, guards)
-    return sorted(tx.values(_moved_each(tx, _cells_of(record, moves), plain, having, shape=shape, **compared)))
+    shape = (table, names, expressions, guards)
+    cells = _cells_of(names, moves)
+    return sorted(tx.values(_moved_each(tx, cells, plain, shared, having, shape=shape, **compared)))
 
 
 @prepared
@@ -165,19 +170,20 @@ def _moved_each(
     draft: Drafting,
     rows: Any,
     values: Mapping[str, Any],
+    shared: Mapping[str, Any],
     given: Mapping[str, Any],  # noqa: ARG001 - guards and expressions refer to it
     *,
-    shape: tuple[Table, Record, tuple[tuple[str, Any], ...], tuple[ColumnElement[bool], ...]],
+    shape: tuple[Table, tuple[str, ...], tuple[tuple[str, Any], ...], tuple[ColumnElement[bool], ...]],
     matching: tuple[str, ...],
     following: tuple[str, ...],
     differing: tuple[str, ...],
 ) -> Update:
-    table, record, expressions, guards = shape
-    moves = _table_of(draft, table, record, rows)
-    same = [table.c[name] == moves.c[name] for name in ("id", *matching)]
-    same += [table.c[name] == moves.c[name] - 1 for name in following]
-    same += [table.c[name].is_distinct_from(moves.c[name]) for name in differing]
-    written = {name: moves.c[name] for name in _names_of(record) if name not in ("id", *matching)}
+    table, names, expressions, guards = shape
+    cells = _cells_given(table, _table_of(draft, table, names, rows), shared)
+    same = [table.c[name] == cells[name] for name in ("id", *matching)]
+    same += [table.c[name] == cells[name] - 1 for name in following]
+    same += [table.c[name].is_distinct_from(cells[name]) for name in differing]
+    written = {name: cell for name, cell in cells.items() if name not in ("id", *matching)}
     chosen = update(table).where(*same, *guards)
     return chosen.values({**written, **values, **dict(expressions)}).returning(table.c.id)
 
@@ -189,29 +195,34 @@ def insert_each(
     values: Mapping[str, Any],
     key: tuple[str, ...] = (),
     returning: tuple[Column[Any], ...] = (),
+    often_alike: tuple[str, ...] = (),
 ) -> Ready:
-    """Prepare the insertion of records with some values in common; with a key, of those not there yet."""
+    """Prepare the insertion of records with some values in common; with a key, of those not there yet.
+
+    What is in `often_alike` is handed over once if all records have the same.
+    """
     if key:
         rows = _first_of_each(rows, [name for name in key if name not in values])
+    shared = {**values, **_shared(rows, often_alike)}
     record: Record = type(rows[0])
-    cells = _cells_of(record, rows)
-    return _inserted_each(tx, cells, values, table=table, record=record, key=key, returning=returning)
+    names = tuple(name for name in _names_of(record) if name not in shared)
+    cells = _cells_of(names, rows)
+    return _inserted_each(tx, cells, shared, table=table, names=names, key=key, returning=returning)
 
 
 @prepared
 def _inserted_each(
     draft: Drafting,
     rows: Any,
-    values: Mapping[str, Any],
+    shared: Mapping[str, Any],
     *,
     table: Table,
-    record: Record,
+    names: tuple[str, ...],
     key: tuple[str, ...],
     returning: tuple[Column[Any], ...],
 ) -> Executable:
-    given = _table_of(draft, table, record, rows)
-    alike = {name: type_coerce(value, table.c[name].type) for name, value in values.items()}
-    written: dict[str, ColumnElement[Any]] = {**{name: given.c[name] for name in _names_of(record)}, **alike}
+    given = _table_of(draft, table, names, rows)
+    written = _cells_given(table, given, shared)
     statement = draft.insert_missing(table, written, given, key) if key else insert_from(table, written, given)
     return statement.returning(*returning) if returning else statement
 
@@ -237,11 +248,22 @@ def _names_of(record: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(record))
 
 
-def _cells_of(record: Record, records: Sequence[Any]) -> list[tuple[Any, ...]]:
-    names = _names_of(record)
+def _shared(records: Sequence[Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return what all records have the same of these fields: a value that is handed over once is read once."""
+    columns = {name: list(map(attrgetter(name), records)) for name in names}
+    return {name: column[0] for name, column in columns.items() if column.count(column[0]) == len(column)}
+
+
+def _cells_of(names: tuple[str, ...], records: Sequence[Any]) -> list[tuple[Any, ...]]:
     cells = attrgetter(*names)  # of one name it gives the value itself
     return list(map(cells, records)) if len(names) > 1 else [(cells(one),) for one in records]
 
 
-def _table_of(draft: Drafting, table: Table, record: Record, rows: Any) -> FromClause:
-    return draft.table_of({name: table.c[name].type for name in _names_of(record)}, rows)
+def _table_of(draft: Drafting, table: Table, names: tuple[str, ...], rows: Any) -> FromClause:
+    return draft.table_of({name: table.c[name].type for name in names}, rows)
+
+
+def _cells_given(table: Table, given: FromClause, shared: Mapping[str, Any]) -> dict[str, ColumnElement[Any]]:
+    """Return what is given for each column of a table: in rows, or once for all of them."""
+    alike = {name: type_coerce(value, table.c[name].type) for name, value in shared.items()}
+    return {**{column.name: column for column in given.c}, **alike}
