@@ -655,6 +655,12 @@ FROM rollback_executions
 WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL)
 GO
 
+-- store.memberstates.active_members
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active'
+GO
+
 -- store.memberstates.caught_up_members
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
@@ -692,14 +698,6 @@ GO
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.status = 'removed' AND batch_members.caught_up_at IS NULL AND batch_members.remove_reason != :remove_reason_1 AND batch_members.removed_at <= :p_gone_since AND batch_members.id > :p_after ORDER BY batch_members.id
-GO
-
--- store.memberstates.members_under_way_elsewhere
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
-FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND (EXISTS (SELECT * 
-FROM batch_members AS batch_members_1, batches 
-WHERE batch_members_1.member_key_fold = batch_members.member_key_fold AND batch_members_1.batch_id != :batch_id_2 AND batch_members_1.status = 'active' AND batches.id = batch_members_1.batch_id AND batches.runbook_name = :runbook_name_1 AND batches.status IN ('active', 'detected', 'init_dispatched')))
 GO
 
 -- store.memberstates.members_with_keys

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.batch import PersonRetriedInit, decide
+from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import ENDED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus, StepStatus
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
@@ -22,7 +23,8 @@ from matoolkit.store.batches import (
 from matoolkit.store.executions import InitRow
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import remove_members
-from matoolkit.store.memberstates import members_under_way_elsewhere
+from matoolkit.store.membership import taken_keys
+from matoolkit.store.memberstates import active_members
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import NewPhase, insert_phases, phases_of_batches, supersede_phases
 from matoolkit.store.rollbacks import rollbacks_of_batches
@@ -84,11 +86,13 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) ->
 
 
 def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
-    """Let those go whom another batch took while this one was over: nobody is in two (rule T5)."""
+    """Let those go whom another batch took while this one was over, or still does something for (rule T5)."""
     lock_runbook(tx, batch.runbook_name)
-    taken = members_under_way_elsewhere(tx, batch.id, batch.runbook_name)
-    remove_members(tx, [member.id for member in taken], by, MOVED, tx.time())
-    return tuple(member.member_key for member in taken)
+    active = {folded(member.member_key): member for member in active_members(tx, batch.id)}
+    taken = taken_keys(tx, batch.runbook_name, active, besides=batch.id)
+    gone = [member for fold, member in active.items() if fold in taken]
+    remove_members(tx, [member.id for member in gone], by, MOVED, tx.time())
+    return tuple(member.member_key for member in gone)
 
 
 def _version_to_run(tx: Transaction, batch: BatchRow) -> RunbookRow:

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists
+from sqlalchemy import Select
 
-from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.records import record
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches
@@ -86,16 +86,10 @@ def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Se
     return query.order_by(batch_members.c.id).limit(limit)
 
 
-def members_under_way_elsewhere(tx: Transaction, batch_id: int, runbook_name: str) -> list[MemberState]:
-    """Return the active members of a batch who are active in another, unfinished batch of its runbook too."""
-    elsewhere = (
-        exists()
-        .where(_OTHER.c.member_key_fold == batch_members.c.member_key_fold, _OTHER.c.batch_id != batch_id)
-        .where(is_any(_OTHER.c.status, {MemberStatus.ACTIVE}), batches.c.id == _OTHER.c.batch_id)
-        .where(batches.c.runbook_name == runbook_name, is_any(batches.c.status, UNFINISHED_BATCHES))
-    )
+def active_members(tx: Transaction, batch_id: int) -> list[MemberState]:
+    """Return everybody who is active in a batch, by id."""
     mine = (batch_members.c.batch_id == batch_id, is_any(batch_members.c.status, {MemberStatus.ACTIVE}))
-    return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine, elsewhere))
+    return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
 
 
 def members_to_see_off(tx: Transaction, gone_since: datetime, *, after: int = 0, limit: int = 500) -> list[MemberState]:

@@ -23,6 +23,16 @@ def test_o1_a_retried_init_leaves_out_who_is_in_another_batch_by_now(stage: Stag
     assert stage.member(batch, "u1").status is MemberStatus.ACTIVE
 
 
+def test_o1_a_retried_init_leaves_out_whom_another_batch_has_yet_to_see_off(stage: Stage) -> None:
+    """Or what runs for leavers could run twice at a time, once for each batch."""
+    batch = stage.batch(stage.publish(WITH_INIT), ["u0", "u1"])
+    stage.answers["Group"] = Failing()
+    stage.run()
+    other = create_manual_batch(stage.store, "wave", [{"Email": "u0", "Name": "U0"}], by="anna").batch
+    stage.leave_unannounced(other, "u0")
+    assert retry_init(stage.store, stage.bus, batch.id, by="anna").left_out == ("u0",)
+
+
 def test_o5_a_retry_is_not_sent_for_a_member_that_has_left(stage: Stage) -> None:
     retried = ONE_STEP.replace("function: Create", "retry: {max_retries: 2, interval: 1m}, function: Create")
     batch = stage.batch(stage.publish(retried))
