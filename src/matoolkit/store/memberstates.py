@@ -13,8 +13,6 @@ from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.transaction import Transaction
 
-_OTHER = batch_members.alias()
-
 
 @record
 class MemberState:
