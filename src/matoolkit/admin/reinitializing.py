@@ -52,6 +52,7 @@ def retry_init(store: Store, publisher: Publisher, batch_id: int, *, by: str, re
 def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: str, reason: str | None) -> InitRetry:
     """Let the init of a batch run again, as part of a larger change."""
     batch = locked_batch(tx, batch_id)
+    lock_runbook(tx, batch.runbook_name)
     if decide(batch.status, PersonRetriedInit()).ignored is not None:
         raise WrongBatchStatus(batch_id, batch.status, "only an init that failed can be retried")
     inits = inits_of_batches(tx, [batch_id])
@@ -87,7 +88,6 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) ->
 
 def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
     """Let those go whom another batch took while this one was over, or still does something for (rule T5)."""
-    lock_runbook(tx, batch.runbook_name)
     active = {folded(member.member_key): member for member in active_members(tx, batch.id)}
     taken = taken_keys(tx, batch.runbook_name, active, besides=batch.id)
     gone = [member for fold, member in active.items() if fold in taken]

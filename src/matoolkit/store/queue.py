@@ -106,8 +106,9 @@ def _remember(tx: Transaction, topic: str, ids: Collection[str], at: datetime, f
     """Note the ids that were not published lately, and return them."""
     new = set(tx.values(_noted(tx, topic, ids, at)))
     known = [message_id for message_id in ids if message_id not in new]
-    # Hardly any id is known, and only of one that is it matters since when.
-    if known and tx.changed(_forgotten(tx, topic, known, forget_before)):
+    if known:
+        # Hardly any is. Of one that is it matters since when; a sweep may have forgotten it just now.
+        tx.execute(_forgotten(tx, topic, known, forget_before))
         new.update(tx.values(_noted(tx, topic, known, at)))
     return new
 

@@ -14,7 +14,7 @@ from matoolkit.ports import Received
 
 # Jobs that a thread will take up within this time are fetched ahead, so that no thread waits for the bus.
 _AHEAD_SECONDS = 0.05
-_MOST_AHEAD = 128
+_MOST_AHEAD = 500
 _MOST_UNSETTLED = 1000
 # What was fetched ahead and no thread has taken up by then was fetched too early.
 _LONGEST_WAIT_SECONDS = 2.0

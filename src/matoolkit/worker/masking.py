@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -30,6 +30,7 @@ class Masking:
         self._lock = threading.Lock()
         self._here = threading.local()
         self._kept: dict[str, None] = {}
+        self._kept_spellings: tuple[str, ...] = ()
         self._passing: Counter[str] = Counter()
         self._all: tuple[str, ...] | None = ()
 
@@ -41,7 +42,7 @@ class Masking:
             kept = {**self._kept, value: None}
             for oldest in list(kept)[:-_MOST_KEPT]:
                 del kept[oldest]
-            self._kept = kept
+            self._kept, self._kept_spellings = kept, _spellings_of(kept)
             self._all = None
 
     def conceal_here(self, value: str) -> None:
@@ -69,12 +70,13 @@ class Masking:
         spellings = self._all
         if spellings is None:
             with self._lock:
-                spellings = self._all = _spellings_of((*self._kept, *self._passing))
+                spellings = self._all = _spellings_of([*self._kept, *self._passing])
         return _masked_text(text, spellings)
 
     def outgoing(self, value: Any, secrets: Collection[str] = ()) -> Any:
         """Mask what goes out for one job, however deep: the lasting secrets and the job's own, not other jobs'."""
-        spellings = _spellings_of((*self._kept, *secrets))
+        # Most jobs have no secrets of their own.
+        spellings = _spellings_of([*self._kept, *secrets]) if secrets else self._kept_spellings
         return _masked(value, spellings) if spellings else value
 
     def guard(self, logger: logging.Logger) -> None:
@@ -130,9 +132,7 @@ def _masked_text(text: str, spellings: Sequence[str]) -> str:
     return text
 
 
-# Most jobs have no secrets of their own.
-@lru_cache(maxsize=256)
-def _spellings_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
+def _spellings_of(secrets: Iterable[str]) -> tuple[str, ...]:
     """Return every spelling of secrets, the longest first: one may begin with another."""
     spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
     return tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))

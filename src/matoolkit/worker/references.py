@@ -27,7 +27,10 @@ class Resolved:
 def resolved(
     function: str, given: Mapping[str, Json], secret_names: Collection[str], look_up: Callable[[str], str]
 ) -> Resolved:
-    """Look up the secrets that parameters refer to; a clear value in a secret place is a secret too."""
+    """Look up the secrets that parameters refer to; a clear value in a secret place is a secret too.
+
+    The names of parameters that are secret are folded.
+    """
     resolver = _Resolver(function, secret_names, look_up, set())
     return Resolved({name: resolver.value(value, name) for name, value in given.items()}, resolver.secrets)
 

@@ -90,3 +90,23 @@ def test_publishers_of_the_same_ids_in_different_orders_do_not_wait_for_each_oth
 
     assert in_threads([lambda: publish(buses[0], 1), lambda: publish(buses[1], -1)]) == [0, 0]
     assert len(receive(buses[0], 20_000)) == 10_000
+
+
+def test_m8_an_old_id_that_is_swept_away_while_it_is_published_again_is_a_message(
+    database: Database, clock: VirtualClock
+) -> None:
+    store, other = database.open(clock), SqlBus(database.open(clock))
+    if store.dialect.is_file:
+        pytest.skip("a file has one writer at a time")
+    bus = SqlBus(store)
+    bus.send([added(1)])
+    bus.complete_now(receive(bus))
+    clock.advance(DUPLICATE_WINDOW * 2)
+
+    def sweep_first(statement: str, _parameters: object) -> None:
+        if statement.startswith("DELETE FROM bus_recent_ids"):
+            other.sweep()
+
+    store.watchers.append(sweep_first)
+    bus.send([added(1)])
+    assert ids(receive(bus)) == ["member-added-1-0"]
