@@ -41,11 +41,11 @@ class TimedBus(SqlBus):
         self.published: dict[int, float] = {}
         self.received: dict[int, float] = {}
 
-    def send(self, messages: Sequence[Outgoing]) -> None:
-        """Publish messages, and note when that began and ended."""
-        steps = [_step(one.message.job_id) for one in messages if isinstance(one.message, WorkerResult)]
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish results, and note when that began and ended."""
+        steps = [_step(one.message.job_id) for one in answers if isinstance(one.message, WorkerResult)]
         self.sent |= dict.fromkeys(steps, CLOCK.monotonic())
-        super().send(messages)
+        super().answer(answers, messages)
         self.published |= dict.fromkeys(steps, CLOCK.monotonic())
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:

@@ -127,7 +127,7 @@ def _moved(
     expressions: tuple[tuple[str, Any], ...],
     guards: tuple[ColumnElement[bool], ...],
 ) -> Update:
-    chosen = update(table).where(among(draft, table.c.id, ids), *guards)
+    chosen = update(table).where(among(draft, table.c.id, ids), *map(draft.dialect.only_checked, guards))
     return chosen.values({**values, **dict(expressions)}).returning(table.c.id)
 
 
@@ -180,11 +180,11 @@ def _moved_each(
 ) -> Update:
     table, names, expressions, guards = shape
     cells = _cells_given(table, _table_of(draft, table, names, rows), shared)
-    same = [table.c[name] == cells[name] for name in ("id", *matching)]
-    same += [table.c[name] == cells[name] - 1 for name in following]
-    same += [table.c[name].is_distinct_from(cells[name]) for name in differing]
+    checked = [table.c[name] == cells[name] for name in matching]
+    checked += [table.c[name] == cells[name] - 1 for name in following]
+    checked += [table.c[name].is_distinct_from(cells[name]) for name in differing]
     written = {name: cell for name, cell in cells.items() if name not in ("id", *matching)}
-    chosen = update(table).where(*same, *guards)
+    chosen = update(table).where(table.c.id == cells["id"], *map(draft.dialect.only_checked, [*checked, *guards]))
     return chosen.values({**written, **values, **dict(expressions)}).returning(table.c.id)
 
 

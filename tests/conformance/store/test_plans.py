@@ -27,7 +27,7 @@ from matoolkit.store.membership import (
     memberships,
 )
 from matoolkit.store.memberstates import caught_up_members, members_to_catch_up
-from matoolkit.store.moves import Success, cancel, succeed
+from matoolkit.store.moves import Dispatch, Success, cancel, dispatch, succeed
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
 from matoolkit.store.phases import (
     NewPhase,
@@ -225,16 +225,20 @@ def test_every_query_that_runs_in_a_loop_uses_an_index(
     assert not wrong, "\n\n".join(f"{name}:\n{plan}" for name, plan in wrong.items())
 
 
-def test_bulk_moves_find_their_rows_by_the_primary_key(
-    explained: Callable[..., str],
-) -> None:
-    answers = [Success(number, "job", "{}") for number in range(1, 5)]
+@pytest.mark.parametrize("rows", [4, 500])
+def test_bulk_moves_find_their_rows_by_the_primary_key(explained: Callable[..., str], rows: int) -> None:
+    """The defect: statistics from before a phase began let PostgreSQL hold all its steps against every id."""
+    numbers = range(1, rows + 1)
+    answers = [Success(number, f"job-{number}", "{}") for number in numbers]
+    jobs = [Dispatch(number, 1, f"job-{number}", "Create", "{}", LATER) for number in numbers]
     for move in (
         lambda tx: succeed(tx, Kind.STEP, answers, NOON),
-        lambda tx: cancel(tx, Kind.STEP, range(1, 5), NOON),
+        lambda tx: cancel(tx, Kind.STEP, numbers, NOON),
+        lambda tx: dispatch(tx, Kind.STEP, jobs, NOON),
     ):
         plan = explained(move)
         assert "INTEGER PRIMARY KEY" in plan or "pk_step_executions" in plan, plan
+        assert "ix_step_executions" not in plan, plan
 
 
 def _scans_a_large_table(plan: str) -> bool:

@@ -72,6 +72,10 @@ class Dialect(ABC):
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
         """Let a query lock the rows of a table that it returns, or pass by those that are locked."""
 
+    def only_checked(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+        """Let a condition be checked on rows that are found by their ids, and no rows be found by it."""
+        return condition
+
     @abstractmethod
     def insert_missing(
         self,
