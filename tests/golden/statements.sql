@@ -1204,6 +1204,15 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 FROM (SELECT [value] FROM OPENJSON(:rows_2) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.step_index = :step_index_1
 GO
 
+-- store.steps.members_yet_to_begin
+SELECT step_executions.batch_member_id 
+FROM step_executions 
+WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending' AND step_executions.step_index = :step_index_1 AND NOT (EXISTS (SELECT * 
+FROM step_executions AS step_executions_1 
+WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = :phase_execution_id_1))
+GO
+
 -- store.steps.steps_of_members
 SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 

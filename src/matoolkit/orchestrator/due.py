@@ -18,7 +18,7 @@ from matoolkit.ports import Outgoing
 from matoolkit.store.executions import Work
 from matoolkit.store.memberstates import caught_up_members
 from matoolkit.store.phases import PhaseRow, note_expanded
-from matoolkit.store.steps import insert_phase_steps
+from matoolkit.store.steps import insert_phase_steps, members_yet_to_begin
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,18 @@ def expand_phases(pile: Pile, dues: Sequence[Due]) -> None:
             expanded.append(phase.id)
     for number in note_expanded(pile.tx, expanded, pile.at):
         pile.phases[number] = replace(pile.phases[number], expanded_at=pile.at)
+        _wake_who_waited(pile, pile.phases[number])
     pile.phases_to_end.update(expanded)
+
+
+def _wake_who_waited(pile: Pile, phase: PhaseRow) -> None:
+    """Let those go on with other phases who waited to see whether this one has steps for them, and it has none."""
+    others = [
+        other.id
+        for other in pile.phases_of(phase.batch_id)
+        if other.status is PhaseStatus.DISPATCHED and other.id != phase.id
+    ]
+    pile.members_to_move.update(members_yet_to_begin(pile.tx, others, without=phase.id))
 
 
 def works_of_phase(pile: Pile, phase: PhaseRow) -> list[Work]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Insert, Update, and_, select, type_coerce, update
+from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, select, type_coerce, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
@@ -119,6 +119,25 @@ def members_in_phases(tx: Transaction, phase_ids: Collection[int], member_ids: C
         )
     )
     return set(tx.rows(lambda phase, member: (phase, member), query))
+
+
+def members_yet_to_begin(tx: Transaction, phase_ids: Collection[int], without: int) -> set[int]:
+    """Return who has yet to begin one of the phases, and has no steps in another one."""
+    if not phase_ids:
+        return set()
+    other = step_executions.alias()
+    has_other = exists().where(
+        other.c.batch_member_id == step_executions.c.batch_member_id,
+        other.c.epoch == step_executions.c.epoch,
+        other.c.phase_execution_id == without,
+    )
+    query = select(step_executions.c.batch_member_id).where(
+        among(tx, step_executions.c.phase_execution_id, phase_ids),
+        is_any(step_executions.c.status, {StepStatus.PENDING}),
+        step_executions.c.step_index == 0,
+        ~has_other,
+    )
+    return set(tx.values(query))
 
 
 def steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:

@@ -5,8 +5,9 @@ from datetime import timedelta
 from matoolkit.admin.manual import create_manual_batch
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
-from matoolkit.domain.messages import MemberRemoved
+from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import MemberStatus
+from matoolkit.orchestrator.pile import Limits
 from matoolkit.ports import Outgoing
 from tests.stage import Failing, Stage
 
@@ -78,3 +79,20 @@ def test_o9_who_was_seen_off_is_not_seen_off_again_by_a_new_version(stage: Stage
     stage.bus.send([Outgoing("delivered-again", MemberRemoved(batch.id, member.member_key, member.id))])
     stage.run()
     assert [row.step_name for row in stage.rollbacks(batch)] == ["forget"]
+
+
+def test_o3_who_gets_no_steps_in_an_earlier_phase_is_not_kept_waiting_for_them(stage: Stage) -> None:
+    """A member who came back while a phase of the version before was still being given its rows, after its turn."""
+    stage = Stage(stage.store, stage.clock, Limits(slice_size=1))
+    batch = stage.batch(stage.publish(ONE_STEP), ["u0", "u1", "u2"])
+    stage.due(batch, "prepare")
+    stage.events.turn()
+    stage.leave(batch, "u0")
+    stage.come_back_unannounced(batch, "u0")
+    stage.change_version(batch, stage.publish(ONE_STEP + "# 2\n"), keep_phases=True)
+    stage.due_of(batch, 2, "prepare")
+    member = stage.member(batch, "u0")
+    stage.bus.send([Outgoing("back", MemberAdded(batch.id, member.member_key, member.id))])
+    stage.run()
+    now = [step for step in stage.steps(batch) if (step.batch_member_id, step.epoch) == (member.id, member.epoch)]
+    assert [step.status for step in now] == ["succeeded"]
