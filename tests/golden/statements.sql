@@ -1241,14 +1241,14 @@ FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) 
 GO
 
 -- store.working.init_states
-SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
+SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version, init_executions.completed_at 
 FROM init_executions 
 WHERE init_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.init_states_of_batches
-SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version 
+SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version, init_executions.completed_at 
 FROM init_executions 
 WHERE init_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)

@@ -122,8 +122,9 @@ def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
 def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
     latest = max((state.runbook_version for state in inits), default=0)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
-    if any(state.status in _FAILED for state in current):
-        _end_failed(pile, batch, latest, inits)
+    if failed := [state for state in current if state.status in _FAILED]:
+        if not _is_overtaken(batch, failed):
+            _end_failed(pile, batch, latest, inits)
     elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
         activate(pile, [batch.id])
     else:
@@ -131,6 +132,12 @@ def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> lis
         if waiting is not None and waiting.status is StepStatus.PENDING and waiting.retry_after is None:
             return [waiting]
     return []
+
+
+def _is_overtaken(batch: BatchRow, failed: Sequence[InitState]) -> bool:
+    """Whether another init was asked for after this one had failed: the news of it is on its way."""
+    asked_at = batch.init_dispatched_at
+    return asked_at is not None and all(state.completed_at and state.completed_at < asked_at for state in failed)
 
 
 def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:

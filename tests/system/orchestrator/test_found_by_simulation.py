@@ -6,10 +6,10 @@ from matoolkit.admin.manual import create_manual_batch
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
-from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.orchestrator.pile import Limits
 from matoolkit.ports import Outgoing
-from tests.stage import Failing, Stage
+from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, TWO_PHASES, WITH_FAREWELL, WITH_INIT
 
@@ -96,3 +96,22 @@ def test_o3_who_gets_no_steps_in_an_earlier_phase_is_not_kept_waiting_for_them(s
     stage.run()
     now = [step for step in stage.steps(batch) if (step.batch_member_id, step.epoch) == (member.id, member.epoch)]
     assert [step.status for step in now] == ["succeeded"]
+
+
+def test_v5_a_failed_init_that_another_one_has_overtaken_holds_nothing(stage: Stage) -> None:
+    """What was held for the old one could be approved while the new one ran, and the batch went on beside it."""
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.run()
+    stage.answers.update(Domain=Failing(), Undomain=Silent())
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=True)
+    stage.run()
+    undoing = stage.jobs[-1]
+    assert undoing.function_name == "Undomain"
+    stage.clock.advance(timedelta(minutes=1))
+    stage.answers.update(Domain=None)
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 3\n"), rerun_init=True)
+    stage.answer(undoing)
+    stage.results.turn()
+    assert not stage.reload(batch).is_held
+    stage.run()
+    assert (stage.reload(batch).status, stage.reload(batch).is_held) == (BatchStatus.ACTIVE, False)
