@@ -18,7 +18,7 @@ from .planted import rollback_steps_are_sent_all_at_once
 
 RUNBOOKS = Path(__file__).resolve().parents[2] / "runbooks"
 # How many seeds every run of the tests plays, and how many of them one test takes: tests spread over processes.
-SEEDS = 160
+SEEDS = 128
 SEEDS_AT_ONCE = 8
 EVENTFUL = (
     "u99 join",
