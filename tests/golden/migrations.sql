@@ -313,6 +313,7 @@ CREATE TABLE init_executions (
     id BIGINT NOT NULL IDENTITY,
     batch_id BIGINT NOT NULL,
     runbook_version INTEGER NOT NULL,
+    init_count INTEGER NOT NULL,
     step_name NVARCHAR(100) NOT NULL,
     step_index INTEGER NOT NULL,
     worker_id NVARCHAR(100) NOT NULL,

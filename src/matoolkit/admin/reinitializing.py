@@ -21,7 +21,7 @@ from matoolkit.store.batches import (
     reopen_batches,
 )
 from matoolkit.store.executions import InitRow
-from matoolkit.store.inits import inits_of_batches
+from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
 from matoolkit.store.membership import taken_keys
 from matoolkit.store.memberstates import active_members
@@ -126,3 +126,4 @@ def _reopen(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
     ids = {init.id for init in inits}
     was_undone = any(row.init_execution_id in ids and row.attempt > 0 for row in rollbacks_of_batches(tx, [batch.id]))
     reopen(tx, Kind.INIT, ids, ENDED_STEPS if was_undone else UNSUCCESSFUL_STEPS)
+    note_requested(tx, ids, batch.init_count + 1)

@@ -48,9 +48,10 @@ def request_inits(pile: Pile, requests: Sequence[Request]) -> None:
             log.info("a request for init is ignored: %s", reason, extra={"batch": message.batch_id})
             continue
         version = pile.version(message.batch_id, message.runbook_version)
+        count = pile.batches[message.batch_id].init_count
         for index, step in enumerate(version.runbook.init):
             work = work_of(pile, version.runbook, step, index)
-            new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, **work))
+            new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, init_count=count, **work))
         if version.runbook.init:
             pile.inits_to_move.add(message.batch_id)
         else:
@@ -122,9 +123,10 @@ def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
 def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
     latest = max((state.runbook_version for state in inits), default=0)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
-    if failed := [state for state in current if state.status in _FAILED]:
-        if not _is_overtaken(batch, failed):
-            _end_failed(pile, batch, latest, inits)
+    if any(state.init_count < batch.init_count for state in current):
+        return []  # another init was asked for meanwhile, and the news of it is on its way
+    if any(state.status in _FAILED for state in current):
+        _end_failed(pile, batch, latest, inits)
     elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
         activate(pile, [batch.id])
     else:
@@ -132,12 +134,6 @@ def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> lis
         if waiting is not None and waiting.status is StepStatus.PENDING and waiting.retry_after is None:
             return [waiting]
     return []
-
-
-def _is_overtaken(batch: BatchRow, failed: Sequence[InitState]) -> bool:
-    """Whether another init was asked for after this one had failed: the news of it is on its way."""
-    asked_at = batch.init_dispatched_at
-    return asked_at is not None and all(state.completed_at and state.completed_at < asked_at for state in failed)
 
 
 def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:

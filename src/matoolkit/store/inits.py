@@ -6,7 +6,7 @@ from datetime import datetime
 
 from matoolkit.store.executions import InitRow, Work, unstarted
 from matoolkit.store.schema import init_executions
-from matoolkit.store.statements import columns_of, insert_each, records_among
+from matoolkit.store.statements import columns_of, insert_each, move, records_among
 from matoolkit.store.transaction import Transaction
 
 
@@ -16,6 +16,7 @@ class NewInit(Work):
 
     batch_id: int
     runbook_version: int
+    init_count: int
 
 
 def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[InitRow]:
@@ -26,6 +27,11 @@ def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[
     statement = insert_each(tx, init_executions, new, unstarted(at), key, columns_of(InitRow, init_executions))
     made = tx.rows(InitRow, statement)
     return sorted(made, key=lambda init: init.id)
+
+
+def note_requested(tx: Transaction, ids: Collection[int], init_count: int) -> list[int]:
+    """Let steps of init run for another request."""
+    return move(tx, init_executions, ids, {"init_count": init_count})
 
 
 def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:

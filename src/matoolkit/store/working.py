@@ -51,7 +51,7 @@ class InitState(WorkState):
     """A step of a batch's init."""
 
     runbook_version: int
-    completed_at: datetime | None
+    init_count: int
 
 
 @record

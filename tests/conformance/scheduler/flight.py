@@ -123,6 +123,7 @@ class Flight:
         new = NewInit(
             batch_id=batch.id,
             runbook_version=version,
+            init_count=1,
             step_name="announce",
             step_index=0,
             worker_id="worker-01",

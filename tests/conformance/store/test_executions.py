@@ -348,6 +348,7 @@ def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_st
         NewInit(
             batch_id=batch.id,
             runbook_version=1,
+            init_count=1,
             step_name=f"s{n}",
             step_index=n,
             worker_id="w",

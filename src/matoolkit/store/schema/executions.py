@@ -96,6 +96,7 @@ init_executions = Table(
     id_column("Number of the init step."),
     Column("batch_id", BigId, ForeignKey("batches.id"), nullable=False, doc="The batch."),
     Column("runbook_version", Integer, nullable=False, doc="Version of the runbook that it comes from."),
+    Column("init_count", Integer, nullable=False, doc="Which request of its batch's init it runs for."),
     *_work_columns(),
     UniqueConstraint("batch_id", "runbook_version", "step_index"),
     one_of("status", StepStatus, "status"),

@@ -109,6 +109,7 @@ def _create_init_executions() -> None:
         sa.Column("id", BigId, autoincrement=True, nullable=False),
         sa.Column("batch_id", BigId, nullable=False),
         sa.Column("runbook_version", sa.Integer(), nullable=False),
+        sa.Column("init_count", sa.Integer(), nullable=False),
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_init_executions")),
         sa.CheckConstraint(
