@@ -31,6 +31,20 @@ def bury(stage: Stage) -> None:
         stage.bus.dead_letter(message, "Poison", "the worker choked on it")
 
 
+def with_dead_rollback(stage: Stage, runbook: str = "wave") -> BatchRow:
+    """Let the only member of a batch fail, and the job of its first rollback step be put aside."""
+    batch = stage.batch(stage.publish(WITH_ROLLBACK, runbook), ["ada"])
+    stage.answers.update(Create={"Id": 1}, License=Failing())
+    stage.due(batch, "prepare")
+    while "License" not in stage.functions():
+        stage.handle()
+        stage.work()
+    stage.handle()
+    bury(stage)
+    stage.sweep()
+    return batch
+
+
 def test_m7_a_dead_lettered_job_fails_its_step_and_says_why(stage: Stage) -> None:
     """The defect: it is logged and deleted, and the step hangs."""
     batch = stage.batch(stage.publish(ONE_STEP))
@@ -108,15 +122,7 @@ def test_m7_resending_the_job_of_an_init_or_a_rollback_tries_that_again(stage: S
     stage.run()
     assert stage.reload(batch).status is BatchStatus.ACTIVE
 
-    other = stage.batch(stage.publish(WITH_ROLLBACK, "other"))
-    stage.answers.update(Create={"Id": 1}, License=Failing())
-    stage.due(other, "prepare")
-    while "License" not in stage.functions():
-        stage.handle()
-        stage.work()
-    stage.handle()
-    bury(stage)
-    stage.sweep()
+    other = with_dead_rollback(stage, "other")
     stage.run()
     assert [row.status for row in stage.rollbacks(other)] == ["failed", "succeeded"]
     (letter,) = letters(stage)
@@ -168,20 +174,6 @@ def test_m7_who_comes_second_to_a_letter_changes_nothing(stage: Stage, monkeypat
     with pytest.raises(DeadLetterResolved):
         discard_dead_letter(stage.store, seen.id, by="anna")
     assert stage.bus.receive(stage.events_of_orchestrator, 10) == []
-
-
-def with_dead_rollback(stage: Stage) -> BatchRow:
-    """Let the only member of a batch fail, and the job of its first rollback step be put aside."""
-    batch = stage.batch(stage.publish(WITH_ROLLBACK), ["ada"])
-    stage.answers.update(Create={"Id": 1}, License=Failing())
-    stage.due(batch, "prepare")
-    while "License" not in stage.functions():
-        stage.handle()
-        stage.work()
-    stage.handle()
-    bury(stage)
-    stage.sweep()
-    return batch
 
 
 def refuse_resending(stage: Stage, because: str) -> None:
