@@ -47,7 +47,7 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
 
 @contextmanager
 def stopped_by_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
-    """Give an event that the first SIGTERM or Ctrl-C sets; a second Ctrl-C ends the process as usual."""
+    """Give an event that the first SIGTERM or Ctrl-C sets; a second SIGTERM is ignored, a second Ctrl-C ends it."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     received: list[int] = []
@@ -66,5 +66,6 @@ def stopped_by_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[t
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        # A process that was told to stop still has a lease to let go: only impatience at a keyboard may cut that short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if received else before[signal.SIGTERM])
+        signal.signal(signal.SIGINT, signal.default_int_handler if received else before[signal.SIGINT])
