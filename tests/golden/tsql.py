@@ -96,7 +96,7 @@ class CompilingRunner(Runner):
 
     def run(self, statement: Any, take: Callable[[Any, Any], Any]) -> Any:
         if isinstance(statement, Ready):
-            plan, values = statement
+            plan, values, _filling = statement
             statement = plan.statement
             # Where SQL Server wants a number and no parameter, the compiler asks for its value.
             for part in visitors.iterate(statement):

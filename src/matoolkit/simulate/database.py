@@ -1,18 +1,41 @@
 """Databases in memory that are made once for a process and emptied for every seed."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from matoolkit.clock import Clock
 from matoolkit.simulate.triggers import TRIGGERS
 from matoolkit.store import Store, Transaction, open_store
+from matoolkit.store.dialect.questions import Filling
+from matoolkit.store.running import Runner, Watcher
 from matoolkit.store.upgrade import upgrade
+
+
+class _CountingRunner(Runner):
+    """Knows how many of the connection's changes were to no table of ours."""
+
+    def __init__(self, connection: Connection, watchers: Iterable[Watcher], bare: sqlite3.Connection) -> None:
+        super().__init__(connection, watchers)
+        self._bare = bare
+        self._before = bare.total_changes
+        self._filled = 0
+
+    @property
+    def changes(self) -> int:
+        """How many rows were changed since it was made."""
+        return self._bare.total_changes - self._before - self._filled
+
+    def fill(self, filling: Filling) -> None:
+        """Put rows where their statement looks for them, which changes nothing yet."""
+        before = self._bare.total_changes
+        super().fill(filling)
+        self._filled += self._bare.total_changes - before
 
 
 class WatchedStore(Store):
@@ -27,10 +50,9 @@ class WatchedStore(Store):
     def transaction(self) -> Iterator[Transaction]:
         """Do a block's work all or not at all; then it may be somebody else's turn."""
         with super().transaction() as tx:
-            before = self.connection.total_changes
             yield tx
             if self.inspect is not None:
-                self.inspect(self.connection.total_changes - before)
+                self.inspect(self._runner.changes)
         if self.between is not None:
             self.between()
 
@@ -41,6 +63,10 @@ class WatchedStore(Store):
             yield tx
         if self.between is not None:
             self.between()
+
+    def _transaction(self, connection: Connection) -> Transaction:
+        self._runner = _CountingRunner(connection, self.watchers, self.connection)
+        return Transaction(self._runner, self.dialect, self._clock)
 
 
 class MemoryDatabase:

@@ -4,7 +4,7 @@ Running a statement through SQLAlchemy takes about ten times as long as SQLite t
 keeps and ends connections and their transactions, and is told here when one of them is broken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -16,13 +16,32 @@ TakenT = TypeVar("TakenT")
 
 
 def run(connection: Connection, text: str, parameters: Any, take: Callable[[Any], TakenT]) -> TakenT:
-    """Run a statement and take what is wanted from the cursor, which is closed after that."""
+    """Run a statement and take what is wanted from the cursor."""
+
+    def executed(cursor: Any) -> TakenT:
+        cursor.execute(text, parameters)
+        return take(cursor)
+
+    return _with_cursor(connection, text, executed)
+
+
+def run_many(connection: Connection, text: str, rows: Sequence[Any]) -> None:
+    """Run a statement that returns nothing once for each row."""
+    _with_cursor(connection, text, lambda cursor: cursor.executemany(text, rows))
+
+
+def run_only(connection: Connection, text: str) -> None:
+    """Run a statement that has no values and returns nothing."""
+    _with_cursor(connection, text, lambda cursor: cursor.execute(text))
+
+
+def _with_cursor(connection: Connection, text: str, do: Callable[[Any], TakenT]) -> TakenT:
+    """Do something with a cursor, which is closed after that."""
     bare = connection.connection  # refused if the connection broke earlier in this transaction
     cursor = None
     try:
         cursor = bare.cursor()
-        cursor.execute(text, parameters)
-        taken = take(cursor)
+        taken = do(cursor)
         cursor.close()
     except BaseException as fault:
         is_lost = _is_lost(connection, cursor, fault)
@@ -35,11 +54,6 @@ def run(connection: Connection, text: str, parameters: Any, take: Callable[[Any]
             raise _told(connection.dialect, text, fault, is_lost=is_lost) from fault
         raise
     return taken
-
-
-def run_only(connection: Connection, text: str) -> None:
-    """Run a statement that has no values and returns nothing."""
-    run(connection, text, (), lambda _: None)
 
 
 def _is_lost(connection: Connection, cursor: Any, fault: BaseException) -> bool:

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock
 from matoolkit.store.dialect import Dialect
-from matoolkit.store.dialect.questions import Columns, Rows
+from matoolkit.store.dialect.questions import Columns, Filling, Rows
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.storable import storable_rows
 
@@ -81,11 +81,20 @@ class Draft(Drafting):
         super().__init__(dialect, clock)
         self.tables: dict[str, Columns] = {}
         self.lists: dict[str, Columns] = {}
+        self.filled: dict[str, Columns] = {}
 
     def table_of(self, columns: Columns, rows: Any) -> FromClause:
         """Make the rows of every run a table of the statement."""
         self.tables[rows.key] = columns
         return self.dialect.table_of(columns, rows.key)
+
+    def rows_of(self, columns: Columns, rows: Any) -> FromClause:
+        """Make the rows of every run, which are written, a table of the statement."""
+        to_fill = self.dialect.table_to_fill(columns)
+        if to_fill is None:
+            return self.table_of(columns, rows)
+        self.filled[rows.key] = columns
+        return to_fill
 
     def values_of(self, kind: TypeEngine[Any], values: Any) -> FromClause:
         """Make the values of every run a table of the statement."""
@@ -102,6 +111,7 @@ class Ready(NamedTuple):
 
     plan: "Plan"
     values: dict[str, Any]
+    filling: Filling | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,23 +126,28 @@ class Plan:
     def ready(self, clock: Clock | None, given: Mapping[str, Any]) -> Ready:
         """Return it with the values of a run."""
         parameters: dict[str, Any] = {}
+        filling: Filling | None = None
         draft = self.draft
         for name, value in given.items():
             if name in draft.lists:
                 columns, rows = draft.lists[name], [(one,) for one in value]
             elif name in draft.tables:
                 columns, rows = draft.tables[name], value
+            elif name in draft.filled:
+                columns = draft.filled[name]
+                filling = draft.dialect.filling(columns, storable_rows(columns, value))
+                continue
             else:
                 parameters[name] = value
                 continue
             parameters |= draft.dialect.handed_over(columns, storable_rows(columns, rows), name)
         if clock is not None:
             parameters[_NOW] = clock.now()
-        return Ready(self, parameters)
+        return Ready(self, parameters, filling)
 
 
 def prepared(
-    build: Callable[Concatenate[Drafting, Given], Executable],
+    build: Callable[Concatenate[Draft, Given], Executable],
 ) -> Callable[Concatenate[Drafting, Given], Ready]:
     """Let a function build its statement once for each shape.
 

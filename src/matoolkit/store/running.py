@@ -8,7 +8,8 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import StatementError
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from matoolkit.store.driver import run
+from matoolkit.store.dialect.questions import Filling
+from matoolkit.store.driver import run, run_many, run_only
 from matoolkit.store.prepared import Plan, Ready
 from matoolkit.store.storable import storable_value
 
@@ -57,17 +58,25 @@ class Runner:
 
     def run(self, statement: Executable | Ready, take: Callable[[Any, Readers], TakenT]) -> TakenT:
         """Run a statement and take what is wanted from the cursor."""
+        filling = None
         if isinstance(statement, Ready):
-            plan, given = statement
+            plan, given, filling = statement
             compiled = self._known.get(plan)
             if compiled is None:
                 compiled = self._known[plan] = Compiled(plan.statement, self.connection.dialect)
         else:
             compiled, given = Compiled(statement, self.connection.dialect), {}
         text, parameters = compiled.bound(given)
+        if filling is not None:
+            self.fill(filling)
         for watch in self._watchers:
             watch(text, parameters)
         return run(self.connection, text, parameters, lambda cursor: take(cursor, compiled.readers(cursor)))
+
+    def fill(self, filling: Filling) -> None:
+        """Put the rows that a statement writes where it looks for them."""
+        run_only(self.connection, filling.empty)
+        run_many(self.connection, filling.fill, filling.rows)
 
 
 class _Form(NamedTuple):

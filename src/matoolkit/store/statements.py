@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.store.dialect.questions import insert_from
-from matoolkit.store.prepared import Drafting, Ready, prepared
+from matoolkit.store.prepared import Draft, Drafting, Ready, prepared
 from matoolkit.store.transaction import Transaction
 
 RowT = TypeVar("RowT")
@@ -167,7 +167,7 @@ def move_each(
 
 @prepared
 def _moved_each(
-    draft: Drafting,
+    draft: Draft,
     rows: Any,
     values: Mapping[str, Any],
     shared: Mapping[str, Any],
@@ -179,7 +179,7 @@ def _moved_each(
     differing: tuple[str, ...],
 ) -> Update:
     table, names, expressions, guards = shape
-    cells = _cells_given(table, _table_of(draft, table, names, rows), shared)
+    cells = _cells_given(table, _rows_of(draft, table, names, rows), shared)
     checked = [table.c[name] == cells[name] for name in matching]
     checked += [table.c[name] == cells[name] - 1 for name in following]
     checked += [table.c[name].is_distinct_from(cells[name]) for name in differing]
@@ -212,7 +212,7 @@ def insert_each(
 
 @prepared
 def _inserted_each(
-    draft: Drafting,
+    draft: Draft,
     rows: Any,
     shared: Mapping[str, Any],
     *,
@@ -221,7 +221,7 @@ def _inserted_each(
     key: tuple[str, ...],
     returning: tuple[Column[Any], ...],
 ) -> Executable:
-    given = _table_of(draft, table, names, rows)
+    given = _rows_of(draft, table, names, rows)
     written = _cells_given(table, given, shared)
     statement = draft.insert_missing(table, written, given, key) if key else insert_from(table, written, given)
     return statement.returning(*returning) if returning else statement
@@ -259,8 +259,8 @@ def _cells_of(names: tuple[str, ...], records: Sequence[Any]) -> list[tuple[Any,
     return list(map(cells, records)) if len(names) > 1 else [(cells(one),) for one in records]
 
 
-def _table_of(draft: Drafting, table: Table, names: tuple[str, ...], rows: Any) -> FromClause:
-    return draft.table_of({name: table.c[name].type for name in names}, rows)
+def _rows_of(draft: Draft, table: Table, names: tuple[str, ...], rows: Any) -> FromClause:
+    return draft.rows_of({name: table.c[name].type for name in names}, rows)
 
 
 def _cells_given(table: Table, given: FromClause, shared: Mapping[str, Any]) -> dict[str, ColumnElement[Any]]:

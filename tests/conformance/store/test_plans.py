@@ -177,6 +177,7 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
         record_changes(tx, [NewAuditEntry("a", "b", "batch", str(n), batch_id=n) for n in range(2000)], NOON)
     with store.transaction() as tx:
         tx.execute(text("ANALYZE"))
+    store.close()  # whoever opens it next knows what was written down, and no more
     return store
 
 
@@ -238,6 +239,7 @@ def test_bulk_moves_find_their_rows_by_the_primary_key(explained: Callable[..., 
     ):
         plan = explained(move)
         assert "INTEGER PRIMARY KEY" in plan or "pk_step_executions" in plan, plan
+        assert "BLOOM FILTER" not in plan, plan  # SQLite makes one of a whole table
         assert "ix_step_executions" not in plan, plan
 
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -29,6 +29,14 @@ from matoolkit.store.dialect.types import Instant
 # Names and types of the columns of rows that are handed to the database as one parameter.
 Columns = Mapping[str, TypeEngine[Any]]
 Rows = Sequence[Sequence[Any]]
+
+
+class Filling(NamedTuple):
+    """Rows, and the statements that put them into a table of the connection's own: one before all, one for each."""
+
+    empty: str
+    fill: str
+    rows: Rows
 
 
 class Dialect(ABC):
@@ -67,6 +75,14 @@ class Dialect(ABC):
     @abstractmethod
     def handed_over(self, columns: Columns, rows: Rows, name: str) -> dict[str, Any]:
         """Return what the parameters of such a table are for these rows."""
+
+    def table_to_fill(self, columns: Columns) -> FromClause | None:  # noqa: ARG002
+        """Return a table of the connection's own, if that is a quicker way to hand over rows that are written."""
+        return None
+
+    def filling(self, columns: Columns, rows: Rows) -> Filling:
+        """Return how that table is filled before a statement runs."""
+        raise NotImplementedError(f"{self.title} takes all rows as parameters")
 
     @abstractmethod
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:
