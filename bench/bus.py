@@ -41,7 +41,7 @@ def publish(bus: SqlBus, outgoing: Sequence[Outgoing]) -> None:
 def take(bus: SqlBus, count: int) -> None:
     for _ in range(0, count, PILE):
         pile = bus.receive(EVENTS_OF_ORCHESTRATOR, PILE)
-        assert len(bus.complete_now(pile)) == PILE
+        assert bus.complete_now(pile) == PILE
 
 
 def publish_and_take(bus: SqlBus, outgoing: Sequence[Outgoing]) -> None:

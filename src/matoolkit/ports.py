@@ -1,8 +1,7 @@
 """All that services may do to the outside world.
 
 The bus delivers at least once: a message may come again, in another process, at any time. Whoever handles messages
-completes them in the transaction of the changes they cause, and makes those changes for the ones that were still its
-own.
+completes them in the transaction of the changes they cause, and makes none if some of them are no longer its own.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -85,6 +84,10 @@ class Publisher(Protocol):
         """Take back jobs that have surely not reached a worker, if and when the transaction commits; say which."""
 
 
+class NoLongerOurs(Exception):
+    """Some messages are in the hands of another process by now; `renew` says which are not."""
+
+
 class Bus(Protocol):
     """Carries messages between processes (rule M8)."""
 
@@ -97,16 +100,16 @@ class Bus(Protocol):
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""
 
-    def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
-        """Be done with messages if and when the transaction commits, and return those that are still ours.
+    def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
+        """Be done with messages if and when the transaction commits.
 
-        A message whose lock has run out, and that another process has by now, is not returned: it is theirs. A bus that
-        shares no transaction with the state cannot know, and returns them all; that is why handlers are guarded. The
-        returned messages are the very objects that were passed in.
+        If the lock of one has run out, and another process has it by now, `NoLongerOurs` is raised, and the transaction
+        must not be committed. A bus that shares no transaction with the state cannot know; that is why handlers are
+        guarded.
         """
 
-    def complete_now(self, messages: Sequence[Received]) -> list[Received]:
-        """Be done with messages at once, and return those that were still ours."""
+    def complete_now(self, messages: Sequence[Received]) -> int:
+        """Be done at once with those messages that are still ours, and say how many they were."""
 
     def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
         """Publish answers, then be done with the messages they answer, in this order (rule W1).

@@ -1013,7 +1013,7 @@ FROM bus_messages GROUP BY bus_messages.topic, bus_messages.subscription
 GO
 
 -- store.queue.remove_locked
-DELETE FROM bus_messages OUTPUT deleted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+DELETE FROM bus_messages WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :p_token
 GO
 
@@ -1023,7 +1023,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '
 GO
 
 -- store.queue.unlock
-UPDATE bus_messages SET visible_at=:p_at, lock_token=:lock_token OUTPUT inserted.id WHERE bus_messages.id IN (SELECT anon_1.value 
+UPDATE bus_messages SET visible_at=:p_at, lock_token=:lock_token WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :p_token
 GO
 

@@ -12,7 +12,7 @@ from matoolkit.bus.wire import decode
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.delivery import MAX_DELIVERIES, SUSPICIOUS_DELIVERIES
 from matoolkit.errors import MatoolkitError, StoreError
-from matoolkit.ports import Bus, Delivery, Received, Subscription
+from matoolkit.ports import Bus, Delivery, NoLongerOurs, Received, Subscription
 from matoolkit.store import Store
 from matoolkit.store.transaction import Transaction
 
@@ -60,20 +60,28 @@ class Consumer:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def turn(self) -> int:
-        """Handle one pile and say how many messages it had; a pile that trouble interrupted comes first."""
+        """Handle one pile and say how many messages it had; a pile that was interrupted comes first.
+
+        What of it is another process's by then is left out.
+        """
         if self._pile:
             self._pile = self._bus.renew(self._pile)
         else:
             self._pile = self._bus.receive(self._subscription, self._most)
         count = len(self._pile)
-        for part in _parts(self._readable()):
-            self._try(part)
+        try:
+            for part in _parts(self._readable()):
+                self._try(part)
+        except NoLongerOurs:
+            log.info("another process has messages of %s that came here first", self._subscription.name)
         return count
 
     def _try(self, deliveries: Sequence[Delivery]) -> None:
         """Handle messages; if that fails and there are several, each alone; one that fails alone is given up."""
         try:
             self._handle(deliveries)
+        except NoLongerOurs:
+            raise
         except Exception as error:
             if getattr(error, "transient", False):
                 raise
@@ -86,11 +94,9 @@ class Consumer:
 
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
         with self._store.transaction() as tx:
-            # Being done with a message comes first: what another process has by now is left to that process.
-            done = {id(message) for message in self._bus.complete(tx, [delivery.received for delivery in deliveries])}
-            ours = [delivery for delivery in deliveries if id(delivery.received) in done]
-            if ours:
-                self._handler(tx, ours)
+            # Being done with messages comes first: what another process has by now is left to that process.
+            self._bus.complete(tx, [delivery.received for delivery in deliveries])
+            self._handler(tx, deliveries)
             HANDLED.reached()
 
     def _readable(self) -> list[Delivery]:

@@ -16,7 +16,7 @@ from matoolkit.bus import topology
 from matoolkit.bus.doorbell import Doorbell
 from matoolkit.bus.envelope import Envelope, sealed
 from matoolkit.crashpoints import crash_point
-from matoolkit.ports import Outgoing, Received, Subscription
+from matoolkit.ports import NoLongerOurs, Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
 from matoolkit.store.listening import Listener, announce
 from matoolkit.store.transaction import Transaction
@@ -95,21 +95,21 @@ class SqlBus:
             if self._doorbell.wait(topic, seen, min(pause, seconds)) or self._has_due(subscription):
                 return
 
-    def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
-        """Be done with messages if and when the transaction commits, and return those that are still ours.
+    def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
+        """Be done with messages if and when the transaction commits; it must not if some are no longer ours.
 
-        In a transaction of another store nobody can tell whose they will be: all are returned, and settled after the
-        commit, as on any bus that is apart.
+        In a transaction of another store nobody can tell whose they will be: they are settled after the commit, as on
+        any bus that is apart.
         """
         if not tx.is_of(self._store):
             tx.on_commit.append(partial(self.complete_now, tuple(messages)))
-            return list(messages)
-        return _each_lock(messages, lambda token, ids: queue.remove_locked(tx, token, ids))
+        elif _removed(tx, messages) < len(messages):
+            raise NoLongerOurs
 
-    def complete_now(self, messages: Sequence[Received]) -> list[Received]:
-        """Be done with messages at once, and return those that were still ours."""
+    def complete_now(self, messages: Sequence[Received]) -> int:
+        """Be done at once with those messages that are still ours, and say how many they were."""
         with self._store.transaction() as tx:
-            done = self.complete(tx, messages)
+            done = _removed(tx, messages)
         SETTLED.reached()
         return done
 
@@ -118,20 +118,24 @@ class SqlBus:
         envelopes = sealed(answers)
         with self._store.transaction() as tx:
             self._enqueue(tx, envelopes)
-            self.complete(tx, messages)
+            _removed(tx, messages)
         SETTLED.reached()
 
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         """Keep messages locked for another lock duration, and return those that are still ours."""
         with self._store.transaction() as tx:
             until = tx.time() + topology.LOCK_DURATION
-            return _each_lock(messages, lambda token, ids: queue.extend_locks(tx, token, ids, until))
+            renewed: set[int] = set()
+            for token, locked in _by_token(messages).items():
+                renewed |= queue.extend_locks(tx, token, locked, until)
+        return [message for message in messages if message.handle in renewed]
 
     def abandon(self, messages: Sequence[Received]) -> None:
         """Give messages back, to be delivered again; the delivery counts."""
         with self._store.transaction() as tx:
             at = tx.time()
-            _each_lock(messages, lambda token, ids: queue.unlock(tx, token, ids, at))
+            for token, locked in _by_token(messages).items():
+                queue.unlock(tx, token, locked, at)
         for topic in {message.subscription.topic for message in messages}:
             self._doorbell.ring(topic)
 
@@ -204,13 +208,13 @@ def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> R
     return Received(subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.id, token)
 
 
-def _each_lock(messages: Iterable[Received], settle: Callable[[str, Sequence[int]], set[int]]) -> list[Received]:
-    """Settle messages, all that were received together in one statement, and return those that were still ours."""
-    by_token: dict[str, list[Received]] = {}
+def _removed(tx: Transaction, messages: Iterable[Received]) -> int:
+    return sum(queue.remove_locked(tx, token, locked) for token, locked in _by_token(messages).items())
+
+
+def _by_token(messages: Iterable[Received]) -> dict[str, list[int]]:
+    """Put the numbers of messages together that were received together."""
+    by_token: dict[str, list[int]] = {}
     for message in messages:
-        by_token.setdefault(message.lock_token, []).append(message)
-    ours: list[Received] = []
-    for token, locked in by_token.items():
-        settled = settle(token, [message.handle for message in locked])
-        ours += [message for message in locked if message.handle in settled]
-    return ours
+        by_token.setdefault(message.lock_token, []).append(message.handle)
+    return by_token

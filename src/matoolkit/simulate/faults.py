@@ -99,8 +99,7 @@ class FaultyBus(SqlBus):
             self._meanwhile()
         return messages
 
-    def complete(self, tx: Transaction, messages: Sequence[Received]) -> list[Received]:
+    def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
         """Be done with messages, or leave them where they are, to be delivered again once their lock has run out."""
-        if messages and self._faults.strikes(Fault.DUPLICATE):
-            return list(messages)
-        return super().complete(tx, messages)
+        if not (messages and self._faults.strikes(Fault.DUPLICATE)):
+            super().complete(tx, messages)

@@ -175,14 +175,14 @@ def _one_due(_draft: Drafting, topic: str, subscription: str, at: datetime) -> S
     return select(bus_messages.c.id).where(*_is_due(topic, subscription, at)).limit(1)
 
 
-def remove_locked(tx: Transaction, token: str, ids: Collection[int]) -> set[int]:
-    """Remove messages that are still under a lock, and return which."""
-    return set(tx.values(_locked_removed(tx, token, ids)))
+def remove_locked(tx: Transaction, token: str, ids: Collection[int]) -> int:
+    """Remove messages that are still under a lock, and say how many."""
+    return tx.changed(_locked_removed(tx, token, ids))
 
 
 @prepared
 def _locked_removed(draft: Drafting, token: str, ids: Collection[int]) -> Executable:
-    return delete(bus_messages).where(*_is_ours(draft, token, ids)).returning(bus_messages.c.id)
+    return delete(bus_messages).where(*_is_ours(draft, token, ids))
 
 
 def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:
@@ -211,15 +211,15 @@ def _extended(draft: Drafting, token: str, ids: Collection[int], until: datetime
     return ours.values(visible_at=until).returning(bus_messages.c.id)
 
 
-def unlock(tx: Transaction, token: str, ids: Collection[int], at: datetime) -> set[int]:
-    """Give messages back that are still under a lock, due again from then on, and return which."""
-    return set(tx.values(_unlocked(tx, token, ids, at)))
+def unlock(tx: Transaction, token: str, ids: Collection[int], at: datetime) -> None:
+    """Give messages back that are still under a lock, due again from then on."""
+    tx.execute(_unlocked(tx, token, ids, at))
 
 
 @prepared
 def _unlocked(draft: Drafting, token: str, ids: Collection[int], at: datetime) -> Executable:
     ours = update(bus_messages).where(*_is_ours(draft, token, ids))
-    return ours.values(lock_token=None, visible_at=at).returning(bus_messages.c.id)
+    return ours.values(lock_token=None, visible_at=at)
 
 
 def unlock_all(tx: Transaction, at: datetime) -> int:

@@ -67,7 +67,7 @@ def test_w1_an_answer_to_what_another_process_has_by_now_leaves_it_to_that_proce
     theirs = jobs(bus)
     bus.answer(answers_to(hung), hung)
     assert results(bus) == [RESULT]
-    assert bus.complete_now(theirs) == theirs
+    assert bus.complete_now(theirs) == len(theirs)
 
 
 def test_w1_an_answer_that_no_bus_could_carry_settles_nothing(bus: Bus) -> None:
@@ -75,7 +75,7 @@ def test_w1_an_answer_that_no_bus_could_carry_settles_nothing(bus: Bus) -> None:
     with pytest.raises(MessageTooLarge, match=RESULT):
         bus.answer(answers_to(pile, size=MAX_BODY_BYTES), pile)
     assert results(bus) == []
-    assert bus.complete_now(pile) == pile
+    assert bus.complete_now(pile) == len(pile)
 
 
 @pytest.mark.parametrize("point", ["store.before_commit", "store.after_commit", "bus.answered", "bus.settled"])

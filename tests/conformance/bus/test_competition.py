@@ -20,7 +20,8 @@ from .messages import added, ids, receive
 def take_all(bus: SqlBus) -> list[str]:
     taken: list[str] = []
     while pile := receive(bus, 50):
-        taken += ids(bus.complete_now(pile))
+        assert bus.complete_now(pile) == len(pile)
+        taken += ids(pile)
     return taken
 
 

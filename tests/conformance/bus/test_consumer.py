@@ -16,7 +16,7 @@ from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.errors import StoreBusy, StoreReadOnly, StoreUnavailable
-from matoolkit.ports import Delivery, Received
+from matoolkit.ports import Delivery, Received, Subscription
 from matoolkit.store import Store, open_store, queue
 from matoolkit.store.transaction import Transaction
 from matoolkit.store.upgrade import upgrade
@@ -170,6 +170,25 @@ def test_m8_a_consumer_that_hangs_past_its_lock_changes_nothing_when_it_wakes_up
     assert Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler).turn() == 2
     hung.turn()
     assert changes(store) == ["user1", "user2"]
+
+
+def test_m8_of_a_pile_that_another_process_has_a_part_of_the_rest_is_handled_once(
+    bus: SqlBus, store: Store, handler: Handler, clock: VirtualClock
+) -> None:
+    class Slow(SqlBus):
+        def receive(self, subscription: Subscription, most: int) -> list[Received]:
+            """Receive, and be so slow that another process takes the first message."""
+            received = super().receive(subscription, most)
+            clock.advance(LOCK_DURATION)
+            Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler, most=1).turn()
+            return received
+
+    bus.send([added(1), added(2), added(3)])
+    slow = Consumer(store, Slow(store), EVENTS_OF_ORCHESTRATOR, handler)
+    assert slow.turn() == 3
+    assert changes(store) == ["user1"]
+    assert slow.turn() == 2
+    assert changes(store) == ["user1", "user2", "user3"]
 
 
 def test_m6_an_outage_of_a_night_fills_no_dead_letters(bus: SqlBus, store: Store, clock: VirtualClock) -> None:

@@ -57,7 +57,7 @@ def test_m8_a_job_reaches_its_worker_and_no_other(bus: Bus) -> None:
 def test_m8_a_message_that_is_done_does_not_come_again(bus: Bus, clock: VirtualClock) -> None:
     bus.send([added(1)])
     pile = receive(bus)
-    assert bus.complete_now(pile) == pile
+    assert bus.complete_now(pile) == len(pile)
     clock.advance(LOCK_DURATION * 2)
     assert receive(bus) == []
 
@@ -79,22 +79,22 @@ def test_m8_a_lock_can_be_renewed(bus: Bus, clock: VirtualClock) -> None:
     assert bus.renew(pile) == pile
     clock.advance(LOCK_DURATION - A_MOMENT)
     assert receive(bus) == []
-    assert bus.complete_now(pile) == pile
+    assert bus.complete_now(pile) == len(pile)
 
 
 def test_m8_a_message_that_another_process_has_by_now_is_no_longer_ours(bus: Bus, clock: VirtualClock) -> None:
     """A consumer that hangs past its lock."""
     bus.send([added(1), added(2)])
     hung = receive(bus)
-    assert bus.complete_now(hung[1:]) == hung[1:]
+    assert bus.complete_now(hung[1:]) == len(hung[1:])
     clock.advance(LOCK_DURATION)
     theirs = receive(bus)
-    assert bus.complete_now(hung) == []
+    assert bus.complete_now(hung) == 0
     assert bus.renew(hung) == []
     bus.abandon(hung)
     bus.dead_letter(hung[0], "Nope", "not ours")
     assert receive(bus) == []
-    assert bus.complete_now(theirs) == theirs
+    assert bus.complete_now(theirs) == len(theirs)
 
 
 def test_m8_an_abandoned_message_comes_again_at_once_and_the_delivery_counts(bus: Bus) -> None:
@@ -208,7 +208,7 @@ def test_m8_what_is_being_handled_does_not_expire(bus: Bus, store: Store, clock:
     clock.advance(A_MOMENT * 2)
     bus.sweep()
     assert dead_letters(store) == []
-    assert bus.complete_now(pile) == pile
+    assert bus.complete_now(pile) == len(pile)
 
 
 def test_m9_a_message_that_no_bus_could_carry_is_refused(bus: Bus) -> None:
@@ -223,6 +223,6 @@ def test_m9_a_message_that_no_bus_could_carry_is_refused(bus: Bus) -> None:
 
 def test_nothing_is_asked_of_the_database_for_nothing(bus: Bus) -> None:
     bus.send([])
-    assert bus.complete_now([]) == []
+    assert bus.complete_now([]) == 0
     assert bus.renew([]) == []
     bus.abandon([])

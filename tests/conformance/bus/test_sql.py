@@ -21,7 +21,7 @@ def test_m8_a_message_whose_lock_ran_out_is_still_ours_while_nobody_else_has_it(
     bus.send([added(1)])
     pile = receive(bus)
     clock.advance(LOCK_DURATION * 3)
-    assert bus.complete_now(pile) == pile
+    assert bus.complete_now(pile) == len(pile)
 
 
 def test_m3_a_message_that_still_waits_is_not_published_twice_however_long_ago(
@@ -43,7 +43,7 @@ def test_whoever_takes_over_gets_what_a_dead_process_had_locked_at_once_but_noth
     assert receive(successor) == []
     successor.take_over()
     assert ids(receive(successor)) == ["member-added-1-0"]
-    assert bus.complete_now(lost) == []
+    assert bus.complete_now(lost) == 0
 
 
 def test_a_state_in_another_database_cannot_be_published_with(bus: SqlBus, database: Database) -> None:
