@@ -72,17 +72,9 @@ class SqlBus:
         self._heard[subscription.topic] = self._doorbell.count(subscription.topic)
         with self._store.transaction() as tx:
             at = tx.time()
-            rows = queue.lock_due(
-                tx,
-                subscription.topic,
-                subscription.name,
-                token,
-                at,
-                until=at + topology.LOCK_DURATION,
-                most=most,
-            )
+            received = queue.lock_due(tx, subscription, token, at, until=at + topology.LOCK_DURATION, most=most)
         RECEIVED.reached()
-        return [_received(subscription, row, token) for row in rows]
+        return received
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""
@@ -196,10 +188,6 @@ def _queued(envelope: Envelope, due_at: datetime, expires_at: datetime) -> queue
 def _subscription_name(topic: str, properties_json: str) -> str:
     # There are as many as there are workers.
     return topology.subscription_for(topic, orjson.loads(properties_json)).name
-
-
-def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> Received:
-    return Received(subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.id, token)
 
 
 def _each_lock(messages: Iterable[Received], settle: Callable[[str, Sequence[int]], set[int]]) -> list[Received]:
