@@ -43,12 +43,12 @@ class Received:
     """A message that this process has locked; `handle` and `lock_token` mean something to its bus only."""
 
     subscription: Subscription
+    lock_token: str
+    handle: Any
     message_id: str
     message_type: str
     body: str
     delivery_count: int
-    handle: Any
-    lock_token: str
 
 
 @record

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol
 
+import orjson
+
+from matoolkit.bus import topology
 from matoolkit.bus.wire import encode
 from matoolkit.domain.delivery import MAX_BODY_BYTES
+from matoolkit.domain.messages import WorkerJob
 from matoolkit.errors import MessageTooLarge
 from matoolkit.ports import Outgoing
 from matoolkit.records import record
@@ -13,13 +18,13 @@ from matoolkit.records import record
 
 @record
 class Envelope:
-    """What a bus carries."""
+    """What a bus carries; by its properties a subscription chooses."""
 
     message_id: str
     topic: str
     message_type: str
     body: str
-    properties: dict[str, str]
+    properties_json: str
     not_before: datetime | None
     order_key: str | None
 
@@ -40,16 +45,26 @@ def sealed(messages: Sequence[Outgoing]) -> list[Envelope]:
 
 
 def _seal(outgoing: Outgoing) -> Envelope:
-    encoded = encode(outgoing.message)
+    message = outgoing.message
+    form, body = encode(message)
     # No character takes more than four bytes, so only a long text needs to be measured.
-    if len(encoded.body) * 4 > MAX_BODY_BYTES and (size := len(encoded.body.encode())) > MAX_BODY_BYTES:
+    if len(body) * 4 > MAX_BODY_BYTES and (size := len(body.encode())) > MAX_BODY_BYTES:
         raise MessageTooLarge(outgoing.message_id, size, MAX_BODY_BYTES)
     return Envelope(
         outgoing.message_id,
-        encoded.topic,
-        encoded.message_type,
-        encoded.body,
-        encoded.properties,
+        form.topic,
+        form.message_type,
+        body,
+        _properties(form.message_type, message.worker_id if isinstance(message, WorkerJob) else None),
         outgoing.not_before,
         outgoing.order_key,
     )
+
+
+@lru_cache(maxsize=1024)
+def _properties(message_type: str, worker_id: str | None) -> str:
+    # There are as many as there are workers.
+    properties = {topology.MESSAGE_TYPE: message_type}
+    if worker_id is not None:
+        properties[topology.WORKER_ID] = worker_id
+    return orjson.dumps(properties).decode()

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from weakref import WeakKeyDictionary
 
-import orjson
-
 from matoolkit.bus.envelope import Carrier, Envelope, sealed
 from matoolkit.bus.topology import WORKER_JOBS
 from matoolkit.crashpoints import crash_point
@@ -154,7 +152,7 @@ def _new(envelope: Envelope) -> outbox.NewMessage:
         envelope.message_id,
         envelope.message_type,
         envelope.body,
-        orjson.dumps(envelope.properties).decode(),
+        envelope.properties_json,
         envelope.order_key,
         envelope.not_before,
     )
@@ -166,7 +164,7 @@ def _envelope(row: outbox.OutboxRow) -> Envelope:
         row.topic,
         row.message_type,
         row.body,
-        orjson.loads(row.properties_json),
+        row.properties_json,
         row.not_before if row.not_before > row.created_at else None,
         row.order_key,
     )

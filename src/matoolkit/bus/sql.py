@@ -72,17 +72,9 @@ class SqlBus:
         self._heard[subscription.topic] = self._doorbell.count(subscription.topic)
         with self._store.transaction() as tx:
             at = tx.time()
-            rows = queue.lock_due(
-                tx,
-                subscription.topic,
-                subscription.name,
-                token,
-                at,
-                until=at + topology.LOCK_DURATION,
-                most=most,
-            )
+            received = queue.lock_due(tx, subscription, token, at, until=at + topology.LOCK_DURATION, most=most)
         RECEIVED.reached()
-        return [_received(subscription, row, token) for row in rows]
+        return received
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""
@@ -169,12 +161,9 @@ class SqlBus:
         if not envelopes:
             return
         at = tx.time()
-        queue.enqueue(
-            tx,
-            [_queued(envelope, at) for envelope in envelopes],
-            at,
-            forget_before=at - topology.DUPLICATE_WINDOW,
-        )
+        expires_at = at + topology.TIME_TO_LIVE
+        queued = [_queued(envelope, at, expires_at) for envelope in envelopes]
+        queue.enqueue(tx, queued, at, forget_before=at - topology.DUPLICATE_WINDOW)
         for topic in {envelope.topic for envelope in envelopes}:
             announce(tx, topic)
             tx.on_commit.append(partial(self._doorbell.ring, topic))
@@ -184,28 +173,25 @@ class SqlBus:
             return queue.has_due(tx, subscription.topic, subscription.name, tx.time())
 
 
-def _queued(envelope: Envelope, at: datetime) -> queue.NewQueued:
-    visible_at = max(at, envelope.not_before) if envelope.not_before else at
+def _queued(envelope: Envelope, due_at: datetime, expires_at: datetime) -> queue.NewQueued:
+    if envelope.not_before and envelope.not_before > due_at:
+        due_at, expires_at = envelope.not_before, envelope.not_before + topology.TIME_TO_LIVE
     return queue.NewQueued(
         envelope.topic,
-        topology.subscription_for(envelope.topic, envelope.properties).name,
+        _subscription_name(envelope.topic, envelope.properties_json),
         envelope.message_id,
         envelope.message_type,
         envelope.body,
-        _written(*envelope.properties.items()),
-        visible_at,
-        visible_at + topology.TIME_TO_LIVE,
+        envelope.properties_json,
+        due_at,
+        expires_at,
     )
 
 
 @lru_cache(maxsize=1024)
-def _written(*properties: tuple[str, str]) -> str:
+def _subscription_name(topic: str, properties_json: str) -> str:
     # There are as many as there are workers.
-    return orjson.dumps(dict(properties)).decode()
-
-
-def _received(subscription: Subscription, row: queue.LockedRow, token: str) -> Received:
-    return Received(subscription, row.message_id, row.message_type, row.body, row.delivery_count, row.id, token)
+    return topology.subscription_for(topic, orjson.loads(properties_json)).name
 
 
 def _removed(tx: Transaction, messages: Iterable[Received]) -> int:

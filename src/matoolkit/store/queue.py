@@ -6,8 +6,9 @@ it names that token. A lock that has run out is no lock: the message is received
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -25,6 +26,7 @@ from sqlalchemy import (
 )
 
 from matoolkit.domain.delivery import MAX_DELIVERIES
+from matoolkit.ports import Received, Subscription
 from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.prepared import Drafting, Ready, prepared
@@ -32,6 +34,14 @@ from matoolkit.store.schema import bus_messages, bus_recent_ids
 from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
 from matoolkit.store.transaction import Transaction
 
+# What is received of a message, in the order of `Received`; its id is the handle.
+_RECEIVED = (
+    bus_messages.c.id,
+    bus_messages.c.message_id,
+    bus_messages.c.message_type,
+    bus_messages.c.body,
+    bus_messages.c.delivery_count,
+)
 # The limit stands in the statement itself, so that the partial index applies.
 _DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
 
@@ -52,17 +62,6 @@ class NewQueued:
 
 # A pile goes to few subscriptions, mostly at once.
 _OFTEN_ALIKE = ("topic", "subscription", "message_type", "properties_json", "visible_at", "expires_at")
-
-
-@record
-class LockedRow:
-    """A message as whoever has locked it needs it."""
-
-    id: int
-    message_id: str
-    message_type: str
-    body: str
-    delivery_count: int
 
 
 @record
@@ -135,18 +134,11 @@ def _forgotten(draft: Drafting, topic: str, message_ids: Collection[str], before
 
 
 def lock_due(
-    tx: Transaction,
-    topic: str,
-    subscription: str,
-    token: str,
-    at: datetime,
-    *,
-    until: datetime,
-    most: int,
-) -> list[LockedRow]:
+    tx: Transaction, subscription: Subscription, token: str, at: datetime, *, until: datetime, most: int
+) -> list[Received]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
-    locked = _due_locked(tx, topic, subscription, token, at, until, most=most)
-    return sorted(tx.rows(LockedRow, locked), key=lambda row: row.id)
+    locked = _due_locked(tx, subscription.topic, subscription.name, token, at, until, most=most)
+    return sorted(tx.rows(partial(Received, subscription, token), locked), key=attrgetter("handle"))
 
 
 @prepared
@@ -161,7 +153,7 @@ def _due_locked(
         update(bus_messages)
         .where(bus_messages.c.id.in_(chosen_once(oldest)), bus_messages.c.visible_at <= at)
         .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
-        .returning(*columns_of(LockedRow, bus_messages))
+        .returning(*_RECEIVED)
     )
 
 

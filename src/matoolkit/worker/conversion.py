@@ -18,14 +18,14 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _FLAGS = {"true": True, "false": False}
 
-_TYPES: Mapping[Kind, type] = {
-    Kind.TEXT: str,
-    Kind.FLAG: bool,
-    Kind.INTEGER: int,
-    Kind.NUMBER: float,
-    Kind.LIST: list,
-    Kind.MAPPING: dict,
-    Kind.ANYTHING: object,
+# What JSON knows, and no other class: to Python a flag is a whole number, too.
+_KINDS: Mapping[type, Kind] = {
+    str: Kind.TEXT,
+    bool: Kind.FLAG,
+    int: Kind.INTEGER,
+    float: Kind.NUMBER,
+    list: Kind.LIST,
+    dict: Kind.MAPPING,
 }
 _WORDS = {
     Kind.TEXT: "text",
@@ -54,8 +54,13 @@ def arguments(function: str, known: Mapping[str, Parameter], given: Mapping[str,
             problems.append(_unknown(name, known.values()))
         elif parameter.python_name in converted:
             problems.append(f"{parameter.name} is given twice")
-        elif value is not None or parameter.takes_null:
-            _convert(parameter, value, converted, problems)
+        elif value is not None:
+            try:
+                converted[parameter.python_name] = _fitting(parameter.kinds, value)
+            except _Unfit:
+                problems.append(_unfit(parameter, value))
+        elif parameter.takes_null:
+            converted[parameter.python_name] = None
     problems += [
         _missing(one, given)
         for one in known.values()
@@ -81,30 +86,21 @@ def _unknown(name: str, parameters: Iterable[Parameter]) -> str:
     return f"there is no parameter {name[:100]!r}" + (f", {hint}" if hint else "")
 
 
-def _convert(parameter: Parameter, value: Json, converted: dict[str, Any], problems: list[str]) -> None:
-    try:
-        converted[parameter.python_name] = None if value is None else _fitting(parameter.kinds, value)
-    except _Unfit:
-        wanted = " or ".join(_WORDS[kind] for kind in parameter.kinds)
-        problems.append(f"{parameter.name} has to be {wanted}, and is {_described(value)}")
+def _unfit(parameter: Parameter, value: Json) -> str:
+    wanted = " or ".join(_WORDS[kind] for kind in parameter.kinds)
+    return f"{parameter.name} has to be {wanted}, and is {_described(value)}"
 
 
 def _fitting(kinds: Sequence[Kind], value: Json) -> Any:
-    """Return the value as the first kind that takes it as it is, else as the first that it can be converted to."""
-    for kind in kinds:
-        if _is_of(kind, value):
-            return value
+    """Return the value as it is if a kind takes that, else as the first kind that it can be converted to."""
+    if _KINDS[type(value)] in kinds or Kind.ANYTHING in kinds:
+        return value
     for kind in kinds:
         try:
             return _converted(kind, value)
         except _Unfit:
             continue
     raise _Unfit
-
-
-def _is_of(kind: Kind, value: Json) -> bool:
-    # To Python a flag is a whole number, too.
-    return isinstance(value, _TYPES[kind]) and not (kind is Kind.INTEGER and isinstance(value, bool))
 
 
 def _converted(kind: Kind, value: Json) -> Any:

@@ -46,11 +46,11 @@ class Execution:
             job.job_id,
             ResultStatus.SUCCESS if error is None else ResultStatus.FAILURE,
             self.clock.now(),
-            result=value,
-            result_type=result_type(value),
-            error=error,
-            duration_ms=round(1000 * (self.clock.monotonic() - began)),
-            correlation=job.correlation,
+            value,
+            result_type(value),
+            error,
+            round(1000 * (self.clock.monotonic() - began)),
+            job.correlation,
         )
 
     def _done(self, job: WorkerJob, secrets: set[str]) -> tuple[Json, WorkerError | None]:
@@ -65,16 +65,18 @@ class Execution:
         if job.worker_id.casefold() != self.worker_id.casefold():
             raise WrongWorker(f"the job is for worker {job.worker_id[:100]!r}, and this is {self.worker_id}")
         function = self.registry.find(job.function_name)
-        call = resolved(function.name, job.parameters, function.secret_names, self.context.secrets.get)
-        secrets |= call.secrets
-        with self.masking.during(secrets):
-            try:
-                return function.run(self.context, call.parameters)
-            except FunctionFailed:
-                raise
-            except (Exception, SystemExit):
-                log.exception("%s raised", function.name, extra={"job": job.job_id})
-                raise
+        names, look_up = function.secret_names, self.context.secrets.get
+        parameters = resolved(function.name, job.parameters, names, look_up, secrets)
+        self.masking.begin(secrets)
+        try:
+            return function.run(self.context, parameters)
+        except FunctionFailed:
+            raise
+        except (Exception, SystemExit):
+            log.exception("%s raised", function.name, extra={"job": job.job_id})
+            raise
+        finally:
+            self.masking.end(secrets)
 
     def _told(self, error: BaseException, secrets: Collection[str]) -> WorkerError:
         told = _error_of(error)

@@ -10,8 +10,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -54,16 +53,15 @@ class Masking:
             secrets.add(value)
             self._count([value], 1)
 
-    @contextmanager
-    def during(self, secrets: set[str]) -> Iterator[None]:
+    def begin(self, secrets: set[str]) -> None:
         """Mask a job's secrets in everything that is logged until it ends; what it conceals joins them."""
         self._here.secrets = secrets
         self._count(secrets, 1)
-        try:
-            yield
-        finally:
-            self._here.secrets = None
-            self._count(secrets, -1)
+
+    def end(self, secrets: set[str]) -> None:
+        """Let go of the secrets of the job that this thread began."""
+        self._here.secrets = None
+        self._count(secrets, -1)
 
     def text(self, text: str) -> str:
         """Mask all that is secret at the moment: for logs, where any job may be told of."""

@@ -13,26 +13,23 @@ from matoolkit.runbook.templates import Json
 from matoolkit.worker.failures import InvalidParameters
 
 _REFERENCE = re.compile(r"secret:\s*([A-Za-z0-9_.-]{1,127})\s*")
-_ALWAYS_SECRET = frozenset({"password"})
-
-
-@record
-class Resolved:
-    """A job's parameters with their secrets, and which values those are."""
-
-    parameters: dict[str, Json]
-    secrets: set[str]
+# The folded names that are secret in every function.
+ALWAYS_SECRET = frozenset({"password"})
 
 
 def resolved(
-    function: str, given: Mapping[str, Json], secret_names: Collection[str], look_up: Callable[[str], str]
-) -> Resolved:
+    function: str,
+    given: Mapping[str, Json],
+    secret_names: Collection[str],
+    look_up: Callable[[str], str],
+    secrets: set[str],
+) -> dict[str, Json]:
     """Look up the secrets that parameters refer to; a clear value in a secret place is a secret too.
 
-    The names of parameters that are secret are folded.
+    The names that are secret are folded. The values that are join `secrets`.
     """
-    resolver = _Resolver(function, secret_names, look_up, set())
-    return Resolved({name: resolver.value(value, name) for name, value in given.items()}, resolver.secrets)
+    resolver = _Resolver(function, secret_names, look_up, secrets)
+    return {name: resolver.value(value, name) for name, value in given.items()}
 
 
 @record
@@ -43,20 +40,18 @@ class _Resolver:
     secrets: set[str]
 
     def value(self, value: Json, key: str) -> Json:
-        match value:
-            case str():
-                return self._text(value, key)
-            case list():
-                return [self.value(item, key) for item in value]
-            case dict():
-                return {name: self.value(item, name) for name, item in value.items()}
-            case _:
-                return value
+        if isinstance(value, str):
+            is_secret = key.casefold() in self.secret_names
+            return self._text(value, key, is_secret) if is_secret or "secret:" in value else value
+        if isinstance(value, dict):
+            return {name: self.value(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.value(item, key) for item in value]
+        return value
 
-    def _text(self, text: str, key: str) -> str:
-        reference = _REFERENCE.fullmatch(text) if text.startswith("secret:") else None
-        folded = key.casefold()
-        if folded not in self.secret_names and folded not in _ALWAYS_SECRET:
+    def _text(self, text: str, key: str, is_secret: bool) -> str:
+        reference = _REFERENCE.fullmatch(text)
+        if not is_secret:
             if reference is not None:
                 raise InvalidParameters(
                     self.function, [f"{key} is no secret parameter, and a secret is fetched only into one that is"]

@@ -17,6 +17,7 @@ from matoolkit.runbook.templates import Json
 from matoolkit.worker.context import Context
 from matoolkit.worker.conversion import arguments
 from matoolkit.worker.failures import UnknownFunction
+from matoolkit.worker.references import ALWAYS_SECRET
 from matoolkit.worker.signature import Parameter, parameters_of
 
 Call = Callable[..., Any]
@@ -45,8 +46,8 @@ class Function:
 
     @cached_property
     def secret_names(self) -> frozenset[str]:
-        """The folded names of the parameters that hold secrets."""
-        return frozenset(one.name.casefold() for one in self.parameters if one.is_secret)
+        """The folded names under which its parameters hold secrets."""
+        return ALWAYS_SECRET.union(one.name.casefold() for one in self.parameters if one.is_secret)
 
     def announced(self) -> AnnouncedFunction:
         """Return the function as the catalogue knows it."""

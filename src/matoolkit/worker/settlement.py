@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 
 from matoolkit.clock import Clock
-from matoolkit.domain.messages import ResultStatus, WorkerResult
+from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult
 from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError
 from matoolkit.ids import result_id
 from matoolkit.ports import Bus, Outgoing
@@ -59,8 +59,11 @@ class Settlement:
             return
         with self._bus_lock:
             self._answer(tasks)
+        is_verbose = log.isEnabledFor(logging.DEBUG)
         for task in tasks:
-            _log(task)
+            result = _result(task)
+            if is_verbose or result.status is not ResultStatus.SUCCESS:
+                _log(task.job, result)
 
     def renew_when_due(self, tasks: Sequence[Task]) -> None:
         """Keep jobs locked; one that another worker has by now is run to its end all the same."""
@@ -118,12 +121,9 @@ def _shrink(tasks: Sequence[Task], message_id: str) -> None:
             task.result = too_large(_result(task))
 
 
-def _log(task: Task) -> None:
-    result = _result(task)
-    if result.status is ResultStatus.SUCCESS and not log.isEnabledFor(logging.DEBUG):
-        return
-    about = {"runbook": task.job.correlation.runbook_name, "batch": task.job.batch_id, "job": task.job.job_id}
+def _log(job: WorkerJob, result: WorkerResult) -> None:
+    about = {"runbook": job.correlation.runbook_name, "batch": job.batch_id, "job": job.job_id}
     if result.status is ResultStatus.SUCCESS:
-        log.debug("%s is done", task.job.function_name, extra=about)
+        log.debug("%s is done", job.function_name, extra=about)
     else:
-        log.warning("%s failed: %s", task.job.function_name, result.error and result.error.message, extra=about)
+        log.warning("%s failed: %s", job.function_name, result.error and result.error.message, extra=about)

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
+from matoolkit.ports import Subscription
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
@@ -124,7 +125,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     ),
     "outbox": (lambda tx: claim_messages(tx, Claim("me", LATER), NOON), {"ix_outbox_unclaimed"}),
     "queue": (
-        lambda tx: lock_due(tx, "t", "s", "me", LATER, until=LATER, most=100),
+        lambda tx: lock_due(tx, Subscription("t", "s"), "me", LATER, until=LATER, most=100),
         {"ix_bus_messages_visible"},
     ),
     "undeliverable": (lambda tx: bury_undeliverable(tx, LATER, 100), {"ix_bus_messages_"}),

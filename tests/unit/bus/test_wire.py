@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matoolkit.bus.envelope import sealed
 from matoolkit.bus.wire import decode, encode
 from matoolkit.domain.messages import (
     AnnouncedFunction,
@@ -28,6 +29,7 @@ from matoolkit.domain.messages import (
 )
 from matoolkit.errors import UnreadableMessage
 from matoolkit.ids import Kind
+from matoolkit.ports import Outgoing
 
 CORRELATION = Correlation(123, Kind.STEP, "contoso-mailbox-migration", 1)
 CORRELATION_DATA = {
@@ -159,21 +161,23 @@ def without_kind(value: Any) -> Any:
 def test_m9_messages_are_written_as_the_contract_shows_them(
     message: Message, topic: str, message_type: str, body: dict[str, Any]
 ) -> None:
-    encoded = encode(message)
-    assert (encoded.topic, encoded.message_type) == (topic, message_type)
-    assert encoded.properties["MessageType"] == message_type
-    assert json.dumps(without_kind(json.loads(encoded.body))) == json.dumps(body)
+    (envelope,) = sealed([Outgoing("any", message)])
+    assert (envelope.topic, envelope.message_type) == (topic, message_type)
+    assert json.loads(envelope.properties_json)["MessageType"] == message_type
+    assert json.dumps(without_kind(json.loads(envelope.body))) == json.dumps(body)
 
 
 def test_m9_a_job_carries_its_worker_as_a_property() -> None:
-    assert encode(CONTRACT[6][0]).properties["WorkerId"] == "worker-01"
+    (envelope,) = sealed([Outgoing("any", CONTRACT[6][0])])
+    assert json.loads(envelope.properties_json)["WorkerId"] == "worker-01"
 
 
 @pytest.mark.parametrize(("message", "topic", "message_type", "body"), CONTRACT, ids=lambda value: str(value)[:20])
 def test_m9_what_was_written_is_read_back(
     message: Message, topic: str, message_type: str, body: dict[str, Any]
 ) -> None:
-    assert decode(topic, message_type, encode(message).body) == message
+    _, written = encode(message)
+    assert decode(topic, message_type, written) == message
 
 
 @pytest.mark.parametrize(("message", "topic", "message_type", "body"), CONTRACT, ids=lambda value: str(value)[:20])
@@ -214,7 +218,8 @@ def test_m9_jobs_and_results_need_no_message_type() -> None:
 def test_m9_parameters_and_results_keep_their_spelling() -> None:
     job = CONTRACT[6][0]
     assert isinstance(job, WorkerJob)
-    body = json.loads(encode(job).body) | {"Parameters": {"some_Name": {"Inner_Key": 1}}}
+    _, written = encode(job)
+    body = json.loads(written) | {"Parameters": {"some_Name": {"Inner_Key": 1}}}
     read = decode("worker-jobs", None, json.dumps(body))
     assert isinstance(read, WorkerJob)
     assert read.parameters == {"some_Name": {"Inner_Key": 1}}
@@ -243,7 +248,8 @@ def test_m9_an_error_is_written_and_read() -> None:
         datetime(2025, 3, 15, tzinfo=UTC),
         error=WorkerError("User not found", "Microsoft.Graph.ServiceException", is_throttled=False, attempts=1),
     )
-    body = json.loads(encode(result).body)
+    _, written = encode(result)
+    body = json.loads(written)
     assert body["Error"] == {
         "Message": "User not found",
         "Type": "Microsoft.Graph.ServiceException",

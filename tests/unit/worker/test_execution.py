@@ -193,13 +193,13 @@ LONG = Correlation(1, Kind.STEP, "r" * 40_000, 1)
 
 def _queued(sent: WorkerJob) -> queue.NewQueued:
     """Make a message that is larger than our own bus would take, as another program may."""
-    written = encode(sent)
+    form, body = encode(sent)
     return queue.NewQueued(
-        written.topic,
+        form.topic,
         f"worker-{WORKER}",
         sent.job_id,
-        written.message_type,
-        written.body,
+        form.message_type,
+        body,
         "{}",
         NOON,
         NOON + timedelta(1),

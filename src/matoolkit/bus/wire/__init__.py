@@ -4,41 +4,23 @@ Names are PascalCase. Reading takes any case, with or without underscores, ignor
 a body that carries its own `messageType`, as earlier versions of the contract do.
 """
 
-from dataclasses import field
-
 import orjson
 
 from matoolkit.bus import topology
 from matoolkit.bus.wire.fields import Fields
 from matoolkit.bus.wire.reading import READERS
-from matoolkit.bus.wire.writing import FORMS
-from matoolkit.domain.messages import Message, WorkerJob
+from matoolkit.bus.wire.writing import FORMS, Form
+from matoolkit.domain.messages import Message
 from matoolkit.errors import UnreadableMessage
-from matoolkit.records import record
 
-_AS_IN_THE_CONTRACT = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 # What a message is that does not say, as those written to the contract's letter do on these topics.
 _UNTYPED = {topology.WORKER_JOBS: "worker-job", topology.WORKER_RESULTS: "worker-result"}
 
 
-@record
-class Encoded:
-    """A message as it travels."""
-
-    topic: str
-    message_type: str
-    body: str
-    properties: dict[str, str] = field(default_factory=dict)
-
-
-def encode(message: Message) -> Encoded:
-    """Write a message."""
+def encode(message: Message) -> tuple[Form, str]:
+    """Write a message; its form says what it is called and where it goes."""
     form = FORMS[type(message)]
-    body = orjson.dumps(form.write(message), option=_AS_IN_THE_CONTRACT).decode()
-    properties = {topology.MESSAGE_TYPE: form.message_type}
-    if isinstance(message, WorkerJob):
-        properties[topology.WORKER_ID] = message.worker_id
-    return Encoded(form.topic, form.message_type, body, properties)
+    return form, orjson.dumps(form.write(message), option=orjson.OPT_UTC_Z).decode()
 
 
 def decode(topic: str, message_type: str | None, body: str | bytes) -> Message:

@@ -75,14 +75,14 @@ def _read_result(fields: Fields) -> WorkerResult:
     # A worker that does not return what it was given is still understood: results match by JobId alone (rule O4).
     correlation = fields.part("CorrelationData")
     return WorkerResult(
-        job_id=fields.text("JobId"),
-        status=status,
-        timestamp=fields.instant("Timestamp"),
-        result=fields["Result"],
-        result_type=fields.text("ResultType", default="") or None,
-        error=_read_error(fields.part("Error")) if fields["Error"] is not None else None,
-        duration_ms=fields.number("DurationMs", default=0),
-        correlation=_read_correlation(correlation) if correlation["StepExecutionId"] is not None else None,
+        fields.text("JobId"),
+        status,
+        fields.instant("Timestamp"),
+        fields["Result"],
+        fields.text("ResultType", default="") or None,
+        _read_error(fields.part("Error")) if fields["Error"] is not None else None,
+        fields.number("DurationMs", default=0),
+        _read_correlation(correlation) if correlation["StepExecutionId"] is not None else None,
     )
 
 

@@ -51,18 +51,17 @@ def _write_execution(message: PollCheck | RetryCheck | Correlation) -> dict[str,
     return {
         "StepExecutionId": message.execution_id,
         "IsInitStep": message.kind is Kind.INIT,
-        "Kind": message.kind,
+        "Kind": str(message.kind),
     }
 
 
 def _write_correlation(correlation: Correlation | None) -> dict[str, Any] | None:
     if correlation is None:
         return None
-    return {
-        **_write_execution(correlation),
-        "RunbookName": correlation.runbook_name,
-        "RunbookVersion": correlation.runbook_version,
-    }
+    written = _write_execution(correlation)
+    written["RunbookName"] = correlation.runbook_name
+    written["RunbookVersion"] = correlation.runbook_version
+    return written
 
 
 def _write_job(message: WorkerJob) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def _write_job(message: WorkerJob) -> dict[str, Any]:
 def _write_result(message: WorkerResult) -> dict[str, Any]:
     return {
         "JobId": message.job_id,
-        "Status": message.status,
+        "Status": str(message.status),
         "ResultType": message.result_type,
         "Result": message.result,
         "Error": _write_error(message.error),
