@@ -87,7 +87,7 @@ def _patch_next(patch: Patch, **changes: Any) -> None:
 
 def a_job_that_is_out_is_not_waited_for(patch: Patch) -> None:
     def next_of(situation: Any) -> Any:
-        steps = [replace(step, is_in_flight=False) for step in situation.steps if step.status == "pending"]
+        steps = [replace(step, lost_at=None) for step in situation.steps if step.status == "pending"]
         return progress_rules.next_of(replace(situation, steps=steps))
 
     patch.setattr(progress, "next_of", next_of)

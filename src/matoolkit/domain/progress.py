@@ -4,7 +4,8 @@ One thing at a time: first whatever undoes its work, then its steps, phase by ph
 even if nobody wants its step any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -22,14 +23,19 @@ def phase_order(runbook_version: int, offset_minutes: int, phase_index: int) -> 
 
 @record
 class OpenStep:
-    """A step of a member that has not ended, or whose job is still out."""
+    """A step of a member that has not ended, or whose job is still out: then it says when that counts as lost."""
 
     id: int
-    order: PhaseOrder
+    phase_execution_id: int
     step_index: int
     status: StepStatus
-    is_in_flight: bool
-    waits_for_retry: bool
+    lost_at: datetime | None
+    retry_after: datetime | None
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a job is out whose answer may still come, even if the step itself was cancelled."""
+        return self.lost_at is not None
 
 
 @record
@@ -40,19 +46,20 @@ class OpenCompensation:
     sequence: int
     step_index: int
     status: StepStatus
-    is_in_flight: bool
-    waits_for_retry: bool
+    lost_at: datetime | None
+    retry_after: datetime | None
 
 
 @record
 class Situation:
-    """A member, its batch, and what it has open: of each phase at least its first open step."""
+    """A member, its batch, and what it has open: of each phase at least its first open step, and the phases' order."""
 
     member: MemberStatus
     batch: BatchStatus
     is_held: bool
     compensations: Sequence[OpenCompensation]
     steps: Sequence[OpenStep]
+    order: Mapping[int, PhaseOrder]
 
 
 @record
@@ -79,7 +86,7 @@ class Wait:
 Next: TypeAlias = Compensate | Do | Wait
 
 
-_is_out = attrgetter("is_in_flight")
+_is_out = attrgetter("lost_at")
 
 
 def next_of(situation: Situation) -> Next:
@@ -98,7 +105,7 @@ def next_of(situation: Situation) -> Next:
         return Wait("nothing is left to do")
     if any(map(_is_under_way, situation.steps)):
         return Wait("a step is under way")
-    step = min(situation.steps, key=lambda step: (step.order, step.step_index))
+    step = min(situation.steps, key=lambda step: (situation.order[step.phase_execution_id], step.step_index))
     if step.step_index == 0 and situation.is_held:
         return Wait("the batch is held")
     if step.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
@@ -107,4 +114,4 @@ def next_of(situation: Situation) -> Next:
 
 
 def _is_under_way(step: OpenStep | OpenCompensation) -> bool:
-    return step.status is not StepStatus.PENDING or step.waits_for_retry
+    return step.status is not StepStatus.PENDING or step.retry_after is not None

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from matoolkit.orchestrator.moving import State
+from matoolkit.orchestrator.definitions import Work
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.working import InitState, debts_of_members
 
 
-def blamed_on_debtors(pile: Pile, states: Sequence[State], variables: Mapping[int, str]) -> dict[int, str]:
+def blamed_on_debtors(pile: Pile, states: Sequence[Work], variables: Mapping[int, str]) -> dict[int, str]:
     """Say for work that misses a variable which step of its member promised it and did not have it."""
     asking = {
         state.id: state.batch_member_id

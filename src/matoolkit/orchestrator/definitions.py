@@ -2,31 +2,35 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from matoolkit.domain.states import RollbackCause
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Runbook, Step
-from matoolkit.store.working import InitState, RollbackState, StepState
+from matoolkit.store.working import InitState, NextStep, RollbackState, StepState
+
+Work: TypeAlias = StepState | NextStep | InitState | RollbackState
 
 REMOVAL = "on_member_removed"
 
 
-def version_of(pile: Pile, work: StepState | InitState | RollbackState) -> Version:
+def version_of(pile: Pile, work: Work) -> Version:
     """Return the version of the runbook that work comes from."""
     return pile.version(work.batch_id, version_number_of(pile, work))
 
 
-def version_number_of(pile: Pile, work: StepState | InitState | RollbackState) -> int:
+def version_number_of(pile: Pile, work: Work) -> int:
     """Say which version of the runbook work comes from."""
-    return pile.phases[work.phase_execution_id].runbook_version if isinstance(work, StepState) else work.runbook_version
+    if isinstance(work, StepState | NextStep):
+        return pile.phases[work.phase_execution_id].runbook_version
+    return work.runbook_version
 
 
-def definition_of(pile: Pile, work: StepState | InitState | RollbackState) -> Step:
+def definition_of(pile: Pile, work: Work) -> Step:
     """Return what the runbook says about work."""
     match work:
-        case StepState():
+        case StepState() | NextStep():
             return steps_of_phase(pile, work.phase_execution_id)[work.step_index]
         case InitState():
             return version_of(pile, work).runbook.init[work.step_index]

@@ -13,8 +13,8 @@ from matoolkit.domain.messages import Correlation, WorkerJob
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.debts import blamed_on_debtors
-from matoolkit.orchestrator.definitions import definition_of, version_number_of, version_of
-from matoolkit.orchestrator.moving import State, touch_failure
+from matoolkit.orchestrator.definitions import Work, definition_of, version_number_of, version_of
+from matoolkit.orchestrator.moving import touch_failure
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.ports import Outgoing
@@ -34,7 +34,7 @@ _REST_OF_A_JOB = 2048
 class Defined:
     """Work together with what its version of the runbook says about it."""
 
-    state: State
+    state: Work
     step: Step
     version: Version
 
@@ -43,13 +43,13 @@ class Defined:
 class Ready:
     """A call that fits into a message."""
 
-    state: State
+    state: Work
     reason: Reason
     call: Call
     params_json: str
 
 
-def send_first(pile: Pile, kind: Kind, states: Sequence[State], members: Mapping[int, MemberState]) -> None:
+def send_first(pile: Pile, kind: Kind, states: Sequence[Work], members: Mapping[int, MemberState]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
     defined = [Defined(state, definition_of(pile, state), version_of(pile, state)) for state in states]
     data = _data_needed(pile, defined)
@@ -65,7 +65,7 @@ def send_first(pile: Pile, kind: Kind, states: Sequence[State], members: Mapping
     _fail(pile, kind, [state for state in states if state.id in impossible], impossible)
 
 
-def send_again(pile: Pile, kind: Kind, states: Sequence[tuple[State, Reason]]) -> None:
+def send_again(pile: Pile, kind: Kind, states: Sequence[tuple[Work, Reason]]) -> None:
     """Send jobs of work that is retried or polled, with the parameters that it had (rule R8)."""
     calls = {call.id: call for call in stored_calls(pile.tx, kind, [state.id for state, _ in states])}
     ready = []
@@ -91,11 +91,13 @@ def _send(pile: Pile, kind: Kind, ready: Sequence[Ready]) -> None:
 def _job(pile: Pile, kind: Kind, entry: Ready, name: str) -> WorkerJob:
     state, batch = entry.state, pile.batches[entry.state.batch_id]
     correlation = Correlation(state.id, kind, batch.runbook_name, version_number_of(pile, state))
-    return WorkerJob(name, batch.id, state.worker_id, entry.call.function, entry.call.params, correlation)
+    return WorkerJob(
+        name, batch.id, definition_of(pile, state).worker_id, entry.call.function, entry.call.params, correlation
+    )
 
 
 def _fail(
-    pile: Pile, kind: Kind, states: Sequence[State], errors: Mapping[int, TemplateError | MessageTooLarge]
+    pile: Pile, kind: Kind, states: Sequence[Work], errors: Mapping[int, TemplateError | MessageTooLarge]
 ) -> None:
     if not states:
         return
@@ -113,7 +115,7 @@ def _fail(
             touch_failure(pile, state)
 
 
-def _sized(kind: Kind, state: State, reason: Reason, call: Call) -> Ready:
+def _sized(kind: Kind, state: Work, reason: Reason, call: Call) -> Ready:
     params = orjson.dumps(call.params, option=orjson.OPT_NON_STR_KEYS)
     size = len(params) + len(orjson.dumps(call.function)) + _REST_OF_A_JOB
     if size > MAX_BODY_BYTES:
@@ -149,5 +151,5 @@ def _scope(
     return Scope(specials, orjson.loads(held.worker_data_json), orjson.loads(held.data_json)), key
 
 
-def _member_of(state: State) -> int | None:
+def _member_of(state: Work) -> int | None:
     return None if isinstance(state, InitState) else state.batch_member_id

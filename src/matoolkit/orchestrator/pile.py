@@ -15,7 +15,7 @@ from matoolkit.runbook.model import Step
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.transaction import Transaction
-from matoolkit.store.working import InitState, StepState
+from matoolkit.store.working import InitState, NextStep, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Pile:
     phases: dict[int, PhaseRow]
     numbers_of_phases: dict[int, list[int]]
     steps_of_phases: dict[int, Sequence[Step]] = field(default_factory=dict)
-    failed_steps: list[StepState] = field(default_factory=list)
+    failed_steps: list[StepState | NextStep] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)
     members_to_move: set[int] = field(default_factory=set)
     inits_to_move: set[int] = field(default_factory=set)

@@ -1,13 +1,12 @@
 """Members move on: what each does next is decided in pure code and sent in bulk (rules O3, O5, O9)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from matoolkit.domain.progress import (
     Compensate,
     Do,
     OpenCompensation,
-    OpenStep,
     PhaseOrder,
     Situation,
     next_of,
@@ -21,13 +20,13 @@ from matoolkit.store.memberstates import MemberState, member_states
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.steps import members_in_phases
 from matoolkit.store.working import (
+    NextStep,
     RollbackState,
-    StepState,
     next_steps_of_members,
     unfinished_rollbacks_of_members,
 )
 
-WorkT = TypeVar("WorkT", StepState, RollbackState)
+WorkT = TypeVar("WorkT", NextStep, RollbackState)
 
 
 def move_members(pile: Pile) -> None:
@@ -36,11 +35,12 @@ def move_members(pile: Pile) -> None:
     members = {member.id: member for member in member_states(pile.tx, touched) if member.batch_id in pile.batches}
     steps = _by_member(next_steps_of_members(pile.tx, members))
     rollbacks = _by_member(unfinished_rollbacks_of_members(pile.tx, members))
-    to_do: list[StepState] = []
+    order = {phase.id: _order(phase) for phase in pile.phases.values()}
+    to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     for member in members.values():
         mine, undoing = steps.get(member.id, {}), rollbacks.get(member.id, {})
-        match next_of(_situation(pile, member, mine, undoing)):
+        match next_of(_situation(pile, member, mine, undoing, order)):
             case Do(number):
                 to_do.append(mine[number])
             case Compensate(number):
@@ -53,7 +53,7 @@ def move_members(pile: Pile) -> None:
         send_first(pile, Kind.STEP, to_do, members)
 
 
-def _in_turn(pile: Pile, steps: Sequence[StepState]) -> list[StepState]:
+def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> list[NextStep]:
     """Leave out first steps of members who have no rows yet in an earlier phase that is due (rule O3).
 
     Messages may come in another order than they were sent. Whoever is left out is woken when its rows are made.
@@ -70,7 +70,7 @@ def _in_turn(pile: Pile, steps: Sequence[StepState]) -> list[StepState]:
     return [step for step in steps if step.id not in early]
 
 
-def _unexpanded_before(pile: Pile, step: StepState) -> list[int]:
+def _unexpanded_before(pile: Pile, step: NextStep) -> list[int]:
     mine = _order(pile.phases[step.phase_execution_id])
     return [
         phase.id
@@ -84,7 +84,11 @@ def _order(phase: PhaseRow) -> PhaseOrder:
 
 
 def _situation(
-    pile: Pile, member: MemberState, steps: dict[int, StepState], rollbacks: dict[int, RollbackState]
+    pile: Pile,
+    member: MemberState,
+    steps: dict[int, NextStep],
+    rollbacks: dict[int, RollbackState],
+    order: Mapping[int, PhaseOrder],
 ) -> Situation:
     batch = pile.batches[member.batch_id]
     return Situation(
@@ -92,7 +96,8 @@ def _situation(
         batch.status,
         batch.is_held,
         open_compensations(list(rollbacks.values())),
-        [_open_step(pile, step) for step in steps.values() if step.epoch == member.epoch or step.is_in_flight],
+        [step for step in steps.values() if step.epoch == member.epoch or step.is_in_flight],
+        order,
     )
 
 
@@ -107,16 +112,11 @@ def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensat
             first[rollback.sequence_key],
             rollback.step_index,
             rollback.status,
-            rollback.is_in_flight,
-            rollback.retry_after is not None,
+            rollback.lost_at,
+            rollback.retry_after,
         )
         for rollback in rollbacks
     ]
-
-
-def _open_step(pile: Pile, step: StepState) -> OpenStep:
-    order = _order(pile.phases[step.phase_execution_id])
-    return OpenStep(step.id, order, step.step_index, step.status, step.is_in_flight, step.retry_after is not None)
 
 
 def _by_member(states: Iterable[WorkT]) -> dict[int, dict[int, WorkT]]:

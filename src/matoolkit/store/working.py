@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
 
+from matoolkit.domain.progress import OpenStep
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
 from matoolkit.ids import Kind
@@ -19,17 +20,14 @@ from matoolkit.store.transaction import Transaction
 
 @record
 class WorkState(Step):
-    """What all executed work has that matters for its next move and its next job."""
+    """What all executed work has that matters for its next move and its next job, and that no runbook says."""
 
     id: int
     batch_id: int
-    step_name: str
     step_index: int
-    worker_id: str
     job_id: str | None
     lost_at: datetime | None
     timeout_sec: int
-    on_failure: str | None
 
     @property
     def is_in_flight(self) -> bool:
@@ -42,6 +40,17 @@ class StepState(WorkState):
     """A step of a member."""
 
     phase_execution_id: int
+    batch_member_id: int
+    epoch: int
+
+
+@record
+class NextStep(OpenStep):
+    """A step of a member whose turn may come: what matters for its first job."""
+
+    batch_id: int
+    attempt: int
+    timeout_sec: int
     batch_member_id: int
     epoch: int
 
@@ -113,9 +122,9 @@ def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState
     return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
 
 
-def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
+def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[NextStep]:
     """Return, for members in all epochs, the first open step of each phase, and every step whose job is out, by id."""
-    return rows_by_id(tx, StepState, _next_steps(tx, member_ids)) if member_ids else []
+    return rows_by_id(tx, NextStep, _next_steps(tx, member_ids)) if member_ids else []
 
 
 @prepared
@@ -127,7 +136,7 @@ def _next_steps(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
     last_before = select(func.max(earlier.c.step_index)).where(*before).scalar_subquery()
     first_open = and_(is_any(mine.status, OPEN_STEPS), last_before.is_(None))
     chosen = among(draft, mine.batch_member_id, member_ids)
-    return select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
+    return select_records(NextStep, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
 
 
 def unfinished_rollbacks_of_members(tx: Transaction, member_ids: Collection[int]) -> list[RollbackState]:
