@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matoolkit.domain.states import RollbackCause
-from matoolkit.orchestrator.definitions import REMOVAL, definition_of, version_of, work_of
+from matoolkit.orchestrator.definitions import REMOVAL, definition_of, work_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
@@ -17,7 +17,8 @@ def undo_steps(pile: Pile, failed: Sequence[StepState | NextStep]) -> None:
     """Create the rollbacks of steps that failed for good and have one."""
     new: list[NewRollback] = []
     for state in failed:
-        version, rollback = version_of(pile, state), definition_of(pile, state).on_failure
+        definition = definition_of(pile, state)
+        version, rollback = definition.version, definition.step.on_failure
         new += _sequence(
             pile,
             version,
@@ -37,7 +38,8 @@ def undo_inits(pile: Pile, failed: Sequence[InitState]) -> None:
     """Create the rollbacks of init steps that failed for good and have one."""
     new: list[NewRollback] = []
     for state in failed:
-        version, rollback = version_of(pile, state), definition_of(pile, state).on_failure
+        definition = definition_of(pile, state)
+        version, rollback = definition.version, definition.step.on_failure
         new += _sequence(
             pile,
             version,

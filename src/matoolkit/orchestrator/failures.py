@@ -33,7 +33,7 @@ def settle_failed_steps(pile: Pile) -> None:
         if decision.ignored is None and decision.member.status is MemberStatus.FAILED:
             failing[member.id] = MemberAt(member.id, member.epoch)
         else:
-            about = {"member": member.member_key, "step": definition_of(pile, state).name}
+            about = {"member": member.member_key, "step": definition_of(pile, state).step.name}
             log.info("a failed step fails nobody: %s", decision.ignored, extra=about)
     gone = set(fail_members(pile.tx, list(failing.values()), pile.at))
     cancelled = cancel_steps_of_members(pile.tx, gone, pile.at)

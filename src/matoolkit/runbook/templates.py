@@ -4,10 +4,11 @@ A value that is exactly one template keeps the variable's type; inside a longer 
 What a variable holds is data and is never read as a template again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from operator import methodcaller
 from typing import TypeAlias
 
 import orjson
@@ -66,28 +67,31 @@ class Scope:
         raise UnresolvedVariable(name, [known for layer in layers for known in layer])
 
 
+# Makes a value for whoever a scope belongs to.
+Resolver: TypeAlias = Callable[[Scope], Json]
+
+
 def special_variables(
     *, batch_id: int, batch_start_time: datetime | None, runbook_name: str, runbook_version: int, member_key: str | None
-) -> dict[str, Json]:
+) -> Mapping[str, Json]:
     """Return what the special variables mean; init has no member, so there `_member_key` means nothing."""
-    start = _written(batch_start_time) if batch_start_time else None
-    values: dict[str, Json] = {
+    shared = _shared_variables(batch_id, batch_start_time, runbook_name, runbook_version)
+    return shared if member_key is None else {**shared, "_member_key": member_key}
+
+
+@lru_cache(maxsize=128)
+def _shared_variables(
+    batch_id: int, batch_start_time: datetime | None, runbook_name: str, runbook_version: int
+) -> Mapping[str, Json]:
+    start = as_utc(batch_start_time).isoformat().replace("+00:00", "Z") if batch_start_time else None
+    return {
         "_batch_id": batch_id,
         "_batch_start_time": start,
         "_runbook_name": runbook_name,
         "_runbook_version": runbook_version,
     }
-    if member_key is not None:
-        values["_member_key"] = member_key
-    return values
 
 
-@lru_cache(maxsize=128)
-def _written(instant: datetime) -> str:
-    return as_utc(instant).isoformat().replace("+00:00", "Z")
-
-
-@lru_cache(maxsize=4096)
 def parse_template(text: str) -> tuple[str | Variable, ...]:
     """Split a text into what stands as it is and where variables go."""
     parts: list[str | Variable] = []
@@ -146,25 +150,31 @@ def is_templated(text: str) -> bool:
     return any(isinstance(part, Variable) for part in parse_template(text))
 
 
-def resolve(value: Json, scope: Scope) -> Json:
-    """Replace every template in a value, nested ones included, by what its variables hold."""
+def compiled(value: Json) -> Resolver:
+    """Read every template in a value once, nested ones included, to replace them by what variables hold in a scope."""
     match value:
         case str():
-            return _resolve_text(value, scope)
+            return _compiled_text(value)
         case list():
-            return [resolve(item, scope) for item in value]
+            items = [compiled(item) for item in value]
+            return lambda scope: [resolve(scope) for resolve in items]
         case dict():
-            return {key: resolve(item, scope) for key, item in value.items()}
+            fields = [(key, compiled(item)) for key, item in value.items()]
+            return lambda scope: {key: resolve(scope) for key, resolve in fields}
         case _:
-            return value
+            return lambda _: value
 
 
-def _resolve_text(text: str, scope: Scope) -> Json:
-    parts = parse_template(text)
-    if len(parts) == 1:
-        (only,) = parts
-        return only if isinstance(only, str) else scope.value_of(only.name)
-    return "".join([part if isinstance(part, str) else _as_text(part.name, scope) for part in parts])
+def _compiled_text(text: str) -> Resolver:
+    match parse_template(text):
+        case (Variable(name),):
+            return methodcaller("value_of", name)
+        case parts if not any(isinstance(part, Variable) for part in parts):
+            return lambda _: text
+        case parts:
+            return lambda scope: "".join(
+                [part if isinstance(part, str) else _as_text(part.name, scope) for part in parts]
+            )
 
 
 def _as_text(name: str, scope: Scope) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
 
@@ -57,8 +57,9 @@ class NextStep(OpenStep):
 
 @record
 class InitState(WorkState):
-    """A step of a batch's init."""
+    """A step of a batch's init, which has no member."""
 
+    batch_member_id: ClassVar[None] = None
     runbook_version: int
     init_count: int
 

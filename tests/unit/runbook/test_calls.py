@@ -3,7 +3,7 @@
 import pytest
 
 from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, UnresolvedVariable
-from matoolkit.runbook.calls import Call, needed_variables, resolve_call
+from matoolkit.runbook.calls import Call, CallTemplate, needed_variables
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Json, Scope
 
@@ -14,6 +14,10 @@ def step(function: str = "New-EntraUser", **more: object) -> Step:
 
 def scope(**data: Json) -> Scope:
     return Scope({}, {}, data)
+
+
+def resolve_call(step: Step, scope: Scope, member_key: str | None) -> Call:
+    return CallTemplate(step).resolve(scope, member_key)
 
 
 def test_a_step_resolves_to_a_function_and_its_parameters() -> None:
