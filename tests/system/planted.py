@@ -161,9 +161,9 @@ def results_are_matched_without_their_attempt(patch: Patch) -> None:
 
     def apply(pile: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
         matched = [
-            replace(answer, ref=replace(answer.ref, attempt=states[answer.ref.execution_id].attempt))
+            replace(answer, attempt=states[answer.execution_id].attempt)
             for answer in answers
-            if answer.ref.execution_id in states
+            if answer.execution_id in states
         ]
         return original(pile, kind, states, matched)
 
