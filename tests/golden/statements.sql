@@ -1260,7 +1260,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.working.next_steps_of_members
-SELECT step_executions.id, step_executions.phase_execution_id, step_executions.step_index, step_executions.status, step_executions.lost_at, step_executions.retry_after, step_executions.batch_id, step_executions.attempt, step_executions.timeout_sec, step_executions.batch_member_id, step_executions.epoch 
+SELECT step_executions.id, step_executions.step_index, step_executions.status, step_executions.lost_at, step_executions.retry_after, step_executions.phase_execution_id, step_executions.batch_id, step_executions.attempt, step_executions.timeout_sec, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN ('dispatched', 'pending', 'polling') AND (SELECT max(step_executions_1.step_index) AS max_1 

@@ -33,18 +33,19 @@ def move_members(pile: Pile) -> None:
     """Send whatever the touched members do next, if they can do it now."""
     touched, pile.members_to_move = pile.members_to_move, set()
     members = {member.id: member for member in member_states(pile.tx, touched) if member.batch_id in pile.batches}
-    steps = _by_member(next_steps_of_members(pile.tx, members))
-    rollbacks = _by_member(unfinished_rollbacks_of_members(pile.tx, members))
+    steps = {step.id: step for step in next_steps_of_members(pile.tx, members)}
+    rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(pile.tx, members)}
+    steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
     order = {phase.id: _order(phase) for phase in pile.phases.values()}
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     for member in members.values():
-        mine, undoing = steps.get(member.id, {}), rollbacks.get(member.id, {})
+        mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
         match next_of(_situation(pile, member, mine, undoing, order)):
             case Do(number):
-                to_do.append(mine[number])
+                to_do.append(steps[number])
             case Compensate(number):
-                to_undo.append(undoing[number])
+                to_undo.append(rollbacks[number])
             case _:
                 pass
     if to_undo:
@@ -86,8 +87,8 @@ def _order(phase: PhaseRow) -> PhaseOrder:
 def _situation(
     pile: Pile,
     member: MemberState,
-    steps: dict[int, NextStep],
-    rollbacks: dict[int, RollbackState],
+    steps: Sequence[NextStep],
+    rollbacks: Sequence[RollbackState],
     order: Mapping[int, PhaseOrder],
 ) -> Situation:
     batch = pile.batches[member.batch_id]
@@ -95,8 +96,8 @@ def _situation(
         member.status,
         batch.status,
         batch.is_held,
-        open_compensations(list(rollbacks.values())),
-        [step for step in steps.values() if step.epoch == member.epoch or step.is_in_flight],
+        open_compensations(rollbacks) if rollbacks else (),
+        [step for step in steps if step.epoch == member.epoch or step.is_in_flight],
         order,
     )
 
@@ -109,19 +110,19 @@ def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensat
     return [
         OpenCompensation(
             rollback.id,
-            first[rollback.sequence_key],
             rollback.step_index,
             rollback.status,
             rollback.lost_at,
             rollback.retry_after,
+            first[rollback.sequence_key],
         )
         for rollback in rollbacks
     ]
 
 
-def _by_member(states: Iterable[WorkT]) -> dict[int, dict[int, WorkT]]:
-    found: dict[int, dict[int, WorkT]] = {}
+def _by_member(states: Iterable[WorkT]) -> dict[int, list[WorkT]]:
+    found: dict[int, list[WorkT]] = {}
     for state in states:
         if state.batch_member_id is not None:
-            found.setdefault(state.batch_member_id, {})[state.id] = state
+            found.setdefault(state.batch_member_id, []).append(state)
     return found

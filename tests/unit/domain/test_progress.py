@@ -26,11 +26,11 @@ PHASES: dict[PhaseOrder, int] = {}
 
 def step(number: int, version: int = 1, offset: int = 0, index: int = 0, at: int = 0, **other: Any) -> OpenStep:
     phase = PHASES.setdefault(phase_order(version, offset, index), len(PHASES))
-    return replace(OpenStep(number, phase, at, PENDING, lost_at=None, retry_after=None), **other)
+    return replace(OpenStep(number, at, PENDING, None, None, phase), **other)
 
 
 def undoing(number: int, sequence: int = 1, at: int = 0, **other: Any) -> OpenCompensation:
-    return replace(OpenCompensation(number, sequence, at, PENDING, lost_at=None, retry_after=None), **other)
+    return replace(OpenCompensation(number, at, PENDING, None, None, sequence), **other)
 
 
 def situation(*steps: OpenStep, **other: Any) -> Situation:
