@@ -667,7 +667,7 @@ WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active'
 GO
 
 -- store.memberstates.caught_up_members
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT TOP 7 batch_members.id 
 FROM batch_members 
 WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
 GO

@@ -50,32 +50,36 @@ def move_members(pile: Pile) -> None:
                 pass
     if to_undo:
         send_first(pile, Kind.ROLLBACK, to_undo, members)
-    if to_do := _in_turn(pile, to_do):
-        send_first(pile, Kind.STEP, to_do, members)
+    if in_turn := _in_turn(pile, to_do):
+        send_first(pile, Kind.STEP, in_turn, members)
 
 
-def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> list[NextStep]:
+def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> Sequence[NextStep]:
     """Leave out first steps of members who have no rows yet in an earlier phase that is due (rule O3).
 
     Messages may come in another order than they were sent. Whoever is left out is woken when its rows are made.
     """
-    earlier = {step.id: _unexpanded_before(pile, step) for step in steps if step.step_index == 0}
+    first = [step for step in steps if step.step_index == 0]
+    earlier = {
+        phase: _unexpanded_before(pile, pile.phases[phase]) for phase in {one.phase_execution_id for one in first}
+    }
     phases = {phase for found in earlier.values() for phase in found}
     if not phases:
-        return list(steps)
-    waiting = [step for step in steps if earlier.get(step.id)]
-    there = members_in_phases(pile.tx, phases, {step.batch_member_id for step in waiting})
+        return steps
+    there = members_in_phases(pile.tx, phases, {step.batch_member_id for step in first})
     early = {
-        step.id for step in waiting if any((phase, step.batch_member_id) not in there for phase in earlier[step.id])
+        step.id
+        for step in first
+        if any((phase, step.batch_member_id) not in there for phase in earlier[step.phase_execution_id])
     }
     return [step for step in steps if step.id not in early]
 
 
-def _unexpanded_before(pile: Pile, step: NextStep) -> list[int]:
-    mine = _order(pile.phases[step.phase_execution_id])
+def _unexpanded_before(pile: Pile, later: PhaseRow) -> list[int]:
+    mine = _order(later)
     return [
         phase.id
-        for phase in pile.phases_of(step.batch_id)
+        for phase in pile.phases_of(later.batch_id)
         if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and _order(phase) < mine
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select
+from sqlalchemy import Select, select
 
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.records import record
@@ -68,14 +68,14 @@ def members_with_keys(tx: Transaction, batch_id: int, folds: Collection[str]) ->
     return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
 
 
-def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:
-    """Return a slice of the active members of a batch that do not wait to catch up, by id (rule O2)."""
-    return tx.rows(MemberState, _caught_up(tx, batch_id, after, limit=limit))
+def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[int]:
+    """Return a slice of the active members of a batch that do not wait to catch up: their ids, in order (rule O2)."""
+    return tx.values(_caught_up(tx, batch_id, after, limit=limit))
 
 
 @prepared
 def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Select[Any]:
-    query = select_records(MemberState, batch_members).where(
+    query = select(batch_members.c.id).where(
         batch_members.c.batch_id == batch_id,
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         batch_members.c.id > after,

@@ -68,7 +68,7 @@ def test_o10_members_are_expanded_or_wait_to_catch_up_never_both(store: Store, w
     idle = world.batch(world.runbook("other"), BatchStatus.INIT_DISPATCHED)
     world.members(idle, 1, waiting=True)
     with store.transaction() as tx:
-        assert [member.id for member in caught_up_members(tx, batch.id, after=there[0], limit=5)] == there[1:]
+        assert caught_up_members(tx, batch.id, after=there[0], limit=5) == there[1:]
         assert [member.id for member in members_to_catch_up(tx)] == late
         assert [member.id for member in members_to_catch_up(tx, after=late[0], limit=5)] == late[1:]
         hold_batches(tx, [Hold(batch.id, "why", "key", "{}")], world.now)
