@@ -672,13 +672,6 @@ FROM batch_members
 WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
 GO
 
--- store.memberstates.member_data
-SELECT batch_members.id, batch_members.data_json, batch_members.worker_data_json 
-FROM batch_members 
-WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
-GO
-
 -- store.memberstates.member_outputs
 SELECT batch_members.id, batch_members.epoch, batch_members.worker_data_json 
 FROM batch_members 
@@ -688,6 +681,13 @@ GO
 
 -- store.memberstates.member_states
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.members_in_full
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.worker_data_json 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)

@@ -205,8 +205,8 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     """Defect R8."""
     original = dispatching._scope  # noqa: SLF001
 
-    def scope(pile: Any, state: Any, version: int, known: Any, data: Any) -> tuple[Scope, str | None]:
-        found, key = original(pile, state, version, known, data)
+    def scope(pile: Any, state: Any, version: int, known: Any) -> tuple[Scope, str | None]:
+        found, key = original(pile, state, version, known)
         is_later = hasattr(state, "phase_execution_id") and state.step_index > 0
         return Scope(found.specials, {} if is_later else found.outputs, found.data), key
 

@@ -21,7 +21,7 @@ from matoolkit.orchestrator.versions import Definition
 from matoolkit.ports import Outgoing
 from matoolkit.runbook.calls import Call
 from matoolkit.runbook.templates import Scope, special_variables
-from matoolkit.store.memberstates import MemberData, MemberState, member_data
+from matoolkit.store.memberstates import MemberInFull
 from matoolkit.store.moves import Dispatch, Impossible, dispatch, fail_undispatched
 from matoolkit.store.working import stored_calls
 
@@ -55,15 +55,14 @@ class _Departing:
         pile.messages += [self._jobs[number] for number in dispatch(pile.tx, self._kind, self._dispatches, pile.at)]
 
 
-def send_first(pile: Pile, kind: Kind, states: Sequence[Work], members: Mapping[int, MemberState]) -> None:
+def send_first(pile: Pile, kind: Kind, states: Sequence[Work], members: Mapping[int, MemberInFull]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
-    defined = [(state, definition_of(pile, state)) for state in states]
-    data = _data_needed(pile, defined)
     departing = _Departing(pile, kind)
     impossible: dict[int, TemplateError | MessageTooLarge] = {}
-    for state, definition in defined:
+    for state in states:
+        definition = definition_of(pile, state)
         try:
-            call = definition.call.resolve(*_scope(pile, state, definition.version.number, members, data))
+            call = definition.call.resolve(*_scope(pile, state, definition.version.number, members))
             departing.add(state, definition, Reason.ATTEMPT, call, _params_json(kind, state, call))
         except (TemplateError, MessageTooLarge) as error:
             impossible[state.id] = error
@@ -110,32 +109,20 @@ def _params_json(kind: Kind, state: Work, call: Call) -> str:
     return params.decode()
 
 
-def _data_needed(pile: Pile, defined: Sequence[tuple[Work, Definition]]) -> dict[int, MemberData]:
-    """Load the data of those members whose steps ask for it."""
-    asking = {
-        number
-        for state, definition in defined
-        if definition.asks_for_data and (number := state.batch_member_id) is not None
-    }
-    return {member.id: member for member in member_data(pile.tx, asking)}
-
-
-def _scope(
-    pile: Pile, state: Work, version: int, members: Mapping[int, MemberState], data: Mapping[int, MemberData]
-) -> tuple[Scope, str | None]:
-    batch, number = pile.batches[state.batch_id], state.batch_member_id
-    key = members[number].member_key if number is not None else None
+def _scope(pile: Pile, state: Work, version: int, members: Mapping[int, MemberInFull]) -> tuple[Scope, str | None]:
+    batch = pile.batches[state.batch_id]
+    member = members[state.batch_member_id] if state.batch_member_id is not None else None
     specials = special_variables(
         batch_id=batch.id,
         batch_start_time=batch.batch_start_time,
         runbook_name=batch.runbook_name,
         runbook_version=version,
-        member_key=key,
+        member_key=member.member_key if member is not None else None,
     )
-    held = data.get(number) if number is not None else None
-    if held is None:
-        return Scope(specials, {}, {}), key
-    return Scope(specials, orjson.loads(held.worker_data_json), orjson.loads(held.data_json)), key
+    if member is None:
+        return Scope(specials, {}, {}), None
+    outputs, data = orjson.loads(member.worker_data_json), orjson.loads(member.data_json)
+    return Scope(specials, outputs, data), member.member_key
 
 
 @lru_cache(maxsize=128)

@@ -16,7 +16,7 @@ from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.memberstates import MemberInFull, members_in_full
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.steps import members_in_phases
 from matoolkit.store.working import (
@@ -32,10 +32,11 @@ WorkT = TypeVar("WorkT", NextStep, RollbackState)
 def move_members(pile: Pile) -> None:
     """Send whatever the touched members do next, if they can do it now."""
     touched, pile.members_to_move = pile.members_to_move, set()
-    members = {member.id: member for member in member_states(pile.tx, touched) if member.batch_id in pile.batches}
-    steps = {step.id: step for step in next_steps_of_members(pile.tx, members)}
-    rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(pile.tx, members)}
+    steps = {step.id: step for step in next_steps_of_members(pile.tx, touched)}
+    rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(pile.tx, touched)}
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
+    found = members_in_full(pile.tx, steps_of.keys() | rollbacks_of.keys())
+    members = {member.id: member for member in found if member.batch_id in pile.batches}
     order = {phase.id: _order(phase) for phase in pile.phases.values()}
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
@@ -90,7 +91,7 @@ def _order(phase: PhaseRow) -> PhaseOrder:
 
 def _situation(
     pile: Pile,
-    member: MemberState,
+    member: MemberInFull,
     steps: Sequence[NextStep],
     rollbacks: Sequence[RollbackState],
     order: Mapping[int, PhaseOrder],

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 
 from matoolkit.errors import MatoolkitError
-from matoolkit.runbook.calls import CallTemplate, needed_variables
+from matoolkit.runbook.calls import CallTemplate
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
-from matoolkit.runbook.templates import SPECIAL_VARIABLES
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.transaction import Transaction
 
@@ -31,15 +30,14 @@ class Version:
 
 
 class Definition:
-    """A step as a version of a runbook has it: its call, and whether that needs more than the special variables."""
+    """A step as a version of a runbook has it, and its call."""
 
-    __slots__ = ("asks_for_data", "call", "step", "version")
+    __slots__ = ("call", "step", "version")
 
     def __init__(self, step: Step, version: Version) -> None:
         self.step = step
         self.version = version
         self.call = CallTemplate(step)
-        self.asks_for_data = any(name not in SPECIAL_VARIABLES for name in needed_variables(step))
 
 
 class Versions:

@@ -15,12 +15,6 @@ class Call:
     params: dict[str, Json]
 
 
-def needed_variables(step: Step) -> tuple[str, ...]:
-    """List the variables that a step needs, each once, in the order in which they stand."""
-    found = [*uses(step.function), *uses(step.params)]
-    return tuple(dict.fromkeys(use.variable for use in found))
-
-
 class CallTemplate:
     """The call of a step, with its templates read once for all members."""
 

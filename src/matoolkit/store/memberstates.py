@@ -28,10 +28,14 @@ class MemberState:
 
 
 @record
-class MemberData:
-    """What templates find in a member."""
+class MemberInFull:
+    """A member that may have something to do, with all that templates find in it."""
 
     id: int
+    batch_id: int
+    member_key: str
+    status: MemberStatus
+    epoch: int
     data_json: str
     worker_data_json: str
 
@@ -50,9 +54,9 @@ def member_states(tx: Transaction, ids: Collection[int]) -> list[MemberState]:
     return records_among(tx, MemberState, batch_members, batch_members.c.id, ids)
 
 
-def member_data(tx: Transaction, ids: Collection[int]) -> list[MemberData]:
-    """Return the data of members, by id."""
-    return records_among(tx, MemberData, batch_members, batch_members.c.id, ids)
+def members_in_full(tx: Transaction, ids: Collection[int]) -> list[MemberInFull]:
+    """Return members with their data, by id."""
+    return records_among(tx, MemberInFull, batch_members, batch_members.c.id, ids)
 
 
 def member_outputs(tx: Transaction, ids: Collection[int]) -> list[MemberOutputs]:

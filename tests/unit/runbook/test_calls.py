@@ -3,7 +3,7 @@
 import pytest
 
 from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, UnresolvedVariable
-from matoolkit.runbook.calls import Call, CallTemplate, needed_variables
+from matoolkit.runbook.calls import Call, CallTemplate
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Json, Scope
 
@@ -55,8 +55,3 @@ def test_r9_an_error_names_variable_step_and_member() -> None:
 def test_r9_an_error_in_init_names_no_member() -> None:
     with pytest.raises(UnresolvedVariable, match=r"^step 'create': variable 'Nobody'"):
         resolve_call(step(params={"UserId": "{{Nobody}}"}), scope(), None)
-
-
-def test_the_variables_a_step_needs_are_listed_once_in_order() -> None:
-    needy = step("New-{{Kind}}", params={"a": "{{X}}-{{Y}}", "b": {"c": ["{{X}}", "{{Z}}"]}})
-    assert needed_variables(needy) == ("Kind", "X", "Y", "Z")
