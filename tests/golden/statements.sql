@@ -1263,9 +1263,9 @@ GO
 SELECT step_executions.id, step_executions.step_index, step_executions.status, step_executions.lost_at, step_executions.retry_after, step_executions.phase_execution_id, step_executions.batch_id, step_executions.attempt, step_executions.timeout_sec, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN ('dispatched', 'pending', 'polling') AND (SELECT max(step_executions_1.step_index) AS max_1 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN ('dispatched', 'pending', 'polling') AND (SELECT step_executions_1.id 
 FROM step_executions AS step_executions_1 
-WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index < step_executions.step_index AND step_executions_1.status IN ('dispatched', 'pending', 'polling')) IS NULL)
+WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index = step_executions.step_index - :step_index_1 AND step_executions_1.status IN ('dispatched', 'pending', 'polling')) IS NULL)
 GO
 
 -- store.working.rollback_states
