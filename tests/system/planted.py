@@ -208,7 +208,8 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     def scope(pile: Any, state: Any, version: int, known: Any) -> tuple[Scope, str | None]:
         found, key = original(pile, state, version, known)
         is_later = hasattr(state, "phase_execution_id") and state.step_index > 0
-        return Scope(found.specials, {} if is_later else found.outputs, found.data), key
+        specials, put_out, data = found.layers
+        return Scope(specials, {} if is_later else put_out, data), key
 
     patch.setattr(dispatching, "_scope", scope)
 

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from operator import methodcaller
+from operator import itemgetter
 from typing import TypeAlias
 
 import orjson
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import AmbiguousVariable, NotText, UnresolvedVariable
-from matoolkit.records import record
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Path: TypeAlias = "tuple[str | int, ...]"
@@ -43,28 +42,27 @@ class Use:
     is_whole_value: bool
 
 
-@record
-class Scope:
-    """What variables mean for one member, or for the init of a batch."""
+class Scope(dict[str, Json]):
+    """What variables mean for one member, or for the init of a batch; specials come before outputs before data."""
 
-    specials: Mapping[str, Json]
-    outputs: Mapping[str, Json]
-    data: Mapping[str, Json]
+    __slots__ = ("layers",)
 
-    def value_of(self, name: str) -> Json:
-        """Look a name up: exactly first, then whatever its case; specials before outputs before data."""
-        layers = (self.specials, self.outputs, self.data)
-        for layer in layers:
-            if name in layer:
-                return layer[name]
+    def __init__(self, specials: Mapping[str, Json], outputs: Mapping[str, Json], data: Mapping[str, Json]) -> None:
+        super().__init__(data)
+        self.update(outputs)
+        self.update(specials)
+        self.layers = (specials, outputs, data)
+
+    def __missing__(self, name: str) -> Json:
+        """Look a name up whatever its case, if it is not there exactly."""
         folded = name.casefold()
-        for layer in layers:
+        for layer in self.layers:
             candidates = [known for known in layer if known.casefold() == folded]
             if len(candidates) > 1:
                 raise AmbiguousVariable(name, candidates)
             if candidates:
                 return layer[candidates[0]]
-        raise UnresolvedVariable(name, [known for layer in layers for known in layer])
+        raise UnresolvedVariable(name, [known for layer in self.layers for known in layer])
 
 
 # Makes a value for whoever a scope belongs to.
@@ -168,7 +166,7 @@ def compiled(value: Json) -> Resolver:
 def _compiled_text(text: str) -> Resolver:
     match parse_template(text):
         case (Variable(name),):
-            return methodcaller("value_of", name)
+            return itemgetter(name)
         case parts if not any(isinstance(part, Variable) for part in parts):
             return lambda _: text
         case parts:
@@ -178,7 +176,7 @@ def _compiled_text(text: str) -> Resolver:
 
 
 def _as_text(name: str, scope: Scope) -> str:
-    match scope.value_of(name):
+    match scope[name]:
         case str() as text:
             return text
         case bool() | int() | float() as value:
