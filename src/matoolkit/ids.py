@@ -43,7 +43,7 @@ _JOB_ID = re.compile(r"(step|init|rollback)-([1-9][0-9]{0,17})-(?:attempt|retry|
 
 def job_id(kind: Kind, execution_id: int, reason: Reason, attempt: int) -> str:
     """Id of a job, and of the message that carries it."""
-    return f"{kind}-{execution_id}-{reason}-{attempt}"
+    return f"{kind!s}-{execution_id}-{reason!s}-{attempt}"  # words as they are: to format an enum takes longer
 
 
 def parse_job_id(text: str) -> JobRef | None:

@@ -667,16 +667,9 @@ WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active'
 GO
 
 -- store.memberstates.caught_up_members
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT TOP 7 batch_members.id 
 FROM batch_members 
 WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after AND batch_members.caught_up_at IS NOT NULL ORDER BY batch_members.id
-GO
-
--- store.memberstates.member_data
-SELECT batch_members.id, batch_members.data_json, batch_members.worker_data_json 
-FROM batch_members 
-WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.memberstates.member_outputs
@@ -688,6 +681,13 @@ GO
 
 -- store.memberstates.member_states
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.members_in_full
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.worker_data_json 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1246,37 +1246,37 @@ FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) 
 GO
 
 -- store.working.init_states
-SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version, init_executions.init_count 
+SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_index, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
 FROM init_executions 
 WHERE init_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.init_states_of_batches
-SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.on_failure, init_executions.runbook_version, init_executions.init_count 
+SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_index, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
 FROM init_executions 
 WHERE init_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.next_steps_of_members
-SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+SELECT step_executions.id, step_executions.step_index, step_executions.status, step_executions.lost_at, step_executions.retry_after, step_executions.phase_execution_id, step_executions.batch_id, step_executions.attempt, step_executions.timeout_sec, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN ('dispatched', 'pending', 'polling') AND (SELECT max(step_executions_1.step_index) AS max_1 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (step_executions.lost_at IS NOT NULL OR step_executions.status IN ('dispatched', 'pending', 'polling') AND (SELECT step_executions_1.id 
 FROM step_executions AS step_executions_1 
-WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index < step_executions.step_index AND step_executions_1.status IN ('dispatched', 'pending', 'polling')) IS NULL)
+WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = step_executions.phase_execution_id AND step_executions_1.step_index = step_executions.step_index - :step_index_1 AND step_executions_1.status IN ('dispatched', 'pending', 'polling')) IS NULL)
 GO
 
 -- store.working.rollback_states
-SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.step_states
-SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.on_failure, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_index, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1290,14 +1290,14 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.working.unfinished_rollbacks_of_inits
-SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
 GO
 
 -- store.working.unfinished_rollbacks_of_members
-SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.on_failure, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)

@@ -87,7 +87,7 @@ def _patch_next(patch: Patch, **changes: Any) -> None:
 
 def a_job_that_is_out_is_not_waited_for(patch: Patch) -> None:
     def next_of(situation: Any) -> Any:
-        steps = [replace(step, is_in_flight=False) for step in situation.steps if step.status == "pending"]
+        steps = [replace(step, lost_at=None) for step in situation.steps if step.status == "pending"]
         return progress_rules.next_of(replace(situation, steps=steps))
 
     patch.setattr(progress, "next_of", next_of)
@@ -161,9 +161,9 @@ def results_are_matched_without_their_attempt(patch: Patch) -> None:
 
     def apply(pile: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
         matched = [
-            replace(answer, ref=replace(answer.ref, attempt=states[answer.ref.execution_id].attempt))
+            replace(answer, attempt=states[answer.execution_id].attempt)
             for answer in answers
-            if answer.ref.execution_id in states
+            if answer.execution_id in states
         ]
         return original(pile, kind, states, matched)
 
@@ -205,10 +205,11 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     """Defect R8."""
     original = dispatching._scope  # noqa: SLF001
 
-    def scope(pile: Any, entry: Any, known: Any, data: Any) -> tuple[Scope, str | None]:
-        found, key = original(pile, entry, known, data)
-        is_later = hasattr(entry.state, "phase_execution_id") and entry.state.step_index > 0
-        return Scope(found.specials, {} if is_later else found.outputs, found.data), key
+    def scope(pile: Any, state: Any, version: int, known: Any) -> tuple[Scope, str | None]:
+        found, key = original(pile, state, version, known)
+        is_later = hasattr(state, "phase_execution_id") and state.step_index > 0
+        specials, put_out, data = found.layers
+        return Scope(specials, {} if is_later else put_out, data), key
 
     patch.setattr(dispatching, "_scope", scope)
 

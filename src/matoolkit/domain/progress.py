@@ -4,8 +4,8 @@ One thing at a time: first whatever undoes its work, then its steps, phase by ph
 even if nobody wants its step any more.
 """
 
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TypeAlias
 
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
@@ -21,38 +21,45 @@ def phase_order(runbook_version: int, offset_minutes: int, phase_index: int) -> 
 
 
 @record
-class OpenStep:
-    """A step of a member that has not ended, or whose job is still out."""
+class OpenWork:
+    """Work that has not ended, or whose job is still out: then it says when that counts as lost."""
 
     id: int
-    order: PhaseOrder
     step_index: int
     status: StepStatus
-    is_in_flight: bool
-    waits_for_retry: bool
+    lost_at: datetime | None
+    retry_after: datetime | None
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a job is out whose answer may still come, even if the step itself was cancelled."""
+        return self.lost_at is not None
 
 
 @record
-class OpenCompensation:
-    """A compensating step of a member that has not ended; sequences go by the number of their first step."""
+class OpenStep(OpenWork):
+    """An open step of a member."""
 
-    id: int
+    phase_execution_id: int
+
+
+@record
+class OpenCompensation(OpenWork):
+    """An open compensating step of a member; sequences go by the number of their first step."""
+
     sequence: int
-    step_index: int
-    status: StepStatus
-    is_in_flight: bool
-    waits_for_retry: bool
 
 
 @record
 class Situation:
-    """A member, its batch, and what it has open: of each phase at least its first open step."""
+    """A member, its batch, and what it has open: of each phase at least its first open step, and the phases' order."""
 
     member: MemberStatus
     batch: BatchStatus
     is_held: bool
     compensations: Sequence[OpenCompensation]
     steps: Sequence[OpenStep]
+    order: Mapping[int, PhaseOrder]
 
 
 @record
@@ -79,17 +86,13 @@ class Wait:
 Next: TypeAlias = Compensate | Do | Wait
 
 
-_is_out = attrgetter("is_in_flight")
-
-
 def next_of(situation: Situation) -> Next:
     """Say what a member does next."""
-    if any(map(_is_out, situation.steps)) or any(map(_is_out, situation.compensations)):
-        return Wait("a job is out")
+    for step in (*situation.steps, *situation.compensations):
+        if step.lost_at is not None:
+            return Wait("a job is out")
     if situation.compensations:
-        first = min(situation.compensations, key=lambda step: (step.sequence, step.step_index))
-        is_busy = any(map(_is_under_way, situation.compensations))
-        return Wait("a compensation is under way") if is_busy else Compensate(first.id)
+        return _next_compensation(situation.compensations)
     if situation.member is not MemberStatus.ACTIVE:
         return Wait(f"the member is {situation.member}")
     if situation.batch not in UNFINISHED_BATCHES:
@@ -98,13 +101,19 @@ def next_of(situation: Situation) -> Next:
         return Wait("nothing is left to do")
     if any(map(_is_under_way, situation.steps)):
         return Wait("a step is under way")
-    step = min(situation.steps, key=lambda step: (step.order, step.step_index))
-    if step.step_index == 0 and situation.is_held:
+    first = min(situation.steps, key=lambda step: (situation.order[step.phase_execution_id], step.step_index))
+    if first.step_index == 0 and situation.is_held:
         return Wait("the batch is held")
-    if step.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
+    if first.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
         return Wait("init is not done")
-    return Do(step.id)
+    return Do(first.id)
 
 
-def _is_under_way(step: OpenStep | OpenCompensation) -> bool:
-    return step.status is not StepStatus.PENDING or step.waits_for_retry
+def _next_compensation(open_ones: Sequence[OpenCompensation]) -> Compensate | Wait:
+    if any(map(_is_under_way, open_ones)):
+        return Wait("a compensation is under way")
+    return Compensate(min(open_ones, key=lambda step: (step.sequence, step.step_index)).id)
+
+
+def _is_under_way(step: OpenWork) -> bool:
+    return step.status is not StepStatus.PENDING or step.retry_after is not None

@@ -270,8 +270,10 @@ def decide(step: Step, event: Event) -> Move:
     if (step.status, type(event)) not in MOVES:
         return Ignore(f"{_named(event)} while it is {step.status}")
     match event:
-        case Succeeded() | Incomplete() | Failed():
-            return _after_answer(step, event)
+        case Succeeded():
+            return Succeed()
+        case Incomplete() | Failed():
+            return _after_setback(step, event)
         case TurnCame() | RetryDue() | PollDue():
             return _after_waiting(step, event)
         case JobLost(at, problem):
@@ -300,12 +302,12 @@ def _after_waiting(step: Step, event: TurnCame | RetryDue | PollDue) -> Dispatch
 
 def _late(step: Step, event: Succeeded | Incomplete | Failed | JobDead) -> NoteLate | Ignore | None:
     """Say why an answer is not the one that the step waits for, if it is not."""
-    is_success = isinstance(event, Succeeded)
     if event.attempt > step.attempt:
         return Ignore(f"it answers attempt {event.attempt}, and there were only {step.attempt}")
     if event.attempt < step.attempt:
         reason = f"it answers attempt {event.attempt}, and attempt {step.attempt} has followed"
-        return NoteLate(reason) if is_success and step.status is not StepStatus.SUCCEEDED else Ignore(reason)
+        is_of_use = isinstance(event, Succeeded) and step.status is not StepStatus.SUCCEEDED
+        return NoteLate(reason) if is_of_use else Ignore(reason)
     if step.answered_at is not None:
         return Ignore("it was answered before")
     if step.status in UNSUCCESSFUL_STEPS:
@@ -315,14 +317,8 @@ def _late(step: Step, event: Succeeded | Incomplete | Failed | JobDead) -> NoteL
     return None
 
 
-def _after_answer(step: Step, event: Succeeded | Incomplete | Failed) -> Move:
-    match event:
-        case Succeeded():
-            return Succeed()
-        case Incomplete():
-            return _after_incomplete(step, event)
-        case Failed():
-            return _after_failure(step, event)
+def _after_setback(step: Step, event: Incomplete | Failed) -> Move:
+    return _after_incomplete(step, event) if isinstance(event, Incomplete) else _after_failure(step, event)
 
 
 def _after_incomplete(step: Step, event: Incomplete) -> Move:

@@ -4,27 +4,28 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matoolkit.domain.states import RollbackCause
-from matoolkit.orchestrator.definitions import REMOVAL, version_of, work_of
+from matoolkit.orchestrator.definitions import REMOVAL, definition_of, work_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
 from matoolkit.store.memberstates import MemberState
 from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
-from matoolkit.store.working import InitState, StepState
+from matoolkit.store.working import InitState, NextStep, StepState
 
 
-def undo_steps(pile: Pile, failed: Sequence[StepState]) -> None:
+def undo_steps(pile: Pile, failed: Sequence[StepState | NextStep]) -> None:
     """Create the rollbacks of steps that failed for good and have one."""
     new: list[NewRollback] = []
     for state in failed:
-        version = version_of(pile, state)
+        definition = definition_of(pile, state)
+        version, rollback = definition.version, definition.step.on_failure
         new += _sequence(
             pile,
             version,
-            _rollback(version, state.on_failure),
+            _rollback(version, rollback),
             batch_id=state.batch_id,
             cause=RollbackCause.STEP_FAILED,
-            sequence_name=state.on_failure or "",
+            sequence_name=rollback or "",
             sequence_key=f"step-{state.id}-{state.attempt}",
             batch_member_id=state.batch_member_id,
             epoch=state.epoch,
@@ -37,14 +38,15 @@ def undo_inits(pile: Pile, failed: Sequence[InitState]) -> None:
     """Create the rollbacks of init steps that failed for good and have one."""
     new: list[NewRollback] = []
     for state in failed:
-        version = version_of(pile, state)
+        definition = definition_of(pile, state)
+        version, rollback = definition.version, definition.step.on_failure
         new += _sequence(
             pile,
             version,
-            _rollback(version, state.on_failure),
+            _rollback(version, rollback),
             batch_id=state.batch_id,
             cause=RollbackCause.INIT_FAILED,
-            sequence_name=state.on_failure or "",
+            sequence_name=rollback or "",
             sequence_key=f"init-{state.id}-{pile.batches[state.batch_id].init_count}",
             init_execution_id=state.id,
         )

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from matoolkit.orchestrator.moving import State
+from matoolkit.orchestrator.definitions import Work
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.store.working import InitState, debts_of_members
+from matoolkit.store.working import debts_of_members
 
 
-def blamed_on_debtors(pile: Pile, states: Sequence[State], variables: Mapping[int, str]) -> dict[int, str]:
+def blamed_on_debtors(pile: Pile, states: Sequence[Work], variables: Mapping[int, str]) -> dict[int, str]:
     """Say for work that misses a variable which step of its member promised it and did not have it."""
     asking = {
         state.id: state.batch_member_id
         for state in states
-        if state.id in variables and not isinstance(state, InitState) and state.batch_member_id is not None
+        if state.id in variables and state.batch_member_id is not None
     }
     owed: dict[tuple[int, str], str] = {}
     for debt in debts_of_members(pile.tx, set(asking.values())):

@@ -2,48 +2,48 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from matoolkit.domain.states import RollbackCause
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.orchestrator.versions import Version
+from matoolkit.orchestrator.versions import Definition
 from matoolkit.runbook.model import Runbook, Step
-from matoolkit.store.working import InitState, RollbackState, StepState
+from matoolkit.store.working import InitState, NextStep, RollbackState, StepState
+
+Work: TypeAlias = StepState | NextStep | InitState | RollbackState
 
 REMOVAL = "on_member_removed"
 
-
-def version_of(pile: Pile, work: StepState | InitState | RollbackState) -> Version:
-    """Return the version of the runbook that work comes from."""
-    return pile.version(work.batch_id, version_number_of(pile, work))
+_STEPS = (NextStep, StepState)
 
 
-def version_number_of(pile: Pile, work: StepState | InitState | RollbackState) -> int:
-    """Say which version of the runbook work comes from."""
-    return pile.phases[work.phase_execution_id].runbook_version if isinstance(work, StepState) else work.runbook_version
+def definition_of(pile: Pile, work: Work) -> Definition:
+    """Return what the version of the runbook that work comes from says about it."""
+    if isinstance(work, _STEPS):
+        return steps_of_phase(pile, work.phase_execution_id)[work.step_index]
+    version = pile.version(work.batch_id, work.runbook_version)
+    return version.definition(_sequence_of(version.runbook, work)[work.step_index])
 
 
-def definition_of(pile: Pile, work: StepState | InitState | RollbackState) -> Step:
-    """Return what the runbook says about work."""
-    match work:
-        case StepState():
-            return steps_of_phase(pile, work.phase_execution_id)[work.step_index]
-        case InitState():
-            return version_of(pile, work).runbook.init[work.step_index]
-        case RollbackState(cause=RollbackCause.MEMBER_REMOVED):
-            return version_of(pile, work).runbook.on_member_removed[work.step_index]
-        case RollbackState():
-            return (version_of(pile, work).runbook.rollback(work.sequence_name) or ())[work.step_index]
-
-
-def steps_of_phase(pile: Pile, phase_id: int) -> Sequence[Step]:
+def steps_of_phase(pile: Pile, phase_id: int) -> Sequence[Definition]:
     """Return the steps of a phase as its version of the runbook has them."""
     steps = pile.steps_of_phases.get(phase_id)
     if steps is None:
         phase = pile.phases[phase_id]
-        runbook = pile.version(phase.batch_id, phase.runbook_version).runbook
-        steps = pile.steps_of_phases[phase_id] = runbook.phases[phase.phase_index].steps
+        version = pile.version(phase.batch_id, phase.runbook_version)
+        steps = list(map(version.definition, version.runbook.phases[phase.phase_index].steps))
+        pile.steps_of_phases[phase_id] = steps
     return steps
+
+
+def _sequence_of(runbook: Runbook, work: InitState | RollbackState) -> Sequence[Step]:
+    match work:
+        case InitState():
+            return runbook.init
+        case RollbackState(cause=RollbackCause.MEMBER_REMOVED):
+            return runbook.on_member_removed
+        case RollbackState():
+            return runbook.rollback(work.sequence_name) or ()
 
 
 def work_of(pile: Pile, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:

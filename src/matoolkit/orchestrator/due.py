@@ -39,11 +39,11 @@ def expand_phases(pile: Pile, dues: Sequence[Due]) -> None:
     for due in wanted:
         phase = pile.phases[due.message.phase_execution_id]
         members = caught_up_members(pile.tx, phase.batch_id, after=cursor_of(due.message_id), limit=size)
-        pile.members_to_move.update(member.id for member in members)
+        pile.members_to_move.update(members)
         if phase.expanded_at is None:
-            insert_phase_steps(pile.tx, phase.id, works_of_phase(pile, phase), [one.id for one in members], pile.at)
+            insert_phase_steps(pile.tx, phase.id, works_of_phase(pile, phase), members, pile.at)
         if len(members) == size:
-            pile.messages.append(Outgoing(continued(due.message_id, members[-1].id), due.message))
+            pile.messages.append(Outgoing(continued(due.message_id, members[-1]), due.message))
         else:
             expanded.append(phase.id)
     for number in note_expanded(pile.tx, expanded, pile.at):

@@ -6,6 +6,7 @@ from matoolkit.domain.member import Member, StepFailed, decide
 from matoolkit.domain.states import MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.compensating import undo_inits, undo_steps
+from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.members import MemberAt, fail_members
 from matoolkit.store.memberstates import member_states
@@ -32,7 +33,7 @@ def settle_failed_steps(pile: Pile) -> None:
         if decision.ignored is None and decision.member.status is MemberStatus.FAILED:
             failing[member.id] = MemberAt(member.id, member.epoch)
         else:
-            about = {"member": member.member_key, "step": state.step_name}
+            about = {"member": member.member_key, "step": definition_of(pile, state).step.name}
             log.info("a failed step fails nobody: %s", decision.ignored, extra=about)
     gone = set(fail_members(pile.tx, list(failing.values()), pile.at))
     cancelled = cancel_steps_of_members(pile.tx, gone, pile.at)

@@ -39,7 +39,7 @@ class Inbox:
 
     def work(self, kind: Kind) -> set[int]:
         """Return the work of a kind that answers and checks are about."""
-        answered = {answer.ref.execution_id for answer in self.answers[kind]}
+        answered = {answer.execution_id for answer in self.answers[kind]}
         return answered | {check.execution_id for check in self.checks[kind]}
 
 
@@ -86,4 +86,4 @@ def _take_result(inbox: Inbox, result: WorkerResult) -> None:
     if ref is None:
         log.warning("a result is ignored: its job id is none of ours", extra={"job": result.job_id[:200]})
     else:
-        inbox.answers[ref.kind].append(Answer(ref, result))
+        inbox.answers[ref.kind].append(Answer(ref.execution_id, ref.attempt, result))

@@ -112,6 +112,7 @@ def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
         is_held=False,
         compensations=open_compensations(list(undoing.values())),
         steps=(),
+        order={},
     )
     match next_of(situation):
         case Compensate(number):

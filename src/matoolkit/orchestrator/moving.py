@@ -14,7 +14,7 @@ from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
 from matoolkit.records import record
 from matoolkit.store import moves
-from matoolkit.store.working import InitState, RollbackState, StepState
+from matoolkit.store.working import InitState, NextStep, RollbackState, StepState
 
 State: TypeAlias = StepState | InitState | RollbackState
 
@@ -75,10 +75,10 @@ def touch_success(pile: Pile, state: State) -> None:
     touch_freed(pile, state)
 
 
-def touch_failure(pile: Pile, state: State) -> None:
+def touch_failure(pile: Pile, state: State | NextStep) -> None:
     """Note what the failure of work for good may set in motion; one of a rollback is recorded, and the next runs."""
     match state:
-        case StepState():
+        case StepState() | NextStep():
             pile.failed_steps.append(state)
         case InitState():
             pile.failed_inits.append(state)

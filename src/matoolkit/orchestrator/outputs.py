@@ -26,7 +26,7 @@ class Found:
 
 def outputs_found(pile: Pile, state: StepState, result: Json, *, is_late: bool) -> Found | None:
     """Look up what a step promises in its result; nothing if it promises nothing."""
-    wanted = definition_of(pile, state).output_params
+    wanted = definition_of(pile, state).step.output_params
     if not wanted:
         return None
     outputs = outputs_of(result, wanted)

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from matoolkit.domain.states import BatchStatus
-from matoolkit.orchestrator.versions import Version, Versions
+from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
-from matoolkit.runbook.model import Step
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.transaction import Transaction
-from matoolkit.store.working import InitState, StepState
+from matoolkit.store.working import InitState, NextStep, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,8 @@ class Pile:
     batches: dict[int, BatchRow]
     phases: dict[int, PhaseRow]
     numbers_of_phases: dict[int, list[int]]
-    steps_of_phases: dict[int, Sequence[Step]] = field(default_factory=dict)
-    failed_steps: list[StepState] = field(default_factory=list)
+    steps_of_phases: dict[int, Sequence[Definition]] = field(default_factory=dict)
+    failed_steps: list[StepState | NextStep] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)
     members_to_move: set[int] = field(default_factory=set)
     inits_to_move: set[int] = field(default_factory=set)

@@ -1,13 +1,12 @@
 """Members move on: what each does next is decided in pure code and sent in bulk (rules O3, O5, O9)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from matoolkit.domain.progress import (
     Compensate,
     Do,
     OpenCompensation,
-    OpenStep,
     PhaseOrder,
     Situation,
     next_of,
@@ -17,64 +16,71 @@ from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.memberstates import MemberInFull, members_in_full
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.steps import members_in_phases
 from matoolkit.store.working import (
+    NextStep,
     RollbackState,
-    StepState,
     next_steps_of_members,
     unfinished_rollbacks_of_members,
 )
 
-WorkT = TypeVar("WorkT", StepState, RollbackState)
+WorkT = TypeVar("WorkT", NextStep, RollbackState)
 
 
 def move_members(pile: Pile) -> None:
     """Send whatever the touched members do next, if they can do it now."""
     touched, pile.members_to_move = pile.members_to_move, set()
-    members = {member.id: member for member in member_states(pile.tx, touched) if member.batch_id in pile.batches}
-    steps = _by_member(next_steps_of_members(pile.tx, members))
-    rollbacks = _by_member(unfinished_rollbacks_of_members(pile.tx, members))
-    to_do: list[StepState] = []
+    steps = {step.id: step for step in next_steps_of_members(pile.tx, touched)}
+    rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(pile.tx, touched)}
+    steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
+    found = members_in_full(pile.tx, steps_of.keys() | rollbacks_of.keys())
+    members = {member.id: member for member in found if member.batch_id in pile.batches}
+    order = {phase.id: _order(phase) for phase in pile.phases.values()}
+    to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     for member in members.values():
-        mine, undoing = steps.get(member.id, {}), rollbacks.get(member.id, {})
-        match next_of(_situation(pile, member, mine, undoing)):
+        mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
+        match next_of(_situation(pile, member, mine, undoing, order)):
             case Do(number):
-                to_do.append(mine[number])
+                to_do.append(steps[number])
             case Compensate(number):
-                to_undo.append(undoing[number])
+                to_undo.append(rollbacks[number])
             case _:
                 pass
     if to_undo:
         send_first(pile, Kind.ROLLBACK, to_undo, members)
-    if to_do := _in_turn(pile, to_do):
-        send_first(pile, Kind.STEP, to_do, members)
+    if in_turn := _in_turn(pile, to_do):
+        send_first(pile, Kind.STEP, in_turn, members)
 
 
-def _in_turn(pile: Pile, steps: Sequence[StepState]) -> list[StepState]:
+def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> Sequence[NextStep]:
     """Leave out first steps of members who have no rows yet in an earlier phase that is due (rule O3).
 
     Messages may come in another order than they were sent. Whoever is left out is woken when its rows are made.
     """
-    earlier = {step.id: _unexpanded_before(pile, step) for step in steps if step.step_index == 0}
+    first = [step for step in steps if step.step_index == 0]
+    earlier = {
+        phase: _unexpanded_before(pile, pile.phases[phase]) for phase in {one.phase_execution_id for one in first}
+    }
     phases = {phase for found in earlier.values() for phase in found}
     if not phases:
-        return list(steps)
-    waiting = [step for step in steps if earlier.get(step.id)]
-    there = members_in_phases(pile.tx, phases, {step.batch_member_id for step in waiting})
+        return steps
+    there = members_in_phases(pile.tx, phases, {step.batch_member_id for step in first})
     early = {
-        step.id for step in waiting if any((phase, step.batch_member_id) not in there for phase in earlier[step.id])
+        step.id
+        for step in first
+        if any((phase, step.batch_member_id) not in there for phase in earlier[step.phase_execution_id])
     }
     return [step for step in steps if step.id not in early]
 
 
-def _unexpanded_before(pile: Pile, step: StepState) -> list[int]:
-    mine = _order(pile.phases[step.phase_execution_id])
+def _unexpanded_before(pile: Pile, later: PhaseRow) -> list[int]:
+    mine = _order(later)
     return [
         phase.id
-        for phase in pile.phases_of(step.batch_id)
+        for phase in pile.phases_of(later.batch_id)
         if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and _order(phase) < mine
     ]
 
@@ -84,15 +90,20 @@ def _order(phase: PhaseRow) -> PhaseOrder:
 
 
 def _situation(
-    pile: Pile, member: MemberState, steps: dict[int, StepState], rollbacks: dict[int, RollbackState]
+    pile: Pile,
+    member: MemberInFull,
+    steps: Sequence[NextStep],
+    rollbacks: Sequence[RollbackState],
+    order: Mapping[int, PhaseOrder],
 ) -> Situation:
     batch = pile.batches[member.batch_id]
     return Situation(
         member.status,
         batch.status,
         batch.is_held,
-        open_compensations(list(rollbacks.values())),
-        [_open_step(pile, step) for step in steps.values() if step.epoch == member.epoch or step.is_in_flight],
+        open_compensations(rollbacks) if rollbacks else (),
+        [step for step in steps if step.epoch == member.epoch or step.is_in_flight],
+        order,
     )
 
 
@@ -104,24 +115,19 @@ def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensat
     return [
         OpenCompensation(
             rollback.id,
-            first[rollback.sequence_key],
             rollback.step_index,
             rollback.status,
-            rollback.is_in_flight,
-            rollback.retry_after is not None,
+            rollback.lost_at,
+            rollback.retry_after,
+            first[rollback.sequence_key],
         )
         for rollback in rollbacks
     ]
 
 
-def _open_step(pile: Pile, step: StepState) -> OpenStep:
-    order = _order(pile.phases[step.phase_execution_id])
-    return OpenStep(step.id, order, step.step_index, step.status, step.is_in_flight, step.retry_after is not None)
-
-
-def _by_member(states: Iterable[WorkT]) -> dict[int, dict[int, WorkT]]:
-    found: dict[int, dict[int, WorkT]] = {}
+def _by_member(states: Iterable[WorkT]) -> dict[int, list[WorkT]]:
+    found: dict[int, list[WorkT]] = {}
     for state in states:
         if state.batch_member_id is not None:
-            found.setdefault(state.batch_member_id, {})[state.id] = state
+            found.setdefault(state.batch_member_id, []).append(state)
     return found

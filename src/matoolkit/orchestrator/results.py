@@ -9,7 +9,7 @@ import orjson
 from matoolkit.domain import step as rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import ResultStatus, WorkerResult
-from matoolkit.ids import JobRef, Kind
+from matoolkit.ids import Kind
 from matoolkit.orchestrator.moving import Movement, State, apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
 from matoolkit.orchestrator.pile import Pile
@@ -21,14 +21,15 @@ log = logging.getLogger(__name__)
 
 _IGNORED = (rules.Ignore, rules.NoteLate)
 _WITH_OUTPUTS = (rules.Succeed, rules.NoteLate)
-_IN_ORDER = attrgetter("ref.execution_id", "ref.attempt")
+_IN_ORDER = attrgetter("execution_id", "attempt")
 
 
 @record
 class Answer:
     """A result, and which attempt of which work it answers."""
 
-    ref: JobRef
+    execution_id: int
+    attempt: int
     result: WorkerResult
 
 
@@ -37,17 +38,21 @@ def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: 
     movements: list[Movement] = []
     found: list[Found] = []
     for answer in _each_once(answers):
-        state = states.get(answer.ref.execution_id)
-        move = rules.Ignore("there is no such work") if state is None else _decided(pile, state, answer)
-        if state is None or isinstance(move, _IGNORED):
-            _log_ignored(answer, move)
-        if state is None or isinstance(move, rules.Ignore):
+        state = states.get(answer.execution_id)
+        if state is None:
+            _log_ignored(answer, "there is no such work")
             continue
-        outputs = _outputs(pile, state, answer, move)
-        found += [outputs] if outputs is not None else []
+        move = _decided(pile, state, answer)
+        if isinstance(move, _IGNORED):
+            _log_ignored(answer, move.reason)
+        if isinstance(move, rules.Ignore):
+            continue
+        missing = None
+        if (outputs := _outputs(pile, state, answer, move)) is not None:
+            found.append(outputs)
+            missing = _json(list(outputs.missing)) if outputs.missing else None
         # The row of an attempt that another one has followed is the other's by now.
-        if answer.ref.attempt == state.attempt:
-            missing = _json(list(outputs.missing)) if outputs is not None and outputs.missing else None
+        if answer.attempt == state.attempt:
             movements.append(Movement(state, move, _json(answer.result.result), missing))
     moved = apply_moves(pile, kind, movements)
     store_outputs(pile, [outputs for outputs in found if outputs.is_late or outputs.state.id in moved])
@@ -55,9 +60,9 @@ def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: 
 
 
 def _decided(pile: Pile, state: State, answer: Answer) -> rules.Move:
-    if answer.ref.attempt == state.attempt and answer.result.job_id != state.job_id:
+    if answer.attempt == state.attempt and answer.result.job_id != state.job_id:
         return rules.Ignore(f"the job that is waited for is {state.job_id}")
-    return rules.decide(state, event_of(answer.result, answer.ref.attempt, pile.at, pile.limits.throttle_limit))
+    return rules.decide(state, event_of(answer.result, answer.attempt, pile.at, pile.limits.throttle_limit))
 
 
 def _outputs(pile: Pile, state: State, answer: Answer, move: rules.Move) -> Found | None:
@@ -74,9 +79,8 @@ def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
     return sorted(unique.values(), key=_IN_ORDER)
 
 
-def _log_ignored(answer: Answer, move: rules.Move) -> None:
-    reason = move.reason if isinstance(move, _IGNORED) else ""
-    log.info("a result moves nothing: %s", reason, extra={"job": answer.result.job_id, "attempt": answer.ref.attempt})
+def _log_ignored(answer: Answer, reason: str) -> None:
+    log.info("a result moves nothing: %s", reason, extra={"job": answer.result.job_id, "attempt": answer.attempt})
 
 
 def _json(value: Json) -> str | None:

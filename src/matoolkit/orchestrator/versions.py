@@ -3,32 +3,41 @@
 from dataclasses import dataclass, field
 
 from matoolkit.errors import MatoolkitError
-from matoolkit.runbook.calls import needed_variables
+from matoolkit.runbook.calls import CallTemplate
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
-from matoolkit.runbook.templates import SPECIAL_VARIABLES
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.transaction import Transaction
 
 _MOST_KEPT = 128
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Version:
     """A version of a runbook."""
 
     number: int
     runbook: Runbook
     # By the identity of its steps, which live as long as the version does.
-    asking: dict[int, bool] = field(default_factory=dict)
+    _definitions: dict[int, "Definition"] = field(default_factory=dict)
 
-    def asks_for_data(self, step: Step) -> bool:
-        """Tell whether a step of this version needs more than the special variables."""
-        known = self.asking.get(id(step))
+    def definition(self, step: Step) -> "Definition":
+        """Return a step of this version with what all who do it have in common."""
+        known = self._definitions.get(id(step))
         if known is None:
-            known = any(name not in SPECIAL_VARIABLES for name in needed_variables(step))
-            self.asking[id(step)] = known
+            known = self._definitions[id(step)] = Definition(step, self)
         return known
+
+
+class Definition:
+    """A step as a version of a runbook has it, and its call."""
+
+    __slots__ = ("call", "step", "version")
+
+    def __init__(self, step: Step, version: Version) -> None:
+        self.step = step
+        self.version = version
+        self.call = CallTemplate(step)
 
 
 class Versions:

@@ -3,7 +3,7 @@
 from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, TemplateError
 from matoolkit.records import record
 from matoolkit.runbook.model import Step
-from matoolkit.runbook.templates import Json, Scope, resolve, uses
+from matoolkit.runbook.templates import Json, Scope, compiled, uses
 from matoolkit.runbook.values import kind_of
 
 
@@ -15,30 +15,31 @@ class Call:
     params: dict[str, Json]
 
 
-def needed_variables(step: Step) -> tuple[str, ...]:
-    """List the variables that a step needs, each once, in the order in which they stand."""
-    found = [*uses(step.function), *uses(step.params)]
-    return tuple(dict.fromkeys(use.variable for use in found))
+class CallTemplate:
+    """The call of a step, with its templates read once for all members."""
 
-
-def resolve_call(step: Step, scope: Scope, member_key: str | None) -> Call:
-    """Resolve a step for a member, or for init with none; an error names variable, step and member."""
-    try:
-        params = {name: resolve(value, scope) for name, value in step.params.items()}
-        return Call(_resolve_function(step, scope), params)
-    except TemplateError as error:
-        raise error.blamed_on(step.name, member_key) from None
-
-
-def _resolve_function(step: Step, scope: Scope) -> str:
-    function = resolve(step.function, scope)
-    if not isinstance(function, str) or not function:
-        found = "empty text" if function == "" else "null" if function is None else kind_of(function)
-        raise NotAFunctionName(next(uses(step.function)).variable, found)
-    if step.allowed_functions is not None:
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._function = compiled(step.function)
+        self._params = [(name, compiled(value)) for name, value in step.params.items()]
         # The worker knows its functions by their own spelling, whatever the data's.
-        spelled = {name.casefold(): name for name in step.allowed_functions}
-        if function.casefold() not in spelled:
-            raise FunctionNotAllowed(function, step.allowed_functions)
-        return spelled[function.casefold()]
-    return function
+        self._spelled = {name.casefold(): name for name in step.allowed_functions or ()}
+
+    def resolve(self, scope: Scope, member_key: str | None) -> Call:
+        """Resolve it for a member, or for init with none; an error names variable, step and member."""
+        try:
+            params = {name: resolve(scope) for name, resolve in self._params}
+            return Call(self._function_name(scope), params)
+        except TemplateError as error:
+            raise error.blamed_on(self._step.name, member_key) from None
+
+    def _function_name(self, scope: Scope) -> str:
+        function = self._function(scope)
+        if not isinstance(function, str) or not function:
+            found = "empty text" if function == "" else "null" if function is None else kind_of(function)
+            raise NotAFunctionName(next(uses(self._step.function)).variable, found)
+        if self._step.allowed_functions is None:
+            return function
+        if function.casefold() not in self._spelled:
+            raise FunctionNotAllowed(function, self._step.allowed_functions)
+        return self._spelled[function.casefold()]

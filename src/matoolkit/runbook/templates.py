@@ -4,17 +4,17 @@ A value that is exactly one template keeps the variable's type; inside a longer 
 What a variable holds is data and is never read as a template again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import TypeAlias
 
 import orjson
 
 from matoolkit.clock import as_utc
 from matoolkit.errors import AmbiguousVariable, NotText, UnresolvedVariable
-from matoolkit.records import record
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Path: TypeAlias = "tuple[str | int, ...]"
@@ -42,52 +42,54 @@ class Use:
     is_whole_value: bool
 
 
-@record
-class Scope:
-    """What variables mean for one member, or for the init of a batch."""
+class Scope(dict[str, Json]):
+    """What variables mean for one member, or for the init of a batch; specials come before outputs before data."""
 
-    specials: Mapping[str, Json]
-    outputs: Mapping[str, Json]
-    data: Mapping[str, Json]
+    __slots__ = ("layers",)
 
-    def value_of(self, name: str) -> Json:
-        """Look a name up: exactly first, then whatever its case; specials before outputs before data."""
-        layers = (self.specials, self.outputs, self.data)
-        for layer in layers:
-            if name in layer:
-                return layer[name]
+    def __init__(self, specials: Mapping[str, Json], outputs: Mapping[str, Json], data: Mapping[str, Json]) -> None:
+        super().__init__(data)
+        self.update(outputs)
+        self.update(specials)
+        self.layers = (specials, outputs, data)
+
+    def __missing__(self, name: str) -> Json:
+        """Look a name up whatever its case, if it is not there exactly."""
         folded = name.casefold()
-        for layer in layers:
+        for layer in self.layers:
             candidates = [known for known in layer if known.casefold() == folded]
             if len(candidates) > 1:
                 raise AmbiguousVariable(name, candidates)
             if candidates:
                 return layer[candidates[0]]
-        raise UnresolvedVariable(name, [known for layer in layers for known in layer])
+        raise UnresolvedVariable(name, [known for layer in self.layers for known in layer])
+
+
+# Makes a value for whoever a scope belongs to.
+Resolver: TypeAlias = Callable[[Scope], Json]
 
 
 def special_variables(
     *, batch_id: int, batch_start_time: datetime | None, runbook_name: str, runbook_version: int, member_key: str | None
-) -> dict[str, Json]:
+) -> Mapping[str, Json]:
     """Return what the special variables mean; init has no member, so there `_member_key` means nothing."""
-    start = _written(batch_start_time) if batch_start_time else None
-    values: dict[str, Json] = {
+    shared = _shared_variables(batch_id, batch_start_time, runbook_name, runbook_version)
+    return shared if member_key is None else {**shared, "_member_key": member_key}
+
+
+@lru_cache(maxsize=128)
+def _shared_variables(
+    batch_id: int, batch_start_time: datetime | None, runbook_name: str, runbook_version: int
+) -> Mapping[str, Json]:
+    start = as_utc(batch_start_time).isoformat().replace("+00:00", "Z") if batch_start_time else None
+    return {
         "_batch_id": batch_id,
         "_batch_start_time": start,
         "_runbook_name": runbook_name,
         "_runbook_version": runbook_version,
     }
-    if member_key is not None:
-        values["_member_key"] = member_key
-    return values
 
 
-@lru_cache(maxsize=128)
-def _written(instant: datetime) -> str:
-    return as_utc(instant).isoformat().replace("+00:00", "Z")
-
-
-@lru_cache(maxsize=4096)
 def parse_template(text: str) -> tuple[str | Variable, ...]:
     """Split a text into what stands as it is and where variables go."""
     parts: list[str | Variable] = []
@@ -146,29 +148,35 @@ def is_templated(text: str) -> bool:
     return any(isinstance(part, Variable) for part in parse_template(text))
 
 
-def resolve(value: Json, scope: Scope) -> Json:
-    """Replace every template in a value, nested ones included, by what its variables hold."""
+def compiled(value: Json) -> Resolver:
+    """Read every template in a value once, nested ones included, to replace them by what variables hold in a scope."""
     match value:
         case str():
-            return _resolve_text(value, scope)
+            return _compiled_text(value)
         case list():
-            return [resolve(item, scope) for item in value]
+            items = [compiled(item) for item in value]
+            return lambda scope: [resolve(scope) for resolve in items]
         case dict():
-            return {key: resolve(item, scope) for key, item in value.items()}
+            fields = [(key, compiled(item)) for key, item in value.items()]
+            return lambda scope: {key: resolve(scope) for key, resolve in fields}
         case _:
-            return value
+            return lambda _: value
 
 
-def _resolve_text(text: str, scope: Scope) -> Json:
-    parts = parse_template(text)
-    if len(parts) == 1:
-        (only,) = parts
-        return only if isinstance(only, str) else scope.value_of(only.name)
-    return "".join([part if isinstance(part, str) else _as_text(part.name, scope) for part in parts])
+def _compiled_text(text: str) -> Resolver:
+    match parse_template(text):
+        case (Variable(name),):
+            return itemgetter(name)
+        case parts if not any(isinstance(part, Variable) for part in parts):
+            return lambda _: text
+        case parts:
+            return lambda scope: "".join(
+                [part if isinstance(part, str) else _as_text(part.name, scope) for part in parts]
+            )
 
 
 def _as_text(name: str, scope: Scope) -> str:
-    match scope.value_of(name):
+    match scope[name]:
         case str() as text:
             return text
         case bool() | int() | float() as value:

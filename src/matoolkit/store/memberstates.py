@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select
+from sqlalchemy import Select, select
 
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.records import record
@@ -28,10 +28,14 @@ class MemberState:
 
 
 @record
-class MemberData:
-    """What templates find in a member."""
+class MemberInFull:
+    """A member that may have something to do, with all that templates find in it."""
 
     id: int
+    batch_id: int
+    member_key: str
+    status: MemberStatus
+    epoch: int
     data_json: str
     worker_data_json: str
 
@@ -50,9 +54,9 @@ def member_states(tx: Transaction, ids: Collection[int]) -> list[MemberState]:
     return records_among(tx, MemberState, batch_members, batch_members.c.id, ids)
 
 
-def member_data(tx: Transaction, ids: Collection[int]) -> list[MemberData]:
-    """Return the data of members, by id."""
-    return records_among(tx, MemberData, batch_members, batch_members.c.id, ids)
+def members_in_full(tx: Transaction, ids: Collection[int]) -> list[MemberInFull]:
+    """Return members with their data, by id."""
+    return records_among(tx, MemberInFull, batch_members, batch_members.c.id, ids)
 
 
 def member_outputs(tx: Transaction, ids: Collection[int]) -> list[MemberOutputs]:
@@ -68,14 +72,14 @@ def members_with_keys(tx: Transaction, batch_id: int, folds: Collection[str]) ->
     return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
 
 
-def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[MemberState]:
-    """Return a slice of the active members of a batch that do not wait to catch up, by id (rule O2)."""
-    return tx.rows(MemberState, _caught_up(tx, batch_id, after, limit=limit))
+def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[int]:
+    """Return a slice of the active members of a batch that do not wait to catch up: their ids, in order (rule O2)."""
+    return tx.values(_caught_up(tx, batch_id, after, limit=limit))
 
 
 @prepared
 def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Select[Any]:
-    query = select_records(MemberState, batch_members).where(
+    query = select(batch_members.c.id).where(
         batch_members.c.batch_id == batch_id,
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         batch_members.c.id > after,

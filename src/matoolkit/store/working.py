@@ -2,10 +2,11 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, or_, select
 
+from matoolkit.domain.progress import OpenStep
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.domain.step import Step
 from matoolkit.ids import Kind
@@ -19,17 +20,14 @@ from matoolkit.store.transaction import Transaction
 
 @record
 class WorkState(Step):
-    """What all executed work has that matters for its next move and its next job."""
+    """What all executed work has that matters for its next move and its next job, and that no runbook says."""
 
     id: int
     batch_id: int
-    step_name: str
     step_index: int
-    worker_id: str
     job_id: str | None
     lost_at: datetime | None
     timeout_sec: int
-    on_failure: str | None
 
     @property
     def is_in_flight(self) -> bool:
@@ -47,9 +45,21 @@ class StepState(WorkState):
 
 
 @record
-class InitState(WorkState):
-    """A step of a batch's init."""
+class NextStep(OpenStep):
+    """A step of a member whose turn may come: what matters for its first job."""
 
+    batch_id: int
+    attempt: int
+    timeout_sec: int
+    batch_member_id: int
+    epoch: int
+
+
+@record
+class InitState(WorkState):
+    """A step of a batch's init, which has no member."""
+
+    batch_member_id: ClassVar[None] = None
     runbook_version: int
     init_count: int
 
@@ -113,21 +123,24 @@ def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState
     return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
 
 
-def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepState]:
-    """Return, for members in all epochs, the first open step of each phase, and every step whose job is out, by id."""
-    return rows_by_id(tx, StepState, _next_steps(tx, member_ids)) if member_ids else []
+def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[NextStep]:
+    """Return, for members in all epochs, every step whose job is out, and every open one right before which none is.
+
+    So the first open step of each phase is among them. They come by id.
+    """
+    return rows_by_id(tx, NextStep, _next_steps(tx, member_ids)) if member_ids else []
 
 
 @prepared
 def _next_steps(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
-    mine, earlier = step_executions.c, step_executions.alias()
-    same = [earlier.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
-    before = (*same, earlier.c.step_index < mine.step_index, is_any(earlier.c.status, OPEN_STEPS))
-    # The last one before a step is mostly its neighbour; asked for any, databases begin with all that have ended.
-    last_before = select(func.max(earlier.c.step_index)).where(*before).scalar_subquery()
-    first_open = and_(is_any(mine.status, OPEN_STEPS), last_before.is_(None))
+    mine, other = step_executions.c, step_executions.alias()
+    same = [other.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
+    # A neighbour is found at once; asked for any that comes before, databases begin with all that have ended.
+    neighbour = (*same, other.c.step_index == mine.step_index - 1, is_any(other.c.status, OPEN_STEPS))
+    none_before = select(other.c.id).where(*neighbour).scalar_subquery().is_(None)
+    first_open = and_(is_any(mine.status, OPEN_STEPS), none_before)
     chosen = among(draft, mine.batch_member_id, member_ids)
-    return select_records(StepState, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
+    return select_records(NextStep, step_executions).where(chosen, or_(mine.lost_at.is_not(None), first_open))
 
 
 def unfinished_rollbacks_of_members(tx: Transaction, member_ids: Collection[int]) -> list[RollbackState]:

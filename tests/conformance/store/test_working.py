@@ -48,6 +48,20 @@ def test_o3_the_first_open_step_of_each_phase_and_every_job_that_is_out(store: S
         assert batches_of_work(tx, Kind.STEP, [step.id for step in after]) == [batch.id]
 
 
+def test_o3_the_first_open_step_is_found_wherever_others_have_ended(store: Store, world: World) -> None:
+    batch = world.batch()
+    phase, (member,) = world.phase(batch), world.members(batch, 1)
+    with store.transaction() as tx:
+        insert_phase_steps(tx, phase.id, WORKS, [member], world.now)
+        first, second, third = [step.id for step in steps_page(tx, batch.id)]
+        cancel(tx, Kind.STEP, [second], world.now)
+        assert [step.id for step in next_steps_of_members(tx, [member])] == [first, third]
+        cancel(tx, Kind.STEP, [first], world.now)
+        assert [step.id for step in next_steps_of_members(tx, [member])] == [third]
+        cancel(tx, Kind.STEP, [third], world.now)
+        assert next_steps_of_members(tx, [member]) == []
+
+
 def test_o5_what_is_left_of_an_older_epoch_is_cancelled_and_nothing_else(store: Store, world: World) -> None:
     batch = world.batch()
     phase, (back, other) = world.phase(batch), world.members(batch, 2)
@@ -68,7 +82,7 @@ def test_o10_members_are_expanded_or_wait_to_catch_up_never_both(store: Store, w
     idle = world.batch(world.runbook("other"), BatchStatus.INIT_DISPATCHED)
     world.members(idle, 1, waiting=True)
     with store.transaction() as tx:
-        assert [member.id for member in caught_up_members(tx, batch.id, after=there[0], limit=5)] == there[1:]
+        assert caught_up_members(tx, batch.id, after=there[0], limit=5) == there[1:]
         assert [member.id for member in members_to_catch_up(tx)] == late
         assert [member.id for member in members_to_catch_up(tx, after=late[0], limit=5)] == late[1:]
         hold_batches(tx, [Hold(batch.id, "why", "key", "{}")], world.now)

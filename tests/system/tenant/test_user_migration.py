@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from matoolkit.clock import SystemClock
-from matoolkit.runbook.calls import resolve_call
+from matoolkit.runbook.calls import CallTemplate
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.runbook.templates import Json, Scope
@@ -94,7 +94,7 @@ def migrate(world: World, data: dict[str, Json], *, is_interrupted: bool = False
 
 def do(world: World, runbook: Runbook, step: Step, scope: Scope) -> Any:
     """Call a step's function as the orchestrator would: poll, retry, and never count being throttled."""
-    call = resolve_call(step, scope, "member")
+    call = CallTemplate(step).resolve(scope, "member")
     retry = runbook.retry_of(step)
     assert retry
     left = retry.max_retries

@@ -1,6 +1,7 @@
 """Rules O3, O5, O9, T6 and V4: what a member does next."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from matoolkit.domain.progress import (
     Do,
     OpenCompensation,
     OpenStep,
+    PhaseOrder,
     Situation,
     Wait,
     next_of,
@@ -18,20 +20,22 @@ from matoolkit.domain.progress import (
 from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
 
 PENDING = StepStatus.PENDING
+SOON = datetime(2026, 1, 1, tzinfo=UTC)
+PHASES: dict[PhaseOrder, int] = {}
 
 
 def step(number: int, version: int = 1, offset: int = 0, index: int = 0, at: int = 0, **other: Any) -> OpenStep:
-    made = OpenStep(number, phase_order(version, offset, index), at, PENDING, is_in_flight=False, waits_for_retry=False)
-    return replace(made, **other)
+    phase = PHASES.setdefault(phase_order(version, offset, index), len(PHASES))
+    return replace(OpenStep(number, at, PENDING, None, None, phase), **other)
 
 
 def undoing(number: int, sequence: int = 1, at: int = 0, **other: Any) -> OpenCompensation:
-    made = OpenCompensation(number, sequence, at, PENDING, is_in_flight=False, waits_for_retry=False)
-    return replace(made, **other)
+    return replace(OpenCompensation(number, at, PENDING, None, None, sequence), **other)
 
 
 def situation(*steps: OpenStep, **other: Any) -> Situation:
-    calm = Situation(MemberStatus.ACTIVE, BatchStatus.ACTIVE, is_held=False, compensations=(), steps=steps)
+    order = {phase: order for order, phase in PHASES.items()}
+    calm = Situation(MemberStatus.ACTIVE, BatchStatus.ACTIVE, is_held=False, compensations=(), steps=steps, order=order)
     return replace(calm, **other)
 
 
@@ -51,19 +55,19 @@ def test_o3_steps_of_a_phase_go_one_after_the_other() -> None:
     assert next_of(situation(step(2, at=1), step(1, at=0))) == Do(1)
     busy = step(1, at=0, status=StepStatus.POLLING)
     assert isinstance(next_of(situation(busy, step(2, at=1))), Wait)
-    retrying = step(1, at=0, waits_for_retry=True)
+    retrying = step(1, at=0, retry_after=SOON)
     assert isinstance(next_of(situation(retrying, step(2, at=1))), Wait)
 
 
 def test_o3_a_step_that_waits_for_another_try_is_finished_before_an_earlier_phase_that_came_due_late() -> None:
-    waiting = step(1, offset=0, waits_for_retry=True)
+    waiting = step(1, offset=0, retry_after=SOON)
     assert isinstance(next_of(situation(waiting, step(2, offset=7200))), Wait)
     polling = step(1, offset=0, status=StepStatus.POLLING)
     assert isinstance(next_of(situation(polling, step(2, offset=7200))), Wait)
 
 
 def test_o5_a_job_that_is_out_is_waited_for_even_if_its_step_was_cancelled() -> None:
-    out = step(9, status=StepStatus.CANCELLED, is_in_flight=True)
+    out = step(9, status=StepStatus.CANCELLED, lost_at=SOON)
     assert isinstance(next_of(situation(out, step(1))), Wait)
     assert isinstance(next_of(situation(out, compensations=[undoing(5)])), Wait)
 
@@ -71,7 +75,7 @@ def test_o5_a_job_that_is_out_is_waited_for_even_if_its_step_was_cancelled() -> 
 def test_o9_what_undoes_comes_first_one_sequence_at_a_time() -> None:
     waiting = [undoing(7, sequence=6, at=0), undoing(4, sequence=3, at=1), undoing(5, sequence=3, at=2)]
     assert next_of(situation(step(1), compensations=waiting)) == Compensate(4)
-    assert isinstance(next_of(situation(compensations=[undoing(4, waits_for_retry=True), undoing(5, at=1)])), Wait)
+    assert isinstance(next_of(situation(compensations=[undoing(4, retry_after=SOON), undoing(5, at=1)])), Wait)
 
 
 @pytest.mark.parametrize("status", [MemberStatus.FAILED, MemberStatus.REMOVED])

@@ -3,7 +3,7 @@
 import pytest
 
 from matoolkit.errors import FunctionNotAllowed, NotAFunctionName, UnresolvedVariable
-from matoolkit.runbook.calls import Call, needed_variables, resolve_call
+from matoolkit.runbook.calls import Call, CallTemplate
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.templates import Json, Scope
 
@@ -14,6 +14,10 @@ def step(function: str = "New-EntraUser", **more: object) -> Step:
 
 def scope(**data: Json) -> Scope:
     return Scope({}, {}, data)
+
+
+def resolve_call(step: Step, scope: Scope, member_key: str | None) -> Call:
+    return CallTemplate(step).resolve(scope, member_key)
 
 
 def test_a_step_resolves_to_a_function_and_its_parameters() -> None:
@@ -51,8 +55,3 @@ def test_r9_an_error_names_variable_step_and_member() -> None:
 def test_r9_an_error_in_init_names_no_member() -> None:
     with pytest.raises(UnresolvedVariable, match=r"^step 'create': variable 'Nobody'"):
         resolve_call(step(params={"UserId": "{{Nobody}}"}), scope(), None)
-
-
-def test_the_variables_a_step_needs_are_listed_once_in_order() -> None:
-    needy = step("New-{{Kind}}", params={"a": "{{X}}-{{Y}}", "b": {"c": ["{{X}}", "{{Z}}"]}})
-    assert needed_variables(needy) == ("Kind", "X", "Y", "Z")

@@ -15,8 +15,8 @@ from matoolkit.runbook.templates import (
     Json,
     Scope,
     TemplateSyntaxProblem,
+    compiled,
     parse_template,
-    resolve,
     special_variables,
     uses,
 )
@@ -24,6 +24,10 @@ from matoolkit.runbook.templates import (
 
 def scope(data: dict[str, Json] | None = None, outputs: dict[str, Json] | None = None) -> Scope:
     return Scope({"_batch_id": 42}, outputs or {}, data or {})
+
+
+def resolve(value: Json, scope: Scope) -> Json:
+    return compiled(value)(scope)
 
 
 def test_r6_spaces_around_the_name_do_not_count() -> None:
