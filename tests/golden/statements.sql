@@ -999,12 +999,14 @@ WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscript
 GO
 
 -- store.queue.lock_due
-WITH chosen AS 
-(SELECT TOP 7 bus_messages.id AS id 
+SELECT TOP 7 bus_messages.id, bus_messages.message_id, bus_messages.message_type, bus_messages.body, bus_messages.delivery_count + :delivery_count_1 AS anon_1 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
-WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id)
- UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) OUTPUT inserted.id, inserted.message_id, inserted.message_type, inserted.body, inserted.delivery_count WHERE bus_messages.id IN (SELECT chosen.id 
-FROM chosen) AND bus_messages.visible_at <= :p_at
+WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id
+GO
+
+-- store.queue.lock_due
+UPDATE bus_messages SET visible_at=:p_until, lock_token=:p_token, delivery_count=(bus_messages.delivery_count + :delivery_count_1) WHERE bus_messages.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.queue.queue_lengths

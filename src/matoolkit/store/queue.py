@@ -31,16 +31,16 @@ from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
-from matoolkit.store.statements import among, chosen_once, columns_of, insert_each
+from matoolkit.store.statements import among, columns_of, insert_each
 from matoolkit.store.transaction import Transaction
 
-# What is received of a message, in the order of `Received`; its id is the handle.
+# What is received of a message, in the order of `Received`; its id is the handle, and this is one more delivery.
 _RECEIVED = (
     bus_messages.c.id,
     bus_messages.c.message_id,
     bus_messages.c.message_type,
     bus_messages.c.body,
-    bus_messages.c.delivery_count,
+    bus_messages.c.delivery_count + 1,
 )
 # The limit stands in the statement itself, so that the partial index applies.
 _DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
@@ -137,24 +137,25 @@ def lock_due(
     tx: Transaction, subscription: Subscription, token: str, at: datetime, *, until: datetime, most: int
 ) -> list[Received]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
-    locked = _due_locked(tx, subscription.topic, subscription.name, token, at, until, most=most)
-    return sorted(tx.rows(partial(Received, subscription, token), locked), key=attrgetter("handle"))
+    due = _due(tx, subscription.topic, subscription.name, at, most=most)
+    received = sorted(tx.rows(partial(Received, subscription, token), due), key=attrgetter("handle"))
+    if received:
+        tx.execute(_locked(tx, [message.handle for message in received], token, until))
+    return received
 
 
 @prepared
-def _due_locked(
-    draft: Drafting, topic: str, subscription: str, token: str, at: datetime, until: datetime, *, most: int
-) -> Update:
-    due = select(bus_messages.c.id).where(*_is_due(topic, subscription, at))
-    oldest = draft.locking(
-        due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most), bus_messages, skip_locked=True
-    )
-    return (
-        update(bus_messages)
-        .where(bus_messages.c.id.in_(chosen_once(oldest)), bus_messages.c.visible_at <= at)
-        .values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
-        .returning(*_RECEIVED)
-    )
+def _due(draft: Drafting, topic: str, subscription: str, at: datetime, *, most: int) -> Select[Any]:
+    due = select(*_RECEIVED).where(*_is_due(topic, subscription, at))
+    oldest = due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most)
+    return draft.locking(oldest, bus_messages, skip_locked=True)
+
+
+@prepared
+def _locked(draft: Drafting, ids: Collection[int], token: str, until: datetime) -> Update:
+    # They cannot have changed since they were read: other processes pass by what is locked.
+    ours = update(bus_messages).where(among(draft, bus_messages.c.id, ids))
+    return ours.values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
 
 
 def has_due(tx: Transaction, topic: str, subscription: str, at: datetime) -> bool:
