@@ -139,11 +139,10 @@ def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> lis
 
 def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
     """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
-    before = max(
-        (phase.runbook_version for phase in pile.phases_of(batch.id) if phase.runbook_version < version), default=0
-    )
-    had_failed = any(state.runbook_version == before and state.status in _FAILED for state in inits)
-    decision = decide(batch.status, InitFailed(is_rerun=bool(before) and not had_failed))
+    older = {phase.runbook_version for phase in pile.phases_of(batch.id) if phase.runbook_version < version}
+    # Under a version whose own init failed nothing has begun.
+    begun = older - {state.runbook_version for state in inits if state.status in _FAILED}
+    decision = decide(batch.status, InitFailed(is_rerun=bool(begun)))
     if decision.is_held:
         shown = orjson.dumps({"kind": "init", "version": version}).decode()
         reason = f"init of version {version} failed; the batch had begun under an older version"

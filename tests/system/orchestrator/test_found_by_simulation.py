@@ -114,3 +114,14 @@ def test_v5_a_failed_init_that_another_one_has_overtaken_holds_nothing(stage: St
     assert not stage.reload(batch).is_held
     stage.run()
     assert (stage.reload(batch).status, stage.reload(batch).is_held) == (BatchStatus.ACTIVE, False)
+
+
+def test_v5_a_batch_that_has_begun_is_held_however_many_inits_have_failed_since(stage: Stage) -> None:
+    """It failed with the second, and whoever waited for the init was forgotten with an open step."""
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.run()
+    stage.answers["Domain"] = Failing()
+    for version in (2, 3):
+        stage.change_version(batch, stage.publish(WITH_INIT + f"# {version}\n"), rerun_init=True)
+        stage.run()
+        assert (stage.reload(batch).status, stage.reload(batch).is_held) == (BatchStatus.INIT_DISPATCHED, True)
