@@ -140,7 +140,7 @@ def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> lis
 def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
     """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
     older = {phase.runbook_version for phase in pile.phases_of(batch.id) if phase.runbook_version < version}
-    # Under a version whose own init failed nothing has begun.
+    # Under a version whose own init failed nothing has begun, unless a person passed that by: then an older one has.
     begun = older - {state.runbook_version for state in inits if state.status in _FAILED}
     decision = decide(batch.status, InitFailed(is_rerun=bool(begun)))
     if decision.is_held:

@@ -191,6 +191,26 @@ def test_m8_of_a_pile_that_another_process_has_a_part_of_the_rest_is_handled_onc
     assert changes(store) == ["user1", "user2", "user3"]
 
 
+def test_m8_what_another_process_takes_while_messages_are_tried_alone_is_left_to_it(
+    bus: SqlBus, store: Store, handler: Handler, clock: VirtualClock
+) -> None:
+    other = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, Handler())
+
+    class Slow(SqlBus):
+        def abandon(self, messages: Sequence[Received]) -> None:
+            """Give a message back, and be so slow that another process takes that one and all the others."""
+            super().abandon(messages)
+            clock.advance(LOCK_DURATION)
+            other.turn()
+
+    handler.poison = {"user1": ZeroDivisionError("broken")}
+    bus.send([added(1), added(2), added(3)])
+    slow = Consumer(store, Slow(store), EVENTS_OF_ORCHESTRATOR, handler)
+    assert slow.turn() == 3
+    assert changes(store) == ["user1", "user2", "user3"]
+    assert slow.turn() == 0
+
+
 def test_m6_an_outage_of_a_night_fills_no_dead_letters(bus: SqlBus, store: Store, clock: VirtualClock) -> None:
     """Receiving works, handling does not, and two consumers take turns at failing."""
     bus.send([added(number) for number in range(5)])

@@ -15,10 +15,11 @@ from matoolkit.clock import VirtualClock
 from matoolkit.domain.delivery import MAX_BODY_BYTES, MAX_DELIVERIES
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.errors import MessageTooLarge
-from matoolkit.ports import Bus, Outgoing
+from matoolkit.ports import Bus, NoLongerOurs, Outgoing
 from matoolkit.store import Store
 
 from .messages import added, dead_letters, ids, job, receive
+from .state import change, changes
 
 A_MOMENT = timedelta(seconds=1)
 
@@ -95,6 +96,24 @@ def test_m8_a_message_that_another_process_has_by_now_is_no_longer_ours(bus: Bus
     bus.dead_letter(hung[0], "Nope", "not ours")
     assert receive(bus) == []
     assert bus.complete_now(theirs) == len(theirs)
+
+
+def test_m8_a_transaction_is_not_to_be_committed_if_another_process_has_a_message_by_now(
+    bus: Bus, store: Store, clock: VirtualClock
+) -> None:
+    bus.send([added(1), added(2)])
+    hung = receive(bus)
+    clock.advance(LOCK_DURATION)
+    theirs = receive(bus, 1)
+    with pytest.raises(NoLongerOurs), store.transaction() as tx:
+        change(tx, ["user1", "user2"], tx.time())
+        bus.complete(tx, hung)
+    assert changes(store) == []
+    rest = bus.renew(hung)
+    assert ids(rest) == ["member-added-2-0"]
+    with store.transaction() as tx:
+        bus.complete(tx, rest)
+    assert bus.complete_now(theirs) == 1
 
 
 def test_m8_an_abandoned_message_comes_again_at_once_and_the_delivery_counts(bus: Bus) -> None:

@@ -38,7 +38,7 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
-from matoolkit.store.queue import bury_expired, bury_undeliverable, lock_due
+from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, lock_due
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
 from matoolkit.store.steps import (
     cancel_steps_of_members,
@@ -175,6 +175,8 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
         )
         claimed = Claim("other", LATER)
         add_messages(tx, [NewMessage("t", f"m{n}", "x", "{}") for n in range(3000)], NOON, claimed)
+        queued = [NewQueued("t", "s", f"m{n}", "x", "{}", "{}", NOON, far) for n in range(50)]
+        enqueue(tx, queued, NOON, forget_before=NOON)
         record_changes(tx, [NewAuditEntry("a", "b", "batch", str(n), batch_id=n) for n in range(2000)], NOON)
     with store.transaction() as tx:
         tx.execute(text("ANALYZE"))

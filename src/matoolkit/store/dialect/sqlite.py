@@ -97,7 +97,8 @@ class SQLite(Dialect):
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
         connection.execute("PRAGMA temp_store = MEMORY")
-        # Some builds overwrite what is deleted. What a message said is in the rows of its step all the same.
+        # Some builds overwrite what is deleted or replaced, which others do not, nor other databases. Most of it is the
+        # text of messages, which the rows of their steps keep all the same.
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         _make_table_to_fill(connection)
