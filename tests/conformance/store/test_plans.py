@@ -125,7 +125,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     ),
     "outbox": (lambda tx: claim_messages(tx, Claim("me", LATER), NOON), {"ix_outbox_unclaimed"}),
     "queue": (
-        lambda tx: lock_due(tx, Subscription("t", "s"), "me", LATER, until=LATER, most=100),
+        lambda tx: lock_due(tx, Subscription("t", "s0"), "me", LATER, until=LATER, most=100),
         {"ix_bus_messages_visible"},
     ),
     "undeliverable": (lambda tx: bury_undeliverable(tx, LATER, 100), {"ix_bus_messages_"}),
@@ -175,7 +175,7 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
         )
         claimed = Claim("other", LATER)
         add_messages(tx, [NewMessage("t", f"m{n}", "x", "{}") for n in range(3000)], NOON, claimed)
-        queued = [NewQueued("t", "s", f"m{n}", "x", "{}", "{}", NOON, far) for n in range(50)]
+        queued = [NewQueued("t", f"s{n % 60}", f"m{n}", "x", "{}", "{}", NOON, far) for n in range(3000)]
         enqueue(tx, queued, NOON, forget_before=NOON)
         record_changes(tx, [NewAuditEntry("a", "b", "batch", str(n), batch_id=n) for n in range(2000)], NOON)
     with store.transaction() as tx:
