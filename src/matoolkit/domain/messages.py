@@ -1,6 +1,6 @@
 """The messages by which the parts of the system talk to each other (rule M9).
 
-What they look like on the wire is in `bus/wire.py`; everything else sees these.
+What they look like on the wire is in `bus/wire`; everything else sees these.
 """
 
 from dataclasses import field
