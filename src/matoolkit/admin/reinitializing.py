@@ -6,7 +6,7 @@ from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.batch import PersonRetriedInit, decide
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import BatchInit
-from matoolkit.domain.states import ENDED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus, StepStatus
+from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.ids import Kind, batch_init_id
 from matoolkit.ports import Outgoing, Publisher
@@ -30,8 +30,6 @@ from matoolkit.store.phases import NewPhase, insert_phases, phases_of_batches, s
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
 from matoolkit.store.waking import wake_after_init
-
-_FAILED = (StepStatus.FAILED, StepStatus.POLL_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
 
 def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
     latest = max((init.runbook_version for init in inits), default=0)
-    if not any(init.status in _FAILED for init in inits if init.runbook_version == latest):
+    if not any(init.status in FAILED_STEPS for init in inits if init.runbook_version == latest):
         raise NothingToRetry(f"batch {batch.id}", "its init has not failed")
     if any(init.is_in_flight for init in inits):
         raise StillRunning(f"the init of batch {batch.id}", "a job of it is still out")

@@ -10,7 +10,7 @@ import orjson
 from matoolkit.domain.batch import InitDone, InitFailed, decide
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.progress import Compensate, Situation, next_of
-from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.ids import Kind, occurrence_of_init
 from matoolkit.orchestrator.definitions import work_of
 from matoolkit.orchestrator.dispatching import send_first
@@ -27,8 +27,6 @@ from matoolkit.store.working import (
 )
 
 log = logging.getLogger(__name__)
-
-_FAILED = (StepStatus.FAILED, StepStatus.POLL_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> lis
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
     if any(state.init_count < batch.init_count for state in current):
         return []  # another init was asked for meanwhile, and the news of it is on its way
-    if any(state.status in _FAILED for state in current):
+    if any(state.status in FAILED_STEPS for state in current):
         _end_failed(pile, batch, latest, inits)
     elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
         activate(pile, [batch.id])
@@ -141,7 +139,7 @@ def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitS
     """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
     older = {phase.runbook_version for phase in pile.phases_of(batch.id) if phase.runbook_version < version}
     # Under a version whose own init failed nothing has begun, unless a person passed that by: then an older one has.
-    begun = older - {state.runbook_version for state in inits if state.status in _FAILED}
+    begun = older - {state.runbook_version for state in inits if state.status in FAILED_STEPS}
     decision = decide(batch.status, InitFailed(is_rerun=bool(begun)))
     if decision.is_held:
         shown = orjson.dumps({"kind": "init", "version": version}).decode()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Select, and_, case, func, literal_column, select
 
-from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.store.dialect.types import BigId
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
@@ -190,7 +190,7 @@ def _failures(batch_id: int, *columns: ColumnElement[Any]) -> Select[Any]:
         batch_members.c.id == step_executions.c.batch_member_id,
         batch_members.c.epoch == step_executions.c.epoch,
     )
-    failed = is_any(_STATUS, {StepStatus.FAILED, StepStatus.POLL_TIMEOUT})
+    failed = is_any(_STATUS, FAILED_STEPS)
     return (
         select(*columns)
         .select_from(step_executions)

@@ -6,6 +6,7 @@ import pytest
 
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
 from matoolkit.admin.manual import create_manual_batch
+from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import retry_members
 from matoolkit.bus.topology import TIME_TO_LIVE, jobs_of_worker
 from matoolkit.bus.wire import decode
@@ -208,3 +209,24 @@ def test_m7_a_rollback_is_not_tried_again_once_its_member_has_begun_again(stage:
     assert stage.steps(batch)[-1].status == "succeeded"
     refuse_resending(stage, "ada has begun again since")
     assert [row.status for row in stage.rollbacks(batch)] == ["failed", "succeeded"]
+
+
+def test_m7_a_rollback_of_an_init_is_not_tried_again_once_the_init_has_begun_again(stage: Stage) -> None:
+    """The simulation found one that waited for the init for ever, after a new version had passed that by."""
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.answers.update(Domain=Failing())
+    stage.handle()
+    stage.work()
+    stage.handle()
+    bury(stage)
+    stage.sweep()
+    stage.run()
+    assert [row.status for row in stage.rollbacks(batch)] == ["failed"]
+    assert stage.reload(batch).status is BatchStatus.FAILED
+    stage.answers.update(Domain=None)
+    retry_init(stage.store, stage.bus, batch.id, by="anna")
+    refuse_resending(stage, "its init has begun again since")
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+    refuse_resending(stage, "its init has begun again since")
+    assert [row.status for row in stage.rollbacks(batch)] == ["failed"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from matoolkit.domain.states import MOVED, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import FAILED_STEPS, MOVED, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.duration import format_duration
 from matoolkit.hosting.story.comparison import Comparison
 from matoolkit.hosting.story.lines import Line, Mark
@@ -11,7 +11,6 @@ from matoolkit.hosting.story.look import Look
 from matoolkit.store.executions import ExecutionRow, RollbackRow, StepRow
 from matoolkit.store.members import MemberRow
 
-_FAILED = frozenset({StepStatus.FAILED, StepStatus.POLL_TIMEOUT})
 _LEFT_OUT = frozenset({PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED})
 
 
@@ -71,7 +70,7 @@ def _is_unexpanded(status: PhaseStatus, expanded_at: object) -> bool:
 
 
 def _trouble(looks: Comparison, step: ExecutionRow, known: ExecutionRow | None, said: str) -> Iterator[Line]:
-    if step.status in _FAILED and (known is None or known.status is not step.status):
+    if step.status in FAILED_STEPS and (known is None or known.status is not step.status):
         yield looks.line(step.completed_at, Mark.FAILED, f"{said}: {step.error_message}", step.batch_id)
     elif step.retry_after and step.retry_after != (known.retry_after if known else None):
         wait = format_duration(timedelta(seconds=step.retry_interval_sec or 0))
