@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import orjson
 
-from matoolkit.admin.reinitializing import retry_init_within
+from matoolkit.admin.reinitializing import retry_init_within, version_that_failed
 from matoolkit.admin.retrying import Chosen, retry_members_within
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import Message, RetryCheck
-from matoolkit.domain.states import FAILED_STEPS, DeadLetterStatus, MemberStatus, StepStatus
+from matoolkit.domain.states import DeadLetterStatus, MemberStatus, StepStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
 from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again, retry_check_id
 from matoolkit.ports import Outgoing, Publisher
@@ -24,11 +24,11 @@ from matoolkit.store.deadletters import (
     resend_dead_letters,
 )
 from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id, steps_by_id
+from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.membership import taken_keys
 from matoolkit.store.memberstates import member_states
 from matoolkit.store.moves import reopen
 from matoolkit.store.runbooks import lock_runbook
-from matoolkit.store.working import init_states_of_batches
 
 # Reads a message from its topic, its type and its body.
 Read = Callable[[str, str, str], Message]
@@ -118,7 +118,7 @@ def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: 
 def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:
     """Refuse to undo the work of an init that runs again or has, or of somebody who works again (rules T5, O9)."""
     if rollback.batch_member_id is None:
-        if not _has_failed_last(tx, batch, rollback.runbook_version):
+        if version_that_failed(inits_of_batches(tx, [batch.id])) != rollback.runbook_version:
             raise NothingToRetry(letter.message_id, "its init has begun again since")
         return
     lock_runbook(tx, batch.runbook_name)
@@ -127,12 +127,6 @@ def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: Rollba
         raise NothingToRetry(letter.message_id, f"{member.member_key} has begun again since")
     if taken_keys(tx, batch.runbook_name, [folded(member.member_key)]):
         raise NothingToRetry(letter.message_id, f"something else is under way for {member.member_key}")
-
-
-def _has_failed_last(tx: Transaction, batch: BatchRow, version: int) -> bool:
-    inits = init_states_of_batches(tx, [batch.id])
-    latest = max(init.runbook_version for init in inits)
-    return version == latest and any(init.runbook_version == latest and init.status in FAILED_STEPS for init in inits)
 
 
 def _record(

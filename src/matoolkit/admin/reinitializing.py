@@ -1,5 +1,6 @@
 """A person's retry of an init that failed (rules O1, V2 and V5)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matoolkit.admin.recording import locked_batch, record
@@ -73,9 +74,14 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
     return InitRetry(batch_id, version.version, left_out)
 
 
+def version_that_failed(inits: Sequence[InitRow]) -> int | None:
+    """Return the version of a batch's latest init if that has failed."""
+    latest = max((init.runbook_version for init in inits), default=None)
+    return latest if any(init.status in FAILED_STEPS for init in inits if init.runbook_version == latest) else None
+
+
 def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
-    latest = max((init.runbook_version for init in inits), default=0)
-    if not any(init.status in FAILED_STEPS for init in inits if init.runbook_version == latest):
+    if version_that_failed(inits) is None:
         raise NothingToRetry(f"batch {batch.id}", "its init has not failed")
     if any(init.is_in_flight for init in inits):
         raise StillRunning(f"the init of batch {batch.id}", "a job of it is still out")

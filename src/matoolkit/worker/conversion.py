@@ -12,21 +12,11 @@ from typing import Any
 from matoolkit.errors import did_you_mean
 from matoolkit.runbook.templates import Json
 from matoolkit.worker.failures import InvalidParameters
-from matoolkit.worker.signature import Kind, Parameter
+from matoolkit.worker.signature import KINDS_OF_JSON, Kind, Parameter
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _FLAGS = {"true": True, "false": False}
-
-# What JSON knows, and no other class: to Python a flag is a whole number, too.
-_KINDS: Mapping[type, Kind] = {
-    str: Kind.TEXT,
-    bool: Kind.FLAG,
-    int: Kind.INTEGER,
-    float: Kind.NUMBER,
-    list: Kind.LIST,
-    dict: Kind.MAPPING,
-}
 _WORDS = {
     Kind.TEXT: "text",
     Kind.FLAG: "true or false",
@@ -93,7 +83,7 @@ def _unfit(parameter: Parameter, value: Json) -> str:
 
 def _fitting(kinds: Sequence[Kind], value: Json) -> Any:
     """Return the value as it is if a kind takes that, else as the first kind that it can be converted to."""
-    if _KINDS[type(value)] in kinds or Kind.ANYTHING in kinds:
+    if KINDS_OF_JSON[type(value)] in kinds or Kind.ANYTHING in kinds:
         return value
     for kind in kinds:
         try:

@@ -50,16 +50,16 @@ class Parameter:
         return AnnouncedParameter(self.name, self.type, self.is_mandatory, self.is_secret)
 
 
-_KINDS: Mapping[Any, Kind] = {
+# What JSON knows, and no other class: to Python a flag is a whole number, too.
+KINDS_OF_JSON: Mapping[Any, Kind] = {
     str: Kind.TEXT,
     bool: Kind.FLAG,
     int: Kind.INTEGER,
     float: Kind.NUMBER,
     list: Kind.LIST,
     dict: Kind.MAPPING,
-    Any: Kind.ANYTHING,
-    object: Kind.ANYTHING,
 }
+_KINDS = {**KINDS_OF_JSON, Any: Kind.ANYTHING, object: Kind.ANYTHING}
 
 
 def parameters_of(call: Callable[..., Any]) -> tuple[Parameter, ...]:
