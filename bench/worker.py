@@ -23,7 +23,7 @@ import orjson
 from bench.measuring import CLOCK, ROUNDS, Ratio, ratio_of, run, seconds
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
-from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.ports import Outgoing
 from matoolkit.settings import WorkerSettings
@@ -85,7 +85,7 @@ def send(bus: SqlBus, first: int, count: int, name: str, user: str = "user@conto
             WORKER,
             name,
             {"UserId": user, "Enabled": True} if name == CALL else {"UserId": user},
-            Correlation(number, Kind.STEP, "bench", 1),
+            correlation_of(number, Kind.STEP, "bench", 1),
         )
         for number in range(first, first + count)
     ]

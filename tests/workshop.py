@@ -10,7 +10,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import Clock
-from matoolkit.domain.messages import Correlation, Message, WorkerJob, WorkerResult
+from matoolkit.domain.messages import Message, WorkerJob, WorkerResult, correlation_of
 from matoolkit.ids import Kind
 from matoolkit.ports import Outgoing, Received
 from matoolkit.settings import WorkerSettings
@@ -200,7 +200,7 @@ def job(number: int, name: str, worker: str = WORKER, parameters: dict[str, Any]
         worker,
         name,
         parameters or {},
-        Correlation(number, Kind.STEP, "people", 3),
+        correlation_of(number, Kind.STEP, "people", 3),
     )
 
 

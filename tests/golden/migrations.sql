@@ -26,7 +26,7 @@ CREATE TABLE runbooks (
     last_error NVARCHAR(max) NULL,
     last_error_at DATETIME2(6) NULL,
     CONSTRAINT pk_runbooks PRIMARY KEY (id),
-    CONSTRAINT ck_runbooks_overdue_behavior CHECK (overdue_behavior IN ('rerun', 'ignore')),
+    CONSTRAINT ck_runbooks_overdue_behavior CHECK (overdue_behavior = 'rerun' OR overdue_behavior = 'ignore'),
     CONSTRAINT uq_runbooks_data_table_name UNIQUE (data_table_name),
     CONSTRAINT uq_runbooks_name_key_version UNIQUE (name_key, version)
 );
@@ -130,7 +130,7 @@ CREATE TABLE batches (
     approved_hold_by NVARCHAR(200) NULL,
     approved_hold_at DATETIME2(6) NULL,
     CONSTRAINT pk_batches PRIMARY KEY (id),
-    CONSTRAINT ck_batches_status CHECK (status IN ('detected', 'init_dispatched', 'active', 'completed', 'failed', 'cancelled')),
+    CONSTRAINT ck_batches_status CHECK (status = 'detected' OR status = 'init_dispatched' OR status = 'active' OR status = 'completed' OR status = 'failed' OR status = 'cancelled'),
     CONSTRAINT fk_batches_runbook_id FOREIGN KEY(runbook_id) REFERENCES runbooks (id)
 );
 
@@ -176,7 +176,7 @@ CREATE TABLE batch_members (
     remove_dispatched_at DATETIME2(6) NULL,
     failed_at DATETIME2(6) NULL,
     CONSTRAINT pk_batch_members PRIMARY KEY (id),
-    CONSTRAINT ck_batch_members_status CHECK (status IN ('active', 'removed', 'failed')),
+    CONSTRAINT ck_batch_members_status CHECK (status = 'active' OR status = 'removed' OR status = 'failed'),
     CONSTRAINT fk_batch_members_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id),
     CONSTRAINT uq_batch_members_batch_id_member_key_fold UNIQUE (batch_id, member_key_fold)
 );
@@ -213,7 +213,7 @@ CREATE TABLE phase_executions (
     expanded_at DATETIME2(6) NULL,
     completed_at DATETIME2(6) NULL,
     CONSTRAINT pk_phase_executions PRIMARY KEY (id),
-    CONSTRAINT ck_phase_executions_status CHECK (status IN ('pending', 'dispatched', 'completed', 'failed', 'skipped', 'superseded', 'cancelled')),
+    CONSTRAINT ck_phase_executions_status CHECK (status = 'pending' OR status = 'dispatched' OR status = 'completed' OR status = 'failed' OR status = 'skipped' OR status = 'superseded' OR status = 'cancelled'),
     CONSTRAINT fk_phase_executions_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id),
     CONSTRAINT uq_phase_executions_batch_id_runbook_version_phase_index UNIQUE (batch_id, runbook_version, phase_index)
 );
@@ -276,7 +276,7 @@ CREATE TABLE step_executions (
     throttled_since DATETIME2(6) NULL,
     created_at DATETIME2(6) NOT NULL,
     CONSTRAINT pk_step_executions PRIMARY KEY (id),
-    CONSTRAINT ck_step_executions_status CHECK (status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')),
+    CONSTRAINT ck_step_executions_status CHECK (status = 'pending' OR status = 'dispatched' OR status = 'succeeded' OR status = 'failed' OR status = 'polling' OR status = 'poll_timeout' OR status = 'cancelled'),
     CONSTRAINT fk_step_executions_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id),
     CONSTRAINT fk_step_executions_batch_member_id FOREIGN KEY(batch_member_id) REFERENCES batch_members (id),
     CONSTRAINT fk_step_executions_phase_execution_id FOREIGN KEY(phase_execution_id) REFERENCES phase_executions (id),
@@ -346,7 +346,7 @@ CREATE TABLE init_executions (
     throttled_since DATETIME2(6) NULL,
     created_at DATETIME2(6) NOT NULL,
     CONSTRAINT pk_init_executions PRIMARY KEY (id),
-    CONSTRAINT ck_init_executions_status CHECK (status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')),
+    CONSTRAINT ck_init_executions_status CHECK (status = 'pending' OR status = 'dispatched' OR status = 'succeeded' OR status = 'failed' OR status = 'polling' OR status = 'poll_timeout' OR status = 'cancelled'),
     CONSTRAINT fk_init_executions_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id),
     CONSTRAINT uq_init_executions_batch_id_runbook_version_step_index UNIQUE (batch_id, runbook_version, step_index)
 );
@@ -408,8 +408,8 @@ CREATE TABLE rollback_executions (
     throttled_since DATETIME2(6) NULL,
     created_at DATETIME2(6) NOT NULL,
     CONSTRAINT pk_rollback_executions PRIMARY KEY (id),
-    CONSTRAINT ck_rollback_executions_cause CHECK (cause IN ('step_failed', 'init_failed', 'member_removed')),
-    CONSTRAINT ck_rollback_executions_status CHECK (status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')),
+    CONSTRAINT ck_rollback_executions_cause CHECK (cause = 'step_failed' OR cause = 'init_failed' OR cause = 'member_removed'),
+    CONSTRAINT ck_rollback_executions_status CHECK (status = 'pending' OR status = 'dispatched' OR status = 'succeeded' OR status = 'failed' OR status = 'polling' OR status = 'poll_timeout' OR status = 'cancelled'),
     CONSTRAINT fk_rollback_executions_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id),
     CONSTRAINT fk_rollback_executions_batch_member_id FOREIGN KEY(batch_member_id) REFERENCES batch_members (id),
     CONSTRAINT fk_rollback_executions_init_execution_id FOREIGN KEY(init_execution_id) REFERENCES init_executions (id),
@@ -534,7 +534,7 @@ CREATE TABLE dead_letters (
     resolved_by NVARCHAR(200) NULL,
     resent_message_id NVARCHAR(200) NULL,
     CONSTRAINT pk_dead_letters PRIMARY KEY (id),
-    CONSTRAINT ck_dead_letters_status CHECK (status IN ('open', 'resent', 'discarded')),
+    CONSTRAINT ck_dead_letters_status CHECK (status = 'open' OR status = 'resent' OR status = 'discarded'),
     CONSTRAINT uq_dead_letters_message UNIQUE (topic, subscription, message_id, enqueued_at)
 );
 

@@ -67,14 +67,19 @@ class RetryCheck:
     kind: Kind
 
 
-@record
-class Correlation:
-    """Which execution a job belongs to; a worker returns it as it got it."""
+# A worker returns it as it got it, for whoever looks on: results are matched by the id of their job (rule O4).
+Correlation: TypeAlias = dict[str, Json]
 
-    execution_id: int
-    kind: Kind
-    runbook_name: str
-    runbook_version: int
+
+def correlation_of(execution_id: int, kind: Kind, runbook_name: str, runbook_version: int) -> Correlation:
+    """Say which execution a job belongs to, in the words of the contract."""
+    return {
+        "StepExecutionId": execution_id,
+        "IsInitStep": kind is Kind.INIT,
+        "Kind": str(kind),
+        "RunbookName": runbook_name,
+        "RunbookVersion": runbook_version,
+    }
 
 
 @record

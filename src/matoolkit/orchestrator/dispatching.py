@@ -10,7 +10,7 @@ from functools import lru_cache
 import orjson
 
 from matoolkit.domain.delivery import MAX_BODY_BYTES
-from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.debts import blamed_on_debtors
@@ -45,7 +45,7 @@ class _Departing:
         lost_at = _lost_at(self._pile.at, state.timeout_sec)
         self._dispatches.append(Dispatch(number, attempt, name, call.function, params_json, lost_at))
         batch, version = self._pile.batches[state.batch_id], definition.version.number
-        correlation = Correlation(number, self._kind, batch.runbook_name, version)
+        correlation = correlation_of(number, self._kind, batch.runbook_name, version)
         job = WorkerJob(name, batch.id, definition.step.worker_id, call.function, call.params, correlation)
         self._jobs[number] = Outgoing(name, job)
 

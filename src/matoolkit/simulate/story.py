@@ -61,7 +61,7 @@ class Story:
         self.store = self.plant.state.open(self.clock)
         self.timeline = Timeline(self.plant.state, START)
         self.watch = Watch(is_apart=False)
-        self.asked: dict[int, int] = {}
+        self.asked: dict[str, int] = {}
         self._seen = 0
 
     def run(self) -> list[str]:
@@ -150,8 +150,8 @@ class Story:
     def _answer(self, job: WorkerJob) -> WorkerResult:
         """Answer as a worker would: the unlucky one fails at T until it is mended, questions are asked a few times."""
         text = str(job.parameters)
-        number, at = job.correlation.execution_id, self.clock.now()
-        is_cutover = job.correlation.kind == "step" and at >= START
+        (kind, number, *_), at = job.job_id.split("-"), self.clock.now()
+        is_cutover = kind == "step" and at >= START
         if self.is_throttled:
             error = WorkerError("the tenant is busy", "Throttled", is_throttled=True)
             return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=job.correlation)

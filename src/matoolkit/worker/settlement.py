@@ -122,7 +122,7 @@ def _shrink(tasks: Sequence[Task], message_id: str) -> None:
 
 
 def _log(job: WorkerJob, result: WorkerResult) -> None:
-    about = {"runbook": job.correlation.runbook_name, "batch": job.batch_id, "job": job.job_id}
+    about = {"runbook": job.correlation.get("RunbookName"), "batch": job.batch_id, "job": job.job_id}
     if result.status is ResultStatus.SUCCESS:
         log.debug("%s is done", job.function_name, extra=about)
     else:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
-from matoolkit.domain.messages import Correlation, MemberAdded, WorkerJob
+from matoolkit.domain.messages import MemberAdded, WorkerJob, correlation_of
 from matoolkit.ids import Kind
 from matoolkit.ports import Bus, Outgoing, Received
 from matoolkit.store import Store
@@ -16,7 +16,7 @@ def added(number: int, not_before: datetime | None = None, order_key: str | None
 
 def job(worker: str, number: int = 1) -> Outgoing:
     name = f"step-{number}-attempt-1"
-    return Outgoing(name, WorkerJob(name, 1, worker, "Do-It", {}, Correlation(number, Kind.STEP, "r", 1)))
+    return Outgoing(name, WorkerJob(name, 1, worker, "Do-It", {}, correlation_of(number, Kind.STEP, "r", 1)))
 
 
 def receive(bus: Bus, most: int = 100) -> list[Received]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.ids import Kind
 from matoolkit.worker.clients.failures import InvalidIdentifier, ObjectMissing, Rejected
 from matoolkit.worker.execution import Execution
@@ -83,7 +83,7 @@ def test_a_password_that_a_refusal_repeats_does_not_leave_the_worker(world: Worl
     masking = Masking()
     context = replace(world.context, secrets=WorkerSecrets(EnvironmentSecrets({}), masking))
     execution = Execution("worker-01", FUNCTIONS, context, masking, world.clock)
-    correlation = Correlation(1, Kind.STEP, "people", 1)
+    correlation = correlation_of(1, Kind.STEP, "people", 1)
     job = WorkerJob("step-1-attempt-1", 1, "worker-01", "New-EntraUser", {**NEW_USER, **given}, correlation)
     error = execution.result_of(job).error
     assert error

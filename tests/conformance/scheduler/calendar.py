@@ -12,7 +12,7 @@ from matoolkit.admin.publishing import publish, set_automation
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.errors import SourceFailed
 from matoolkit.ids import Kind
@@ -231,7 +231,9 @@ class Calendar:
             (made,) = insert_steps(tx, [step], now)
             job = f"step-{made.id}-attempt-1"
             dispatch(tx, Kind.STEP, [Dispatch(made.id, 1, job, "F", "{}", now + timedelta(days=1))], now)
-            message = WorkerJob(job, member.batch_id, "worker-01", "F", {}, Correlation(made.id, Kind.STEP, "wave", 1))
+            message = WorkerJob(
+                job, member.batch_id, "worker-01", "F", {}, correlation_of(made.id, Kind.STEP, "wave", 1)
+            )
             self.bus.publish(tx, [Outgoing(job, message)])
             keep_outputs(tx, [Outputs(member.id, member.epoch, f'{{"from":"{key}"}}')])
         if received:

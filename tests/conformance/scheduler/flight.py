@@ -11,7 +11,7 @@ from matoolkit.admin.publishing import Published, publish
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import Correlation, WorkerJob
+from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.ports import Outgoing
@@ -177,7 +177,7 @@ class Flight:
         jobs = {number: f"{kind}-{number}-attempt-1" for number in ids}
         dispatch(tx, kind, [Dispatch(one, 1, job, "F", "{}", lost_at) for one, job in jobs.items()], self.clock.now())
         sent = [
-            Outgoing(job, WorkerJob(job, 1, "worker-01", "F", {}, Correlation(one, kind, "wave", 1)))
+            Outgoing(job, WorkerJob(job, 1, "worker-01", "F", {}, correlation_of(one, kind, "wave", 1)))
             for one, job in jobs.items()
         ]
         self.bus.publish(tx, sent)

@@ -171,7 +171,7 @@ def test_v3_a_result_racing_a_new_version_lets_the_member_do_one_thing_at_a_time
     other.due(batch, "prepare")
     other.handle()
     sent = [job for job in other.take_jobs() if job.parameters.get("Email") == "u0" or "User" in job.parameters]
-    assert [(job.function_name, job.correlation.runbook_version) for job in sent] == [("Create", 2)]
+    assert [(job.function_name, job.correlation["RunbookVersion"]) for job in sent] == [("Create", 2)]
 
 
 @pytest.mark.parametrize("result_first", [True, False])

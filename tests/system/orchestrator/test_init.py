@@ -94,7 +94,7 @@ def test_v5_a_rerun_of_init_gates_phases_and_wakes_those_that_waited(stage: Stag
     stage.answer(stage.jobs[-1])
     stage.run()
     assert stage.functions() == ["Domain", "Group", "Domain", "Group", "Create", "Create"]
-    versions = [job.correlation.runbook_version for job in stage.jobs[-2:]]
+    versions = [job.correlation["RunbookVersion"] for job in stage.jobs[-2:]]
     assert versions == [1, 2], "what is left of the old version comes before the new one (V4)"
 
 

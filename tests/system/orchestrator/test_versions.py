@@ -18,7 +18,7 @@ def test_v3_the_first_step_of_the_new_version_waits_for_the_job_in_flight(stage:
     stage.answers["Create"] = None
     stage.answer(stage.jobs[0])
     stage.run()
-    assert [job.correlation.runbook_version for job in stage.jobs] == [1, 2]
+    assert [job.correlation["RunbookVersion"] for job in stage.jobs] == [1, 2]
     assert [(phase.phase_name, phase.status) for phase in stage.phase_rows(batch) if phase.runbook_version == 1] == [
         ("prepare", PhaseStatus.SUPERSEDED), ("cutover", PhaseStatus.SUPERSEDED), ("check", PhaseStatus.SUPERSEDED),
     ]  # fmt: skip
@@ -34,7 +34,7 @@ def test_v3_the_first_step_of_the_new_version_begins_when_the_job_in_flight_coun
     stage.run()
     stage.answers["Create"] = None
     stage.later(hours=24)
-    assert [job.correlation.runbook_version for job in stage.jobs] == [1, 2]
+    assert [job.correlation["RunbookVersion"] for job in stage.jobs] == [1, 2]
 
 
 def test_v3_a_late_failure_of_a_superseded_step_fails_nobody(stage: Stage) -> None:
@@ -61,7 +61,7 @@ def test_v4_unfinished_phases_of_the_old_version_finish_under_it_before_the_new_
     stage.answers["Create"] = None
     stage.answer(stage.jobs[0])
     stage.run()
-    seen = [(job.function_name, job.correlation.runbook_version) for job in stage.jobs]
+    seen = [(job.function_name, job.correlation["RunbookVersion"]) for job in stage.jobs]
     assert seen == [("Create", 1), ("Move", 1), ("Finish", 1), ("Create", 2)]
 
 
@@ -90,7 +90,7 @@ def test_v6_compensations_finish_under_their_own_version(stage: Stage) -> None:
     stage.change_version(batch, stage.publish(without))
     stage.answer(stage.jobs[-1])
     stage.run()
-    undoing = [(job.function_name, job.correlation.runbook_version) for job in stage.jobs[-2:]]
+    undoing = [(job.function_name, job.correlation["RunbookVersion"]) for job in stage.jobs[-2:]]
     assert undoing == [("Unlicense", 1), ("Delete", 1)]
 
 

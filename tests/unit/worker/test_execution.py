@@ -10,7 +10,7 @@ import pytest
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.bus.wire import encode
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import Correlation, ResultStatus, WorkerError, WorkerJob
+from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob, correlation_of
 from matoolkit.ids import Kind
 from matoolkit.ports import Outgoing
 from matoolkit.store import queue
@@ -188,7 +188,7 @@ def test_w7_a_result_that_is_too_large_once_it_is_packed_is_a_clear_failure(work
     assert result.error == WorkerError("what the function returned is too large to be sent", "UnusableResult")
 
 
-LONG = Correlation(1, Kind.STEP, "r" * 40_000, 1)
+LONG = correlation_of(1, Kind.STEP, "r" * 40_000, 1)
 
 
 def _queued(sent: WorkerJob) -> queue.NewQueued:

@@ -7,7 +7,6 @@ from matoolkit.domain.messages import (
     AnnouncedFunction,
     AnnouncedParameter,
     BatchInit,
-    Correlation,
     MemberAdded,
     MemberRemoved,
     Message,
@@ -48,15 +47,6 @@ def _read_check(make: Callable[[int, Kind], Message]) -> Callable[[Fields], Mess
     return lambda fields: make(fields.number("StepExecutionId"), fields.kind())
 
 
-def _read_correlation(fields: Fields) -> Correlation:
-    return Correlation(
-        fields.number("StepExecutionId"),
-        fields.kind(),
-        fields.text("RunbookName", default=""),
-        fields.number("RunbookVersion", default=0),
-    )
-
-
 def _read_job(fields: Fields) -> WorkerJob:
     return WorkerJob(
         fields.text("JobId"),
@@ -64,7 +54,7 @@ def _read_job(fields: Fields) -> WorkerJob:
         fields.text("WorkerId"),
         fields.text("FunctionName"),
         fields.mapping("Parameters"),
-        _read_correlation(fields.part("CorrelationData")),
+        fields.mapping("CorrelationData"),
     )
 
 
@@ -72,8 +62,6 @@ def _read_result(fields: Fields) -> WorkerResult:
     status = _STATUSES.get(fields.text("Status").casefold())
     if status is None:
         raise UnreadableMessage("'Status' is neither Success nor Failure")
-    # A worker that does not return what it was given is still understood: results match by JobId alone (rule O4).
-    correlation = fields.part("CorrelationData")
     return WorkerResult(
         fields.text("JobId"),
         status,
@@ -82,7 +70,7 @@ def _read_result(fields: Fields) -> WorkerResult:
         fields.text("ResultType", default="") or None,
         _read_error(fields.part("Error")) if fields["Error"] is not None else None,
         fields.number("DurationMs", default=0),
-        _read_correlation(correlation) if correlation["StepExecutionId"] is not None else None,
+        fields.mapping("CorrelationData") or None,
     )
 
 

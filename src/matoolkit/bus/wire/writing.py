@@ -8,7 +8,6 @@ from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedParameter,
     BatchInit,
-    Correlation,
     MemberAdded,
     MemberRemoved,
     PhaseDue,
@@ -47,21 +46,12 @@ def _write_member(message: MemberAdded | MemberRemoved) -> dict[str, Any]:
     }
 
 
-def _write_execution(message: PollCheck | RetryCheck | Correlation) -> dict[str, Any]:
+def _write_execution(message: PollCheck | RetryCheck) -> dict[str, Any]:
     return {
         "StepExecutionId": message.execution_id,
         "IsInitStep": message.kind is Kind.INIT,
         "Kind": str(message.kind),
     }
-
-
-def _write_correlation(correlation: Correlation | None) -> dict[str, Any] | None:
-    if correlation is None:
-        return None
-    written = _write_execution(correlation)
-    written["RunbookName"] = correlation.runbook_name
-    written["RunbookVersion"] = correlation.runbook_version
-    return written
 
 
 def _write_job(message: WorkerJob) -> dict[str, Any]:
@@ -71,7 +61,7 @@ def _write_job(message: WorkerJob) -> dict[str, Any]:
         "WorkerId": message.worker_id,
         "FunctionName": message.function_name,
         "Parameters": message.parameters,
-        "CorrelationData": _write_correlation(message.correlation),
+        "CorrelationData": message.correlation,
     }
 
 
@@ -84,7 +74,7 @@ def _write_result(message: WorkerResult) -> dict[str, Any]:
         "Error": _write_error(message.error),
         "DurationMs": message.duration_ms,
         "Timestamp": as_utc(message.timestamp),
-        "CorrelationData": _write_correlation(message.correlation),
+        "CorrelationData": message.correlation,
     }
 
 

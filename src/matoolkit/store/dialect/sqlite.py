@@ -27,7 +27,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL
 
-from matoolkit.clock import as_utc
 from matoolkit.errors import (
     RowConflict,
     StoreBusy,
@@ -38,7 +37,7 @@ from matoolkit.errors import (
     StoreUnavailable,
 )
 from matoolkit.store.dialect.questions import Columns, Dialect, Filling, Rows, parameter
-from matoolkit.store.dialect.types import Instant
+from matoolkit.store.dialect.types import Instant, as_text
 from matoolkit.store.driver import run_only
 
 _ERRORS: dict[int, type[StoreError]] = {
@@ -66,7 +65,8 @@ _CACHE_KIBIBYTES = 32 * 1024
 # The log is copied into the file when it has so many pages, which are as many kibibytes as the cache has. Many piles
 # touch the same pages, and each is copied once.
 _LOG_PAGES = _CACHE_KIBIBYTES * 1024 // _PAGE_BYTES
-_MOST_GIVEN = 40  # columns; no table of ours has more
+# Columns of the temporary tables: the rows of a wider one take longer. No table of ours has more than the last.
+_WIDTHS = (4, 12, 40)
 
 
 class SQLite(Dialect):
@@ -99,9 +99,10 @@ class SQLite(Dialect):
         connection.execute("PRAGMA temp_store = MEMORY")
         # Some builds overwrite what is deleted or replaced, which others do not, nor other databases. Most of it is the
         # text of messages, which the rows of their steps keep all the same.
-        connection.execute("PRAGMA secure_delete = OFF")
+        for schema in ("main", "temp"):
+            connection.execute(f"PRAGMA {schema}.secure_delete = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        _make_table_to_fill(connection)
+        _make_tables_to_fill(connection)
 
     def begin(self, connection: Connection, *, reading: bool) -> None:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
@@ -138,14 +139,15 @@ class SQLite(Dialect):
         cells: list[ColumnElement[Any]] = [literal_column(_cell(place)) for place in range(len(columns))]
         typed = zip(cells, columns.items(), strict=True)
         given = select(*(type_coerce(cell, kind).label(name) for cell, (name, kind) in typed))
-        return given.select_from(table("given", schema="temp")).subquery()
+        return given.select_from(table(_given(len(columns)), schema="temp")).subquery()
 
     def filling(self, columns: Columns, rows: Rows) -> Filling:
         """Put the rows into the temporary table."""
         cells = ", ".join(map(_cell, range(len(columns))))
         places = ", ".join("?" * len(columns))
-        fill = f"INSERT INTO temp.given ({cells}) VALUES ({places})"  # noqa: S608 - names of our own
-        return Filling("DELETE FROM temp.given", fill, _with_stored_times(columns, rows))
+        name = _given(len(columns))
+        fill = f"INSERT INTO temp.{name} ({cells}) VALUES ({places})"  # noqa: S608 - names of our own
+        return Filling(f"DELETE FROM temp.{name}", fill, _with_stored_times(columns, rows))  # noqa: S608
 
     def locking(self, statement: Select[Any], table: Table, *, skip_locked: bool = False) -> Select[Any]:  # noqa: ARG002
         """Change nothing: the transaction holds the only write lock there is."""
@@ -201,13 +203,19 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _make_table_to_fill(connection: sqlite3.Connection) -> None:
-    connection.execute(f"CREATE TEMP TABLE given ({', '.join(map(_cell, range(_MOST_GIVEN)))})")
-    # Whatever is known about our tables, one that nothing is known about counts as large: SQLite would read all of ours
-    # once, to save looking rows up in it.
-    connection.execute("INSERT INTO temp.given DEFAULT VALUES")
-    connection.execute("ANALYZE temp.given")
-    connection.execute("DELETE FROM temp.given")
+def _make_tables_to_fill(connection: sqlite3.Connection) -> None:
+    for width in _WIDTHS:
+        name = f"temp.{_given(width)}"
+        connection.execute(f"CREATE TEMP TABLE {_given(width)} ({', '.join(map(_cell, range(width)))})")
+        # Whatever is known about our tables, one that nothing is known about counts as large: SQLite would read all of
+        # ours once, to save looking rows up in it.
+        connection.execute(f"INSERT INTO {name} DEFAULT VALUES")
+        connection.execute(f"ANALYZE {name}")
+        connection.execute(f"DELETE FROM {name}")  # noqa: S608 - names of our own
+
+
+def _given(columns: int) -> str:
+    return f"given{next(width for width in _WIDTHS if width >= columns)}"
 
 
 def _cell(place: int) -> str:
@@ -218,15 +226,10 @@ def _with_stored_times(columns: Columns, rows: Rows) -> Rows:
     places = [place for place, kind in enumerate(columns.values()) if isinstance(kind, Instant)]
     if not places:
         return rows
-    stored = cache(_stored)  # most rows of a statement share their times
+    stored = cache(as_text)  # most rows of a statement share their times
     written = [list(row) for row in rows]
     for row in written:
         for place in places:
-            row[place] = stored(row[place])
+            if row[place] is not None:
+                row[place] = stored(row[place])
     return written
-
-
-def _stored(instant: datetime | None) -> str | None:
-    if instant is None:
-        return None
-    return as_utc(instant).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

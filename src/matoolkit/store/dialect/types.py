@@ -15,6 +15,7 @@ from sqlalchemy import (
     Dialect,
     Index,
     Integer,
+    String,
     TextClause,
     Unicode,
 )
@@ -31,10 +32,14 @@ BigId = BigInteger().with_variant(Integer(), "sqlite")
 FoldedKey = Unicode(MAX_KEY_LENGTH).with_variant(Unicode(MAX_KEY_LENGTH, collation="Latin1_General_100_BIN2"), "mssql")
 
 
+_LENGTH_OF_TEXT = len("2026-01-01 00:00:00.000000")
+
+
 class Instant(TypeDecorator[datetime]):
     """An aware UTC time, with microseconds; a time without zone is refused.
 
-    PostgreSQL keeps the zone. SQLite and SQL Server keep none: there a stored time is UTC by agreement.
+    PostgreSQL keeps the zone. SQLite and SQL Server keep none: there a stored time is UTC by agreement. SQLite has no
+    type for times. A column declared as one would count as numeric, and every text written to it be tried as a number.
     """
 
     impl = DateTime
@@ -44,12 +49,16 @@ class Instant(TypeDecorator[datetime]):
         """Choose the database's own type with microseconds."""
         if dialect.name == "mssql":
             return dialect.type_descriptor(DATETIME2(6))  # type: ignore[no-untyped-call]
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(String(_LENGTH_OF_TEXT))
         return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
         """Turn an aware time into what the database stores."""
         if value is None:
             return None
+        if dialect.name == "sqlite":
+            return as_text(value)
         instant = as_utc(value)
         return instant if dialect.name == "postgresql" else instant.replace(tzinfo=None)
 
@@ -86,6 +95,11 @@ class OneOf(TypeDecorator[StrEnum]):
         return self._members.__getitem__
 
 
+def as_text(instant: datetime) -> str:
+    """Write a time as SQLite stores it: as long as any other, so that texts compare as times do."""
+    return as_utc(instant).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+
+
 @lru_cache(maxsize=4096)
 def _read_text(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC)
@@ -98,8 +112,15 @@ def id_column(doc: str) -> Column[int]:
 
 def one_of(column: str, choices: type[StrEnum], name: str) -> CheckConstraint:
     """Make the constraint that allows only the words of an enum."""
-    words = ", ".join(f"'{choice}'" for choice in choices)
-    return CheckConstraint(f"{column} IN ({words})", name=name)
+    return CheckConstraint(is_one_of(column, *choices), name=name)
+
+
+def is_one_of(column: str, *words: str) -> str:
+    """Write the condition that a column has one of some words.
+
+    Word by word: for a longer list after IN, SQLite makes a table of it anew for every row that is written.
+    """
+    return " OR ".join(f"{column} = '{word!s}'" for word in words)
 
 
 def partial_index(name: str, *columns: str | Column[Any], where: ColumnElement[bool], unique: bool = False) -> Index:

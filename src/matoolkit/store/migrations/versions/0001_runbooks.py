@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, only_where
+from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, is_one_of, only_where
 
 revision = "0001"
 down_revision = None
@@ -37,7 +37,7 @@ def _create_runbooks() -> None:
         sa.Column("last_error", sa.UnicodeText()),
         sa.Column("last_error_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runbooks")),
-        sa.CheckConstraint("overdue_behavior IN ('rerun', 'ignore')", name=op.f("ck_runbooks_overdue_behavior")),
+        sa.CheckConstraint(is_one_of("overdue_behavior", "rerun", "ignore"), name=op.f("ck_runbooks_overdue_behavior")),
         sa.UniqueConstraint("data_table_name", name=op.f("uq_runbooks_data_table_name")),
         sa.UniqueConstraint("name_key", "version", name=op.f("uq_runbooks_name_key_version")),
         sqlite_autoincrement=True,

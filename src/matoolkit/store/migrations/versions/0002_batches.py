@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, only_where
+from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, is_one_of, only_where
 
 revision = "0002"
 down_revision = "0001"
@@ -42,7 +42,7 @@ def _create_batches() -> None:
         sa.Column("approved_hold_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batches")),
         sa.CheckConstraint(
-            "status IN ('detected', 'init_dispatched', 'active', 'completed', 'failed', 'cancelled')",
+            is_one_of("status", "detected", "init_dispatched", "active", "completed", "failed", "cancelled"),
             name=op.f("ck_batches_status"),
         ),
         sa.ForeignKeyConstraint(["runbook_id"], ["runbooks.id"], name=op.f("fk_batches_runbook_id")),
@@ -88,7 +88,7 @@ def _create_batch_members() -> None:
         sa.Column("remove_dispatched_at", Instant()),
         sa.Column("failed_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batch_members")),
-        sa.CheckConstraint("status IN ('active', 'removed', 'failed')", name=op.f("ck_batch_members_status")),
+        sa.CheckConstraint(is_one_of("status", "active", "removed", "failed"), name=op.f("ck_batch_members_status")),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_batch_members_batch_id")),
         sa.UniqueConstraint("batch_id", "member_key_fold", name=op.f("uq_batch_members_batch_id_member_key_fold")),
         sqlite_autoincrement=True,
@@ -121,7 +121,7 @@ def _create_phase_executions() -> None:
         sa.Column("completed_at", Instant()),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_phase_executions")),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'completed', 'failed', 'skipped', 'superseded', 'cancelled')",
+            is_one_of("status", "pending", "dispatched", "completed", "failed", "skipped", "superseded", "cancelled"),
             name=op.f("ck_phase_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_phase_executions_batch_id")),

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from matoolkit.store.dialect.types import BigId, Instant, only_where
+from matoolkit.store.dialect.types import BigId, Instant, is_one_of, only_where
 
 revision = "0003"
 down_revision = "0002"
@@ -68,7 +68,7 @@ def _create_step_executions() -> None:
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_step_executions")),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
+            is_one_of("status", "pending", "dispatched", "succeeded", "failed", "polling", "poll_timeout", "cancelled"),
             name=op.f("ck_step_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_step_executions_batch_id")),
@@ -113,7 +113,7 @@ def _create_init_executions() -> None:
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_init_executions")),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
+            is_one_of("status", "pending", "dispatched", "succeeded", "failed", "polling", "poll_timeout", "cancelled"),
             name=op.f("ck_init_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_init_executions_batch_id")),
@@ -158,10 +158,11 @@ def _create_rollback_executions() -> None:
         *_work_columns(),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_rollback_executions")),
         sa.CheckConstraint(
-            "cause IN ('step_failed', 'init_failed', 'member_removed')", name=op.f("ck_rollback_executions_cause")
+            is_one_of("cause", "step_failed", "init_failed", "member_removed"),
+            name=op.f("ck_rollback_executions_cause"),
         ),
         sa.CheckConstraint(
-            "status IN ('pending', 'dispatched', 'succeeded', 'failed', 'polling', 'poll_timeout', 'cancelled')",
+            is_one_of("status", "pending", "dispatched", "succeeded", "failed", "polling", "poll_timeout", "cancelled"),
             name=op.f("ck_rollback_executions_status"),
         ),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_rollback_executions_batch_id")),

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from matoolkit.store.dialect.types import BigId, Instant, only_where
+from matoolkit.store.dialect.types import BigId, Instant, is_one_of, only_where
 
 revision = "0004"
 down_revision = "0003"
@@ -97,7 +97,7 @@ def _create_dead_letters() -> None:
         sa.Column("resolved_by", sa.Unicode(200)),
         sa.Column("resent_message_id", sa.Unicode(200)),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dead_letters")),
-        sa.CheckConstraint("status IN ('open', 'resent', 'discarded')", name=op.f("ck_dead_letters_status")),
+        sa.CheckConstraint(is_one_of("status", "open", "resent", "discarded"), name=op.f("ck_dead_letters_status")),
         sa.UniqueConstraint("topic", "subscription", "message_id", "enqueued_at", name=op.f("uq_dead_letters_message")),
         sqlite_autoincrement=True,
     )
