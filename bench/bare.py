@@ -4,10 +4,13 @@ Jobs and results travel through a table, every move is guarded, each pile is a c
 members, phases, templates, retries or sweeps, and nothing is told apart: the ceiling for an embedded system.
 """
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import orjson
+from sqlalchemy.engine import make_url
 
 from matoolkit.store import Store
 
@@ -31,19 +34,35 @@ RETURNING id, mid, body
 """
 
 
+@contextmanager
+def loop_in(store: Store, members: int, steps: int) -> Iterator["BareLoop"]:
+    """Make a loop on a connection of a store, with the settings that ours has."""
+    with closing(store.engine.raw_connection()) as connection:
+        driver: Any = connection.driver_connection
+        if store.dialect.name == "postgresql":
+            driver.autocommit = True
+        else:
+            driver.execute("PRAGMA query_only = 0")  # whoever had the connection before may only have read
+        yield BareLoop(driver, store.dialect.name, members, steps)
+        if store.dialect.name == "postgresql":
+            driver.autocommit = False
+
+
+@contextmanager
+def plain_loop(url: str, synchronous: str, members: int, steps: int) -> Iterator["BareLoop"]:
+    """Make a loop on SQLite as it comes: with a log, and commits on the disk or left to the operating system."""
+    with closing(sqlite3.connect(make_url(url).database or "", isolation_level=None)) as driver:
+        driver.execute("PRAGMA journal_mode = WAL")
+        driver.execute(f"PRAGMA synchronous = {synchronous}")
+        yield BareLoop(driver, "sqlite", members, steps)
+
+
 class BareLoop:
     """W(N,S) with nothing but the driver."""
 
-    def __init__(self, store: Store, members: int, steps: int) -> None:
-        self._dialect = store.dialect.name
-        self._connection = store.engine.raw_connection()
-        driver: Any = self._connection.driver_connection
-        self._driver, self._members, self._steps = driver, members, steps
-        if self._dialect == "postgresql":
-            driver.autocommit = True
-        self._cursor = driver.cursor()
-        if self._dialect == "sqlite":
-            self._cursor.execute("PRAGMA query_only = 0")  # whoever had the connection before may only have read
+    def __init__(self, driver: Any, dialect: str, members: int, steps: int) -> None:
+        self._cursor, self._dialect = driver.cursor(), dialect
+        self._members, self._steps = members, steps
 
     def prepare(self) -> None:
         """Make the tables, the steps and the first jobs."""
@@ -61,14 +80,6 @@ class BareLoop:
         while self._work():
             done += self._coordinate()
         return done
-
-    def close(self) -> None:
-        """Drop the tables."""
-        self._cursor.execute("DROP TABLE bare_steps")
-        self._cursor.execute("DROP TABLE bare_messages")
-        if self._dialect == "postgresql":
-            self._driver.autocommit = False
-        self._connection.close()
 
     def _work(self) -> bool:
         self._begin()

@@ -71,8 +71,9 @@ ONE = Contestant("ours, PostgreSQL, one orchestrator", POSTGRESQL, options=("--a
 TWO = Contestant(
     "ours, PostgreSQL, two orchestrators", POSTGRESQL, options=("--as", "processes", "--orchestrators", "2")
 )
-BARE_FULL = Contestant("bare loop, SQLite FULL", SQLITE, options=("--as", "bare"))
-BARE_NORMAL = Contestant("bare loop, SQLite NORMAL", SQLITE, options=("--as", "bare", "--synchronous", "NORMAL"))
+PLAIN_FULL = Contestant("bare loop, SQLite FULL", SQLITE, options=("--as", "plain"))
+PLAIN_NORMAL = Contestant("bare loop, SQLite NORMAL", SQLITE, options=("--as", "plain", "--synchronous", "NORMAL"))
+BARE_FULL = Contestant("bare loop, SQLite FULL with our settings", SQLITE, options=("--as", "bare"))
 BARE_POSTGRESQL = Contestant("bare loop, PostgreSQL", POSTGRESQL, options=("--as", "bare"))
 DBOS_SQLITE = Contestant("DBOS, SQLite WAL", SQLITE, "peers.dbos_work", venv="dbos")
 DBOS_POSTGRESQL = Contestant("DBOS, PostgreSQL", POSTGRESQL, "peers.dbos_work", venv="dbos")
@@ -80,7 +81,7 @@ PROCRASTINATE = Contestant("Procrastinate, PostgreSQL", POSTGRESQL, "peers.procr
 DRAMATIQ = Contestant("Dramatiq, Redis", REDIS, "peers.dramatiq_work", venv="dramatiq")
 
 CONTESTANTS = (
-    *(FULL, BARE_FULL, DBOS_SQLITE, NORMAL, BARE_NORMAL, THREADS, DRAMATIQ),
+    *(FULL, PLAIN_FULL, BARE_FULL, DBOS_SQLITE, NORMAL, PLAIN_NORMAL, THREADS, DRAMATIQ),
     *(TURNS, BARE_POSTGRESQL, DBOS_POSTGRESQL, ONE, PROCRASTINATE, TWO),
 )
 
@@ -114,6 +115,6 @@ BARS = (
     *(Bar(ours, PROCRASTINATE, 5) for ours in (TURNS, ONE, TWO)),
     Bar(FULL, DBOS_SQLITE, 10, "cpu_s_per_1000"),
     *(Bar(ours, DBOS_POSTGRESQL, 10, "cpu_s_per_1000") for ours in (TURNS, ONE, TWO)),
-    Bar(FULL, BARE_FULL, 1 / 3),
+    Bar(FULL, PLAIN_FULL, 1 / 3),
     Bar(TURNS, BARE_POSTGRESQL, 1 / 3),
 )

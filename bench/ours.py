@@ -4,6 +4,7 @@
     python -m bench.ours --url URL --as threads       the same parts as `matoolkit up` runs, in threads of one process
     python -m bench.ours --url URL --as processes --orchestrators 2     each in a process of its own, and a worker
     python -m bench.ours --url URL --as bare          tables like ours, moved by the bare driver in piles of 500
+    python -m bench.ours --url URL --as plain         the same on SQLite as it comes, without our settings
 
 It begins when a phase is due and ends when the batch is completed. Making members is not measured.
 """
@@ -16,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 
 from sqlalchemy import event
 
-from bench.bare import BareLoop
+from bench.bare import BareLoop, loop_in, plain_loop
 from bench.peers.meter import Meter, wait_for
 from bench.wave import Embedded, Wave, in_threads, pretender
 from matoolkit.bus.sql import SqlBus
@@ -102,19 +103,27 @@ def run_worker(url: str) -> None:
 
 
 def bare(store: Store, options: argparse.Namespace) -> None:
-    loop = BareLoop(store, options.members, options.steps)
+    with loop_in(store, options.members, options.steps) as loop:
+        _measure_loop(loop, options)
+
+
+def plain(options: argparse.Namespace) -> None:
+    with plain_loop(options.url, options.synchronous or "FULL", options.members, options.steps) as loop:
+        _measure_loop(loop, options)
+
+
+def _measure_loop(loop: BareLoop, options: argparse.Namespace) -> None:
     loop.prepare()
     with Meter(options.server_pid) as meter:
         done = loop.run()
     assert done == options.members * options.steps
     meter.report(done)
-    loop.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = {"embedded": embedded, "threads": threads, "processes": processes, "bare": bare}
-    parser.add_argument("--as", dest="way", choices=[*ways, "orchestrator", "worker"], default="embedded")
+    parser.add_argument("--as", dest="way", choices=[*ways, "plain", "orchestrator", "worker"], default="embedded")
     parser.add_argument("--url", required=True, help="an empty database")
     parser.add_argument("--server-pid", type=int, help="the server's process, whose CPU time counts")
     parser.add_argument("--members", type=int, default=1000)
@@ -126,6 +135,8 @@ def main() -> None:
         run_orchestrator(Settings.model_validate({"database_url": options.url}))
     elif options.way == "worker":
         run_worker(options.url)
+    elif options.way == "plain":
+        plain(options)
     else:
         store = opened(options.url, options.synchronous)
         upgrade(store)

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 
-from bench.bare import BareLoop
+from bench.bare import loop_in
 from bench.measuring import databases, record, seconds
 from bench.wave import Embedded, Wave
 from matoolkit.store import open_store
@@ -72,12 +72,11 @@ def measure(url: str, members: int, steps: int) -> Measured:
     cpu = time.process_time() - cpu
     peak = _peak()
     assert wave.is_completed()
-    loop = BareLoop(store, BARE_MEMBERS, steps)
-    loop.prepare()
-    bare_cpu = time.process_time()
-    bare = seconds(loop.run)
-    bare_cpu = time.process_time() - bare_cpu
-    loop.close()
+    with loop_in(store, BARE_MEMBERS, steps) as loop:
+        loop.prepare()
+        bare_cpu = time.process_time()
+        bare = seconds(loop.run)
+        bare_cpu = time.process_time() - bare_cpu
     store.close()
     bare_steps = BARE_MEMBERS * steps
     return Measured(members, steps, taken, cpu, peak, peak - before, bare_steps / bare, 1000 * bare_cpu / bare_steps)
