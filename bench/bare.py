@@ -66,6 +66,8 @@ class BareLoop:
 
     def prepare(self) -> None:
         """Make the tables, the steps and the first jobs."""
+        for table in ("bare_steps", "bare_messages"):
+            self._cursor.execute(f"DROP TABLE IF EXISTS {table}")
         for statement in _TABLES.replace("NUMBERED", _NUMBERED[self._dialect]).split(";"):
             self._cursor.execute(statement)
         rows = [(member, index) for member in range(self._members) for index in range(self._steps)]

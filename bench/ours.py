@@ -12,13 +12,13 @@ It begins when a phase is due and ends when the batch is completed. Making membe
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from sqlalchemy import event
 
 from bench.bare import BareLoop, loop_in, plain_loop
-from bench.peers.meter import Meter, wait_for
+from bench.peers.meter import Meter, report, wait_for
 from bench.wave import Embedded, Wave, in_threads, pretender
 from matoolkit.bus.sql import SqlBus
 from matoolkit.hosting.orchestrator import run_orchestrator
@@ -44,25 +44,34 @@ def opened(url: str, synchronous: str | None) -> Store:
 
 def embedded(store: Store, options: argparse.Namespace) -> None:
     system = Embedded(store)
-    warm, wave = Wave(store, _WARM_MEMBERS, options.steps), Wave(store, options.members, options.steps)
-    warm.begin(system.bus)
+    Wave(store, _WARM_MEMBERS, options.steps).begin(system.bus)
     system.run()
-    with Meter(options.server_pid) as meter:
-        wave.begin(system.bus)
-        system.run()
-    assert wave.is_completed()
-    meter.report(options.members * options.steps)
+
+    def run() -> Meter:
+        wave = Wave(store, options.members, options.steps)
+        with Meter(options.server_pid) as meter:
+            wave.begin(system.bus)
+            system.run()
+        assert wave.is_completed()
+        return meter
+
+    _several(run, options)
 
 
 def measured_from_outside(store: Store, bus: SqlBus, options: argparse.Namespace) -> None:
     """Measure a system that runs by itself."""
-    warm, wave = Wave(store, _WARM_MEMBERS, options.steps), Wave(store, options.members, options.steps)
+    warm = Wave(store, _WARM_MEMBERS, options.steps)
     warm.begin(bus)
     wait_for("the warm-up", warm.is_completed)
-    with Meter(options.server_pid) as meter:
-        wave.begin(bus)
-        wait_for("the batch", wave.is_completed)
-    meter.report(options.members * options.steps)
+
+    def run() -> Meter:
+        wave = Wave(store, options.members, options.steps)
+        with Meter(options.server_pid) as meter:
+            wave.begin(bus)
+            wait_for("the batch", wave.is_completed)
+        return meter
+
+    _several(run, options)
 
 
 def threads(store: Store, options: argparse.Namespace) -> None:
@@ -113,11 +122,19 @@ def plain(options: argparse.Namespace) -> None:
 
 
 def _measure_loop(loop: BareLoop, options: argparse.Namespace) -> None:
-    loop.prepare()
-    with Meter(options.server_pid) as meter:
-        done = loop.run()
-    assert done == options.members * options.steps
-    meter.report(done)
+    def run() -> Meter:
+        loop.prepare()
+        with Meter(options.server_pid) as meter:
+            done = loop.run()
+        assert done == options.members * options.steps
+        return meter
+
+    _several(run, options)
+
+
+def _several(run: Callable[[], Meter], options: argparse.Namespace) -> None:
+    """Do the work several times: once is over so soon that a neighbour's moment decides."""
+    report([run() for _ in range(options.times)], options.times * options.members * options.steps)
 
 
 def main() -> None:
@@ -128,6 +145,7 @@ def main() -> None:
     parser.add_argument("--server-pid", type=int, help="the server's process, whose CPU time counts")
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--times", type=int, default=5, help="how often, one after the other")
     parser.add_argument("--orchestrators", type=int, default=1)
     parser.add_argument("--synchronous", choices=["NORMAL"], help="SQLite: leave commits to the operating system")
     options = parser.parse_args()

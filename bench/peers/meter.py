@@ -9,7 +9,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,33 +28,27 @@ class Meter:
     def __init__(self, server_pid: int | None = None) -> None:
         self._servers = [server_pid] if server_pid else []
         self._is_over = threading.Event()
-        self._peak = 0
+        self.peak = 0
         self._sampler = threading.Thread(target=self._sample_until_over, daemon=True)
 
     def __enter__(self) -> Self:
         self._sampler.start()
-        self._cpu = self._cpu_seconds()
-        self._machine = _machine_seconds()
+        self.cpu = self._cpu_seconds()
+        self.machine = _machine_seconds()
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._seconds = time.perf_counter() - self._start
-        self._machine = _machine_seconds() - self._machine
-        self._cpu = self._cpu_seconds() - self._cpu
+        self.seconds = time.perf_counter() - self._start
+        self.machine = _machine_seconds() - self.machine
+        self.cpu = self._cpu_seconds() - self.cpu
         self._is_over.set()
         self._sampler.join()
         self._sample()
 
     def report(self, steps: int) -> None:
         """Print the costs as a line of JSON."""
-        costs = {
-            "steps_per_s": steps / self._seconds,
-            "cpu_s_per_1000": 1000 * self._cpu / steps,
-            "peak_mib": self._peak / 1024,
-            "others_cores": max(0.0, self._machine - self._cpu) / self._seconds,
-        }
-        print(json.dumps(costs), flush=True)
+        report([self], steps)
 
     def _cpu_seconds(self) -> float:
         return sum(map(_cpu_ticks, _family([os.getpid(), *self._servers]))) / _TICKS
@@ -64,7 +58,19 @@ class Meter:
             self._sample()
 
     def _sample(self) -> None:
-        self._peak = max(self._peak, sum(map(_kibibytes, _family([os.getpid()]))))
+        self.peak = max(self.peak, sum(map(_kibibytes, _family([os.getpid()]))))
+
+
+def report(meters: Sequence[Meter], steps: int) -> None:
+    """Print what several runs cost together as a line of JSON."""
+    seconds, cpu = sum(one.seconds for one in meters), sum(one.cpu for one in meters)
+    costs = {
+        "steps_per_s": steps / seconds,
+        "cpu_s_per_1000": 1000 * cpu / steps,
+        "peak_mib": max(one.peak for one in meters) / 1024,
+        "others_cores": max(0.0, sum(one.machine for one in meters) - cpu) / seconds,
+    }
+    print(json.dumps(costs), flush=True)
 
 
 def wait_for(what: str, is_so: Callable[[], bool], every: float = 0.05) -> None:
