@@ -43,14 +43,18 @@ def loop_in(store: Store, members: int, steps: int) -> Iterator["BareLoop"]:
             driver.autocommit = True
         else:
             driver.execute("PRAGMA query_only = 0")  # whoever had the connection before may only have read
-        yield BareLoop(driver, store.dialect.name, members, steps)
-        if store.dialect.name == "postgresql":
-            driver.autocommit = False
+        loop = BareLoop(driver, store.dialect.name, members, steps)
+        try:
+            yield loop
+        finally:
+            loop.drop_tables()
+            if store.dialect.name == "postgresql":
+                driver.autocommit = False
 
 
 @contextmanager
 def plain_loop(url: str, synchronous: str, members: int, steps: int) -> Iterator["BareLoop"]:
-    """Make a loop on SQLite as it comes: with a log, and commits on the disk or left to the operating system."""
+    """Make a loop on SQLite with none of our settings but a log, and commits on the disk or left to the system."""
     with closing(sqlite3.connect(make_url(url).database or "", isolation_level=None)) as driver:
         driver.execute("PRAGMA journal_mode = WAL")
         driver.execute(f"PRAGMA synchronous = {synchronous}")
@@ -66,8 +70,7 @@ class BareLoop:
 
     def prepare(self) -> None:
         """Make the tables, the steps and the first jobs."""
-        for table in ("bare_steps", "bare_messages"):
-            self._cursor.execute(f"DROP TABLE IF EXISTS {table}")
+        self.drop_tables()
         for statement in _TABLES.replace("NUMBERED", _NUMBERED[self._dialect]).split(";"):
             self._cursor.execute(statement)
         rows = [(member, index) for member in range(self._members) for index in range(self._steps)]
@@ -75,6 +78,11 @@ class BareLoop:
         self._many("INSERT INTO bare_steps (phase, member, idx, status) VALUES (1, ?, ?, 'pending')", rows)
         self._dispatch([row[0] for row in self._ask("SELECT id FROM bare_steps WHERE idx = 0")])
         self._commit()
+
+    def drop_tables(self) -> None:
+        """Leave nothing behind."""
+        for table in ("bare_steps", "bare_messages"):
+            self._cursor.execute(f"DROP TABLE IF EXISTS {table}")
 
     def run(self) -> int:
         """Let worker and orchestrator take turns until nothing is left, and say how many steps were done."""

@@ -37,7 +37,7 @@ class Contestant:
     venv: str | None = None
 
     def run(self, servers: dict[str, Server], members: int, steps: int) -> Costs:
-        """Do the work once, in processes of its own, in a database that is empty."""
+        """Do the work in processes of its own, in a database that is empty."""
         python = str(VENVS / self.venv / "bin" / "python") if self.venv else sys.executable
         sizes = ["--members", str(members), "--steps", str(steps)]
         with self._place(servers.get(self.database)) as place:
@@ -71,9 +71,11 @@ ONE = Contestant("ours, PostgreSQL, one orchestrator", POSTGRESQL, options=("--a
 TWO = Contestant(
     "ours, PostgreSQL, two orchestrators", POSTGRESQL, options=("--as", "processes", "--orchestrators", "2")
 )
-PLAIN_FULL = Contestant("bare loop, SQLite FULL", SQLITE, options=("--as", "plain"))
-PLAIN_NORMAL = Contestant("bare loop, SQLite NORMAL", SQLITE, options=("--as", "plain", "--synchronous", "NORMAL"))
-BARE_FULL = Contestant("bare loop, SQLite FULL with our settings", SQLITE, options=("--as", "bare"))
+PLAIN_FULL = Contestant("plain bare loop, SQLite FULL", SQLITE, options=("--as", "plain"))
+PLAIN_NORMAL = Contestant(
+    "plain bare loop, SQLite NORMAL", SQLITE, options=("--as", "plain", "--synchronous", "NORMAL")
+)
+BARE_FULL = Contestant("bare loop, SQLite FULL, our settings", SQLITE, options=("--as", "bare"))
 BARE_POSTGRESQL = Contestant("bare loop, PostgreSQL", POSTGRESQL, options=("--as", "bare"))
 DBOS_SQLITE = Contestant("DBOS, SQLite WAL", SQLITE, "peers.dbos_work", venv="dbos")
 DBOS_POSTGRESQL = Contestant("DBOS, PostgreSQL", POSTGRESQL, "peers.dbos_work", venv="dbos")

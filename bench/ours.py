@@ -1,10 +1,10 @@
-"""One run of W(N,S) by our own system, or by the bare loop; prints its costs as a line of JSON.
+"""W(N,S) by our own system, or by the bare loop, a few times; prints what it cost together as a line of JSON.
 
     python -m bench.ours --url URL --as embedded      orchestrator and worker take turns in one thread
     python -m bench.ours --url URL --as threads       the same parts as `matoolkit up` runs, in threads of one process
     python -m bench.ours --url URL --as processes --orchestrators 2     each in a process of its own, and a worker
     python -m bench.ours --url URL --as bare          tables like ours, moved by the bare driver in piles of 500
-    python -m bench.ours --url URL --as plain         the same on SQLite as it comes, without our settings
+    python -m bench.ours --url URL --as plain         the same on SQLite, without our settings
 
 It begins when a phase is due and ends when the batch is completed. Making members is not measured.
 """
@@ -27,6 +27,7 @@ from matoolkit.settings import Settings
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
 
+TIMES = 5
 _WARM_MEMBERS = 20
 
 
@@ -145,7 +146,7 @@ def main() -> None:
     parser.add_argument("--server-pid", type=int, help="the server's process, whose CPU time counts")
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--times", type=int, default=5, help="how often, one after the other")
+    parser.add_argument("--times", type=int, default=TIMES, help="how often, one after the other")
     parser.add_argument("--orchestrators", type=int, default=1)
     parser.add_argument("--synchronous", choices=["NORMAL"], help="SQLite: leave commits to the operating system")
     options = parser.parse_args()

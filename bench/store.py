@@ -4,7 +4,7 @@
     python -m bench.store --record   the same, and write the results to bench/RESULTS.md
 
 An absolute time says more about the machine than about the code, so each time is divided by that of the
-least that could be done: the bare driver, the same moves one by one, reading the same rows.
+least that could be done, the bare driver or reading the same rows, or by that of the same moves one by one.
 """
 
 import sys
@@ -88,7 +88,7 @@ def insert_ratio(store: Store) -> Ratio:
 
 
 def move_ratio(store: Store, batch: BatchRow) -> Ratio:
-    """Move 10,000 dispatched steps in one call, against one call for each."""
+    """Move 10,000 dispatched steps in one call, against a transaction for each, as who takes one message at a time."""
     answers = iter(dispatched_steps(store, batch, rounds=2))
     whole, single = next(answers), next(answers)
 
@@ -103,7 +103,7 @@ def move_ratio(store: Store, batch: BatchRow) -> Ratio:
 
     mine, least = [seconds(at_once)], [seconds(one_by_one)]
     return ratio_of(
-        "guarded move of 10,000 rows in one call ÷ one by one, as messages taken one by one would",
+        "guarded move of 10,000 rows in one call ÷ one by one, each in a transaction",
         least,
         mine,
         1 / 20,

@@ -23,7 +23,7 @@ from sqlalchemy import Select, select
 
 from bench.measuring import CLOCK, ROUNDS, Ratio, ratio_of, run, seconds
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
+from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR, WORKER_JOBS
 from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.ports import Outgoing
@@ -123,12 +123,13 @@ def work(store: Store, bus: SqlBus, threads: int, url: str | None = None) -> flo
 def waiting(store: Store) -> bool:
     """Whether any job is there; to count them, or to build the question each time, would take the worker's time."""
     with store.reading() as tx:
-        return bool(tx.values(_one_job(tx, f"worker-{WORKER}")))
+        return bool(tx.values(_one_job(tx, WORKER_JOBS, f"worker-{WORKER}")))
 
 
 @prepared
-def _one_job(_draft: Drafting, subscription: str) -> Select[Any]:
-    return select(bus_messages.c.id).where(bus_messages.c.subscription == subscription).limit(1)
+def _one_job(_draft: Drafting, topic: str, subscription: str) -> Select[Any]:
+    there = (bus_messages.c.topic == topic, bus_messages.c.subscription == subscription)
+    return select(bus_messages.c.id).where(*there).limit(1)
 
 
 def bare_loop(count: int, work: Callable[[], object]) -> None:

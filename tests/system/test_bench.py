@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench import measuring
 from bench.compare import bars_of, is_met, table_of
-from bench.contestants import BARE_FULL, BARS, CONTESTANTS, FULL, THREADS, Bar, Contestant, Costs
+from bench.contestants import BARE_FULL, BARS, CONTESTANTS, FULL, PLAIN_FULL, THREADS, Bar, Contestant, Costs
 from bench.latency import latency
 from bench.tick import line_of
 from bench.wave import Wave
@@ -18,7 +18,7 @@ HERE = Path(__file__).parents[2]
 REQUIREMENTS = HERE / "bench" / "peers" / "requirements"
 
 
-@pytest.mark.parametrize("contestant", [FULL, THREADS, BARE_FULL], ids=lambda one: one.name)
+@pytest.mark.parametrize("contestant", [FULL, THREADS, PLAIN_FULL, BARE_FULL], ids=lambda one: one.name)
 def test_our_system_and_the_bare_loop_do_the_work_and_say_what_it_cost(contestant: Contestant) -> None:
     costs = contestant.run({}, members=5, steps=2)
     assert costs.steps_per_s > 0

@@ -11,7 +11,7 @@ from matoolkit.bus import topology
 from matoolkit.bus.wire import encode
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import WorkerJob
-from matoolkit.errors import MessageTooLarge
+from matoolkit.errors import MessageTooLarge, UnwritableMessage
 from matoolkit.ports import Outgoing
 from matoolkit.records import record
 
@@ -46,7 +46,10 @@ def sealed(messages: Sequence[Outgoing]) -> list[Envelope]:
 
 def _seal(outgoing: Outgoing) -> Envelope:
     message = outgoing.message
-    form, body = encode(message)
+    try:
+        form, body = encode(message)
+    except orjson.JSONEncodeError as error:  # its text names types, never values
+        raise UnwritableMessage(outgoing.message_id, str(error)) from None
     # No character takes more than four bytes, so only a long text needs to be measured.
     if len(body) * 4 > MAX_BODY_BYTES and (size := len(body.encode())) > MAX_BODY_BYTES:
         raise MessageTooLarge(outgoing.message_id, size, MAX_BODY_BYTES)

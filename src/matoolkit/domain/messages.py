@@ -6,7 +6,7 @@ What they look like on the wire is in `bus/wire`; everything else sees these.
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from matoolkit.ids import Kind
 from matoolkit.records import record
@@ -67,8 +67,8 @@ class RetryCheck:
     kind: Kind
 
 
-# A worker returns it as it got it, for whoever looks on: results are matched by the id of their job (rule O4).
-Correlation: TypeAlias = dict[str, Json]
+# Any JSON. A worker returns it as it got it, for whoever looks on: results are matched by their job ids (rule O4).
+Correlation: TypeAlias = Any
 
 
 def correlation_of(execution_id: int, kind: Kind, runbook_name: str, runbook_version: int) -> Correlation:
@@ -122,7 +122,7 @@ class WorkerResult:
     result_type: str | None = None
     error: WorkerError | None = None
     duration_ms: int = 0
-    correlation: Correlation | None = None
+    correlation: Correlation = None
 
 
 @record

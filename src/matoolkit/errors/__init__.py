@@ -64,6 +64,7 @@
     ├── UnreadableAnswer          CL502   an answer is not one of the admin API
     ├── SignInUnavailable         AP503   Entra's signing keys cannot be fetched
     ├── UnreadableMessage         BU422   a message is not what it should be
+    ├── UnwritableMessage         BU414   a message cannot be written
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
     ├── SourceFailed              SC502   a source could not be queried
@@ -117,7 +118,7 @@ from matoolkit.errors.api import (
     WrongContentType,
     WrongMethod,
 )
-from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage
+from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage, UnwritableMessage
 from matoolkit.errors.client import (
     ConfirmationNeeded,
     ProblemOfServer,
@@ -263,6 +264,7 @@ __all__ = [
     "UnresolvedVariable",
     "UnusableKey",
     "UnwritableFile",
+    "UnwritableMessage",
     "VersionNotActive",
     "WrongBatchStatus",
     "WrongContentType",

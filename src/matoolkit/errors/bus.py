@@ -27,6 +27,17 @@ class MessageTooLarge(MatoolkitError):
         self.message_id = message_id
 
 
+class UnwritableMessage(MatoolkitError):
+    """A message cannot be written: it is nested too deep."""
+
+    code = "BU414"
+    http_status = 413
+
+    def __init__(self, message_id: str, why: str) -> None:
+        super().__init__(f"message {message_id} cannot be written: {why}", hint="use fewer levels of nesting")
+        self.message_id = message_id
+
+
 class BusUnavailable(MatoolkitError):
     """The bus cannot be reached; messages wait until it is back."""
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from matoolkit.simulate.database import stored
 from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.recording import Entry
+from matoolkit.store.dialect.types import stored_text
 
 _WORK = ("step", "init", "rollback")
 _FAILING = {"failed", "throttled", "incomplete"}
@@ -26,7 +26,7 @@ def answers_are_true(entries: Iterable[Entry], said: Mapping[str, set[str]], pla
         job, error = entry.about["job"], entry.about["error"]
         match entry.old, entry.new, error:
             case "dispatched", "failed" | "pending", "JobLost":
-                is_true = (entry.about["old_lost_at"] or "") <= stored(plant.clock.now())
+                is_true = (entry.about["old_lost_at"] or "") <= stored_text(plant.clock.now())
             case "dispatched", "failed", "DeadLetter":
                 is_true = bool(plant.state.look(f"SELECT 1 FROM dead_letters WHERE message_id = '{job}'"))
             # No job can be made of it, or a person lets it begin again.

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -124,8 +123,3 @@ class MemoryDatabase:
 def memory_database(name: str) -> MemoryDatabase:  # noqa: ARG001 - the cache goes by it
     """Return the database of this process that has a name."""
     return MemoryDatabase()
-
-
-def stored(instant: datetime) -> str:
-    """Write an instant as the database does."""
-    return instant.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

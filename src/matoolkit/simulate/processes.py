@@ -16,10 +16,11 @@ from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.simulate.apart import BusApart
-from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database, stored
+from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database
 from matoolkit.simulate.faults import Faults, FaultyBus
 from matoolkit.simulate.mail import Mail
 from matoolkit.store import Transaction
+from matoolkit.store.dialect.types import stored_text
 
 TICK = timedelta(minutes=5)
 LEASE = timedelta(seconds=90)
@@ -82,7 +83,7 @@ class SchedulerProcess:
 
     def _inspect(self, changes: int) -> None:
         """Note what is changed by a scheduler that has no lease (rule T10)."""
-        now = stored(self._plant.clock.now())
+        now = stored_text(self._plant.clock.now())
         held = f"SELECT 1 FROM leases WHERE holder = '{self._name}' AND expires_at > '{now}'"
         if changes and not self._plant.state.look(held):
             self._plant.trespasses.append(f"{self._name} changes {changes} rows and has no lease")

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
-from matoolkit.simulate.database import stored
 from matoolkit.simulate.processes import Plant
+from matoolkit.store.dialect.types import stored_text
 
 _WORK = ("step_executions", "init_executions", "rollback_executions")
 _QUERIES = (
@@ -18,7 +18,7 @@ _IDLE = timedelta(minutes=5)
 
 def next_time(plant: Plant) -> datetime:
     """Return when something will be due that is not yet."""
-    now = stored(plant.clock.now())
+    now = stored_text(plant.clock.now())
     times = [plant.state.look(query.format(now=now))[0][0] for query in _QUERIES]
     times += plant.messages.look(f"SELECT MIN(visible_at) FROM bus_messages WHERE visible_at > '{now}'")[0]
     ahead = [datetime.fromisoformat(found).replace(tzinfo=UTC) for found in times if found]
@@ -29,7 +29,7 @@ class Due:
     """Who has messages waiting: nobody looks for nothing."""
 
     def __init__(self, plant: Plant) -> None:
-        now = stored(plant.clock.now())
+        now = stored_text(plant.clock.now())
         topics = plant.messages.look(f"SELECT DISTINCT topic FROM bus_messages WHERE visible_at <= '{now}'")
         self._topics = {topic for (topic,) in topics}
         self.events = EVENTS_OF_ORCHESTRATOR.topic in self._topics

@@ -10,7 +10,6 @@ from matoolkit.simulate.accidents import Accidents
 from matoolkit.simulate.answers import answers_are_true
 from matoolkit.simulate.coverage import Coverage
 from matoolkit.simulate.crowd import Crowd
-from matoolkit.simulate.database import stored
 from matoolkit.simulate.endings import everything_ended
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.invariants import Violation, Watch, nobody_twice, outputs_are_found
@@ -24,6 +23,7 @@ from matoolkit.simulate.timing import Due, next_time
 from matoolkit.simulate.trouble import TroubleLog
 from matoolkit.simulate.waking import nothing_forgotten
 from matoolkit.simulate.workers import ScriptedWorkers
+from matoolkit.store.dialect.types import stored_text
 
 BEGINNING = datetime(2026, 3, 3, 6, 0, tzinfo=UTC)
 
@@ -245,7 +245,7 @@ class World:
         leavers = [message for message in waiting if message[1].startswith("member-removed-")]
         number, name = self.rng.choice(leavers or waiting)
         until = self.clock.now() + timedelta(seconds=self.rng.choice([20, 400, 4000]))
-        self.plant.messages.meddle(f"UPDATE bus_messages SET visible_at = '{stored(until)}' WHERE id = {number}")
+        self.plant.messages.meddle(f"UPDATE bus_messages SET visible_at = '{stored_text(until)}' WHERE id = {number}")
         return f"{name} until {until:%H:%M:%S}"
 
     def _time(self) -> str:

@@ -74,7 +74,7 @@ class Desk:
         """Note a job's result."""
         task.result = result
         with self._changed:
-            self._done.put(task)  # first: who sees that no other job runs must find the results of all
+            self._done.put(task)
             self._unfinished -= 1
             known = 0.0 if self._slowest == float("inf") else self._slowest * _FORGETTING
             self._slowest = max(seconds, known)
@@ -87,11 +87,15 @@ class Desk:
             done.append(self._done.get(timeout=timeout))
             until = self._clock.monotonic() + _GATHERING_SECONDS
             while len(done) < most:
-                left = until - self._clock.monotonic() if self._unfinished else 0
-                done.append(self._done.get(timeout=left) if left > 0 else self._done.get_nowait())
+                left = until - self._clock.monotonic()
+                done.append(self._done.get(timeout=left) if left > 0 and self._runs() else self._done.get_nowait())
         except Empty:
             pass
         return done
+
+    def _runs(self) -> bool:
+        with self._changed:
+            return self._unfinished > 0
 
     def settle(self, tasks: Sequence[Task]) -> None:
         """Forget jobs that are settled."""

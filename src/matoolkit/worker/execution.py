@@ -101,10 +101,10 @@ def result_type(value: Json) -> str | None:
             return "Object"
 
 
-def too_large(result: WorkerResult) -> WorkerResult:
-    """Make a failure of a result that no bus would carry."""
-    error = WorkerError("what the function returned is too large to be sent", UnusableResult.__name__)
-    return replace(result, status=ResultStatus.FAILURE, result=None, result_type=None, error=error)
+def unsendable(result: WorkerResult) -> WorkerResult:
+    """Make a failure of a result that no bus would carry, for what the function returned or what came with the job."""
+    error = WorkerError("the result cannot be sent: it is too large or nested too deep", UnusableResult.__name__)
+    return replace(result, status=ResultStatus.FAILURE, result=None, result_type=None, error=error, correlation=None)
 
 
 def _shaped(function: str, value: Any) -> Json:

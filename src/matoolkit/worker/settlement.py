@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from matoolkit.clock import Clock
 from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult
-from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError
+from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError, UnwritableMessage
 from matoolkit.ids import result_id
 from matoolkit.ports import Bus, Outgoing
 from matoolkit.worker.desk import Task
-from matoolkit.worker.execution import too_large
+from matoolkit.worker.execution import unsendable
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 15.0
@@ -96,13 +96,17 @@ class Settlement:
 
     def _answer(self, tasks: Sequence[Task]) -> None:
         """Answer jobs all at once; a result that no bus would carry becomes a failure that says so."""
-        for _ in range(len(tasks) + 1):
+        for _ in tasks:
             try:
-                self._bus.answer([_outgoing(task) for task in tasks], [task.received for task in tasks])
-            except MessageTooLarge as error:
+                self._publish(tasks)
+            except (MessageTooLarge, UnwritableMessage) as error:
                 _shrink(tasks, error.message_id)
             else:
                 return
+        self._publish(tasks)
+
+    def _publish(self, tasks: Sequence[Task]) -> None:
+        self._bus.answer([_outgoing(task) for task in tasks], [task.received for task in tasks])
 
 
 def _outgoing(task: Task) -> Outgoing:
@@ -118,11 +122,12 @@ def _result(task: Task) -> WorkerResult:
 def _shrink(tasks: Sequence[Task], message_id: str) -> None:
     for task in tasks:
         if result_id(task.job.job_id) == message_id:
-            task.result = too_large(_result(task))
+            task.result = unsendable(_result(task))
 
 
 def _log(job: WorkerJob, result: WorkerResult) -> None:
-    about = {"runbook": job.correlation.get("RunbookName"), "batch": job.batch_id, "job": job.job_id}
+    runbook = job.correlation.get("RunbookName") if isinstance(job.correlation, dict) else None
+    about = {"runbook": runbook, "batch": job.batch_id, "job": job.job_id}
     if result.status is ResultStatus.SUCCESS:
         log.debug("%s is done", job.function_name, extra=about)
     else:

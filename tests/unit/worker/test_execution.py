@@ -1,6 +1,6 @@
 """W7: what a result says, and that whatever goes wrong fails one job alone."""
 
-from dataclasses import replace
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +10,7 @@ import pytest
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.bus.wire import encode
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob, correlation_of
-from matoolkit.ids import Kind
+from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob
 from matoolkit.ports import Outgoing
 from matoolkit.store import queue
 from matoolkit.worker import Context, function
@@ -176,31 +175,65 @@ def test_w7_a_result_that_is_too_large_is_a_clear_failure(workshop: Workshop) ->
     assert "returned 300,901 bytes; at most" in result.error.message
 
 
-def test_w7_a_result_that_is_too_large_once_it_is_packed_is_a_clear_failure(workshop: Workshop) -> None:
-    sent = replace(job(1, "Return-It", parameters={"Value": "x" * 220_000}), correlation=LONG)
-    workshop.bus.send([Outgoing("a", replace(sent, parameters={"Value": "x"}, job_id="step-2-attempt-1"))])
-    with workshop.store.transaction() as tx:
-        queue.enqueue(tx, [_queued(sent)], workshop.clock.now(), forget_before=workshop.clock.now())
+def _nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "correlation"),
+    [("x" * 220_000, "r" * 40_000), ("x", "r" * 250_000), ("x", _nested(300))],
+    ids=["together too large", "correlation too large", "correlation too deep"],
+)
+def test_w7_a_result_that_cannot_be_sent_is_a_clear_failure_of_its_job_alone(
+    workshop: Workshop, value: str, correlation: Any
+) -> None:
+    workshop.send("Do-It", 2, UserId="ada")
+    put(workshop, {**body_of(job(1, "Return-It", parameters={"Value": value})), "CorrelationData": correlation})
     workshop.runner().turn()
     results = workshop.results()
     assert results["step-2-attempt-1"].status is ResultStatus.SUCCESS
-    result = results["step-1-attempt-1"]
-    assert result.error == WorkerError("what the function returned is too large to be sent", "UnusableResult")
-
-
-LONG = correlation_of(1, Kind.STEP, "r" * 40_000, 1)
-
-
-def _queued(sent: WorkerJob) -> queue.NewQueued:
-    """Make a message that is larger than our own bus would take, as another program may."""
-    form, body = encode(sent)
-    return queue.NewQueued(
-        form.topic,
-        f"worker-{WORKER}",
-        sent.job_id,
-        form.message_type,
-        body,
-        "{}",
-        NOON,
-        NOON + timedelta(1),
+    assert results["step-1-attempt-1"].error == WorkerError(
+        "the result cannot be sent: it is too large or nested too deep", "UnusableResult"
     )
+    assert workshop.waiting() == 0
+
+
+def test_w7_a_result_that_is_nested_too_deep_once_it_is_packed_is_a_clear_failure(workshop: Workshop) -> None:
+    result = returning(workshop, _nested(254))
+    assert result.error.type == "UnusableResult"
+
+
+@pytest.mark.parametrize(
+    "came", [None, [1, "two"], "text", 3, {}, {"stepExecutionId": 7, "Mine": {"some_Key": [None]}}]
+)
+def test_w7_what_came_with_a_job_goes_back_with_its_result(workshop: Workshop, came: Any) -> None:
+    put(workshop, {**body_of(job(1, "Return-It", parameters={"Value": 1})), "CorrelationData": came})
+    workshop.runner().turn()
+    assert body_of_result(workshop)["CorrelationData"] == came
+
+
+def test_w7_a_job_without_correlation_is_done(workshop: Workshop) -> None:
+    without = body_of(job(1, "Return-It", parameters={"Value": 1}))
+    del without["CorrelationData"]
+    put(workshop, without)
+    workshop.runner().turn()
+    assert body_of_result(workshop)["CorrelationData"] is None
+
+
+def body_of(sent: WorkerJob) -> dict[str, Any]:
+    _, body = encode(sent)
+    found: dict[str, Any] = orjson.loads(body)
+    return found
+
+
+def put(workshop: Workshop, body: dict[str, Any]) -> None:
+    """Put a job into its subscription that our own bus would not write, as another program may."""
+    name, text = body["JobId"], json.dumps(body)
+    queued = queue.NewQueued(
+        "worker-jobs", f"worker-{WORKER}", name, "worker-job", text, "{}", NOON, NOON + timedelta(1)
+    )
+    with workshop.store.transaction() as tx:
+        queue.enqueue(tx, [queued], workshop.clock.now(), forget_before=workshop.clock.now())

@@ -54,7 +54,7 @@ def _read_job(fields: Fields) -> WorkerJob:
         fields.text("WorkerId"),
         fields.text("FunctionName"),
         fields.mapping("Parameters"),
-        fields.mapping("CorrelationData"),
+        fields["CorrelationData"],
     )
 
 
@@ -70,7 +70,7 @@ def _read_result(fields: Fields) -> WorkerResult:
         fields.text("ResultType", default="") or None,
         _read_error(fields.part("Error")) if fields["Error"] is not None else None,
         fields.number("DurationMs", default=0),
-        fields.mapping("CorrelationData") or None,
+        fields["CorrelationData"],
     )
 
 

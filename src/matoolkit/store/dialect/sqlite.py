@@ -37,7 +37,7 @@ from matoolkit.errors import (
     StoreUnavailable,
 )
 from matoolkit.store.dialect.questions import Columns, Dialect, Filling, Rows, parameter
-from matoolkit.store.dialect.types import Instant, as_text
+from matoolkit.store.dialect.types import Instant, stored_text
 from matoolkit.store.driver import run_only
 
 _ERRORS: dict[int, type[StoreError]] = {
@@ -65,7 +65,7 @@ _CACHE_KIBIBYTES = 32 * 1024
 # The log is copied into the file when it has so many pages, which are as many kibibytes as the cache has. Many piles
 # touch the same pages, and each is copied once.
 _LOG_PAGES = _CACHE_KIBIBYTES * 1024 // _PAGE_BYTES
-# Columns of the temporary tables: the rows of a wider one take longer. No table of ours has more than the last.
+# Columns of the temporary tables: the rows of a wider one take longer. No record of ours has more than the last.
 _WIDTHS = (4, 12, 40)
 
 
@@ -215,7 +215,11 @@ def _make_tables_to_fill(connection: sqlite3.Connection) -> None:
 
 
 def _given(columns: int) -> str:
-    return f"given{next(width for width in _WIDTHS if width >= columns)}"
+    """Name the narrowest temporary table that has room for so many columns."""
+    for width in _WIDTHS:
+        if columns <= width:
+            return f"given{width}"
+    raise ValueError(f"{columns} columns are more than any temporary table has")
 
 
 def _cell(place: int) -> str:
@@ -226,7 +230,7 @@ def _with_stored_times(columns: Columns, rows: Rows) -> Rows:
     places = [place for place, kind in enumerate(columns.values()) if isinstance(kind, Instant)]
     if not places:
         return rows
-    stored = cache(as_text)  # most rows of a statement share their times
+    stored = cache(stored_text)  # most rows of a statement share their times
     written = [list(row) for row in rows]
     for row in written:
         for place in places:

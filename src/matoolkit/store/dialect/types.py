@@ -58,7 +58,7 @@ class Instant(TypeDecorator[datetime]):
         if value is None:
             return None
         if dialect.name == "sqlite":
-            return as_text(value)
+            return stored_text(value)
         instant = as_utc(value)
         return instant if dialect.name == "postgresql" else instant.replace(tzinfo=None)
 
@@ -95,7 +95,7 @@ class OneOf(TypeDecorator[StrEnum]):
         return self._members.__getitem__
 
 
-def as_text(instant: datetime) -> str:
+def stored_text(instant: datetime) -> str:
     """Write a time as SQLite stores it: as long as any other, so that texts compare as times do."""
     return as_utc(instant).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
 
