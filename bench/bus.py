@@ -9,7 +9,6 @@ loop inserts, locks and deletes the same rows of the same table in the same pile
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete
@@ -20,6 +19,7 @@ from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.ports import Outgoing
 from matoolkit.store import Store, schema
+from matoolkit.store.dialect.types import stored_text
 from matoolkit.store.queue import queue_lengths
 
 MESSAGES = 20_000
@@ -57,7 +57,7 @@ def clear(store: Store) -> None:
 
 def throughput_ratio(store: Store) -> Ratio:
     bus, names = SqlBus(store), [column.name for column in schema.bus_messages.c if column.name != "id"]
-    at: Any = NOW if store.dialect.name == "postgresql" else _stored(NOW)
+    at: Any = NOW if store.dialect.name == "postgresql" else stored_text(NOW)
     row = {"topic": "t", "subscription": "s", "message_type": "m", "properties_json": "{}", "enqueued_at": at}
     row |= {"body": "b" * 1000, "visible_at": at, "expires_at": at, "lock_token": None, "delivery_count": 0}
     rows = [tuple((row | {"message_id": f"bench-{n}"})[name] for name in names) for n in range(MESSAGES)]
@@ -116,10 +116,6 @@ def flatness_ratio(store: Store) -> Ratio:
         assert sum(queue_lengths(tx).values()) == LONG
     many = [cycle((number + ROUNDS) * count) for number in range(ROUNDS)]
     return ratio_of("a message while 200,000 wait ÷ while 1,000 wait", few, many, 1.25, "at most 1.25x")
-
-
-def _stored(instant: datetime) -> str:
-    return instant.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
 
 
 def measure(store: Store) -> list[Ratio]:
