@@ -1,8 +1,8 @@
 """The worker at work: fetches jobs, runs them in threads, publishes each result, then settles the job (rule W1).
 
 One thread fetches what there is room for, one publishes and settles whatever is done, in one go with what is done a
-moment later while others run, and keeps the locks of what runs. A worker that dies leaves its jobs locked: the bus delivers them again, functions
-are idempotent, and a second result is recognised by its id.
+moment later while others run, and keeps the locks of what runs. A worker that dies leaves its jobs locked: the bus
+delivers them again, functions are idempotent, and a second result is recognised by its id.
 """
 
 import logging
