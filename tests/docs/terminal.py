@@ -52,7 +52,14 @@ class Terminal:
         home = folder / "home"
         home.mkdir()
         path = f"{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
-        self._environ = {**kept, "HOME": str(home), "PATH": path, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        self._environ = {
+            **kept,
+            "HOME": str(home),
+            "PATH": path,
+            "NO_COLOR": "1",
+            "PYTHONUTF8": "1",
+            "PYTHONFAULTHANDLER": "1",
+        }
         self._environ["MATOOLKIT_API_URL"] = f"http://127.0.0.1:{self._ports[API_PORT]}"
 
     def follow(self, deed: Deed) -> None:
@@ -73,6 +80,10 @@ class Terminal:
         try:
             os.killpg(process.pid, signal.SIGINT)
             code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGABRT)  # then Python says what every thread is doing
+            process.wait(60)
+            raise AssertionError(f"{command.typed} does not stop\n{_text(output)}") from None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
