@@ -22,7 +22,7 @@ from bench.peers.meter import Meter, report, wait_for
 from bench.wave import Embedded, Wave, in_threads, pretender
 from matoolkit.bus.sql import SqlBus
 from matoolkit.hosting.orchestrator import run_orchestrator
-from matoolkit.hosting.process import stopped_by_signals
+from matoolkit.hosting.process import run_parts, stopped_by_signals
 from matoolkit.settings import Settings
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
@@ -101,15 +101,15 @@ def _process(role: str, url: str) -> Iterator[None]:
 
 def run_worker(url: str) -> None:
     """Be a worker whose functions only pretend, until a signal comes."""
-    store = open_store(url)
-    bus = SqlBus(store)
-    bus.start()
-    worker = pretender(bus)
     with stopped_by_signals() as stop:
-        worker.run(stop)
-    worker.close()
-    bus.stop()
-    store.close()
+        store = open_store(url)
+        bus = SqlBus(store)
+        bus.start()
+        worker = pretender(bus)
+        run_parts({"worker": worker.run}, stop)
+        worker.close()
+        bus.stop()
+        store.close()
 
 
 def bare(store: Store, options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
@@ -68,8 +69,9 @@ def build_scheduler(
     publisher: Publisher,
     environ: Mapping[str, str] = os.environ,
     clock: Clock | None = None,
+    stop: threading.Event | None = None,
 ) -> Scheduler:
-    """Put a scheduler together."""
+    """Put a scheduler together; once told to stop it begins no other transaction."""
     length = timedelta(seconds=_SWEEPS_MISSED * settings.sweep_seconds)
     holder = f"{socket.gethostname()}:{os.getpid()}"
     return Scheduler(
@@ -77,7 +79,7 @@ def build_scheduler(
         publisher=publisher,
         open_source=source_opener(environ),
         clock=clock or SystemClock(),
-        lease=SchedulerLease(store, holder, length),
+        lease=SchedulerLease(store, holder, length, stop),
         interval=timedelta(seconds=settings.tick_seconds),
     )
 

@@ -259,3 +259,30 @@ def test_a_database_of_ones_own_is_not_emptied(folder: Path) -> None:
         assert running.ends() == 2
         running.says("is not emptied")
     assert not (folder / ".matoolkit").exists()
+
+
+# The main thread is in the middle of a callback, whose exceptions Python prints and forgets.
+INTERRUPTED = """
+import os, signal, weakref
+from matoolkit.hosting.all_in_one import Audience, Wishes, run_all
+from matoolkit.settings import Settings, load_settings
+
+class Thing:
+    pass
+
+def welcome(places):
+    thing = Thing()
+    watched = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+
+run_all(load_settings(Settings), os.environ, Wishes(port=0), Audience(welcome))
+print("stopped")
+"""
+
+
+def test_ctrl_c_before_everything_runs_is_not_forgotten(folder: Path) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], cwd=folder, env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")

@@ -44,7 +44,8 @@ class Teller:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._has_only_letters = has_only_letters(console)
-        self._lock = threading.Lock()
+        # A signal may be told of while a line is printed, by the same thread.
+        self._lock = threading.RLock()
         self._places: Places | None = None
 
     def welcome(self, places: Places) -> None:
@@ -110,8 +111,11 @@ class StoryHandler(logging.Handler):
         if hasattr(record, "batch") or not (is_warning or record.name.startswith("matoolkit.hosting")):
             return
         at = datetime.fromtimestamp(record.created, UTC)
-        # Whoever masks secrets does it in the formatter (rule W8).
-        self._teller.tell([Line(at, Mark.WARNING if is_warning else Mark.NOTE, self.format(record))])
+        try:
+            # Whoever masks secrets does it in the formatter (rule W8).
+            self._teller.tell([Line(at, Mark.WARNING if is_warning else Mark.NOTE, self.format(record))])
+        except Exception:  # noqa: BLE001 - what cannot be told stops nobody
+            self.handleError(record)
 
 
 def _hints(places: Places) -> Iterator[Text]:

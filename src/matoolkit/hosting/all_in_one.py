@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ def run_all(settings: Settings, environ: Mapping[str, str], wishes: Wishes, audi
     """Run everything until a signal comes; the next start goes on from there, however this one ended."""
     clock = SystemClock()
     with ExitStack() as stack:
+        stop = stack.enter_context(stopped_by_signals())
         stack.enter_context(alone_in(FOLDER))
         place = stack.enter_context(_place(wishes.port))
         if wishes.is_fresh:
@@ -95,7 +97,7 @@ def run_all(settings: Settings, environ: Mapping[str, str], wishes: Wishes, audi
         parts = {"worker": worker.run, "api": system.api(place)}
         if audience.tell:
             parts["story"] = story.tell_until
-        system.run(parts)
+        system.run(parts, stop)
         story.tell()
     log.info("stopped; the next start goes on from here")
 
@@ -131,16 +133,15 @@ class _System:
         sign_in = sign_in_for(self.settings, HOST, self.clock)
         return serving(services_of(self.store, self.bus, self.environ, self.clock, sign_in), place)
 
-    def run(self, parts: Mapping[str, Part]) -> None:
+    def run(self, parts: Mapping[str, Part], stop: threading.Event) -> None:
         """Run these parts beside scheduler and orchestrator."""
-        scheduler = build_scheduler(self.settings, self.store, self.bus, self.environ)
+        scheduler = build_scheduler(self.settings, self.store, self.bus, self.environ, stop=stop)
         loop = SchedulerLoop(scheduler, self.settings.sweep_seconds)
         ours = {"ticks": loop.tick_until, "checks": loop.sweep_until}
         others = orchestrator_parts(self.settings, self.store, self.bus)
         self.bus.start()
         try:
-            with stopped_by_signals(scheduler.lease.stop) as stop:
-                run_parts({**ours, **others, **parts}, stop)
+            run_parts({**ours, **others, **parts}, stop)
             scheduler.lease.let_go()
         finally:
             self.bus.stop()

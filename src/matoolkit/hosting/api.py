@@ -23,6 +23,8 @@ from matoolkit.system import open_bus, open_state, read_message, source_opener
 # Longer than clients keep a connection that nothing comes on: one that the server closes just as it is used again is
 # an error to whoever used it.
 KEPT_ALIVE_SECONDS = 75
+# So long requests at hand may take when it stops; a connection on which nothing comes must not keep it for good.
+_GRACE_SECONDS = 30
 
 log = logging.getLogger(__name__)
 
@@ -30,15 +32,16 @@ log = logging.getLogger(__name__)
 def run_api(settings: Settings, host: str, port: int, environ: Mapping[str, str] = os.environ) -> None:
     """Serve until a signal comes; requests at hand are finished."""
     clock = SystemClock()
-    sign_in = sign_in_for(settings, host, clock)
-    store = open_state(settings)
-    try:
-        services = services_of(store, open_bus(settings, store), environ, clock, sign_in)
-        with listening(host, port) as place, stopped_by_signals() as stop:
-            log.info("serving the admin API on %s, port %d", host, port_of(place))
-            run_parts({"api": serving(services, place)}, stop)
-    finally:
-        store.close()
+    with stopped_by_signals() as stop:
+        sign_in = sign_in_for(settings, host, clock)
+        store = open_state(settings)
+        try:
+            services = services_of(store, open_bus(settings, store), environ, clock, sign_in)
+            with listening(host, port) as place:
+                log.info("serving the admin API on %s, port %d", host, port_of(place))
+                run_parts({"api": serving(services, place)}, stop)
+        finally:
+            store.close()
 
 
 def services_of(
@@ -51,7 +54,12 @@ def services_of(
 def serving(services: Services, place: socket.socket) -> Part:
     """Return what serves the API on a socket until it is told to stop."""
     config = uvicorn.Config(
-        create_app(services), log_config=None, access_log=False, ws="none", timeout_keep_alive=KEPT_ALIVE_SECONDS
+        create_app(services),
+        log_config=None,
+        access_log=False,
+        ws="none",
+        timeout_keep_alive=KEPT_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
 

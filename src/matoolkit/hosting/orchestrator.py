@@ -15,15 +15,15 @@ from matoolkit.system import build_orchestrator, open_bus, open_state
 
 def run_orchestrator(settings: Settings) -> None:
     """Handle events and results, and sweep, until a signal comes; the piles at hand are finished."""
-    store = open_state(settings)
-    bus = open_bus(settings, store)
-    bus.start()
-    try:
-        with stopped_by_signals() as stop:
+    with stopped_by_signals() as stop:
+        store = open_state(settings)
+        bus = open_bus(settings, store)
+        bus.start()
+        try:
             run_parts(orchestrator_parts(settings, store, bus), stop)
-    finally:
-        bus.stop()
-        store.close()
+        finally:
+            bus.stop()
+            store.close()
 
 
 def orchestrator_parts(settings: Settings, store: Store, bus: SqlBus) -> Mapping[str, Part]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
-Part = Callable[[threading.Event], None]
+Part = Callable[[threading.Event], object]
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -46,8 +46,13 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
 
 
 @contextmanager
-def stopped_by_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
-    """Give an event that the first SIGTERM or Ctrl-C sets; a second SIGTERM is ignored, a second Ctrl-C ends it."""
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """Give an event that the first SIGTERM or Ctrl-C sets; a second SIGTERM is ignored, a second Ctrl-C ends it.
+
+    It surrounds everything that a process does, also what it sets up: Python forgets a KeyboardInterrupt that it raises
+    in the wrong place, such as a callback in the middle of an import. The main thread does not wait for the event: the
+    signal could come just when it has the lock of the event.
+    """
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     received: list[int] = []
@@ -57,7 +62,6 @@ def stopped_by_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[t
         if len(received) == 1:
             log.info("%s: finishing what is at hand", signal.Signals(number).name)
             stop.set()
-            on_stop()
         elif number == signal.SIGINT:
             signal.default_int_handler(number, frame)
 

@@ -10,11 +10,11 @@ from matoolkit.system import build_scheduler, open_bus, open_state
 
 def run_scheduler(settings: Settings) -> None:
     """Tick and sweep until a signal comes; the transaction at hand is finished, and the lease let go."""
-    store = open_state(settings)
-    bus = open_bus(settings, store)
-    scheduler = build_scheduler(settings, store, bus)
-    loop = SchedulerLoop(scheduler, settings.sweep_seconds)
-    with stopped_by_signals(scheduler.lease.stop) as stop:
+    with stopped_by_signals() as stop:
+        store = open_state(settings)
+        bus = open_bus(settings, store)
+        scheduler = build_scheduler(settings, store, bus, stop=stop)
+        loop = SchedulerLoop(scheduler, settings.sweep_seconds)
         run_parts(
             {
                 "ticks": loop.tick_until,
@@ -23,17 +23,17 @@ def run_scheduler(settings: Settings) -> None:
             },
             stop,
         )
-    scheduler.lease.let_go()
-    store.close()
+        scheduler.lease.let_go()
+        store.close()
 
 
 def tick_once(settings: Settings) -> list[Tally] | None:
     """Tick once and say what was done; nothing if another scheduler works."""
-    store = open_state(settings)
-    scheduler = build_scheduler(settings, store, open_bus(settings, store))
-    loop = SchedulerLoop(scheduler, settings.sweep_seconds)
     tallies: list[list[Tally] | None] = []
-    with stopped_by_signals(scheduler.lease.stop) as stop:
+    with stopped_by_signals() as stop:
+        store = open_state(settings)
+        scheduler = build_scheduler(settings, store, open_bus(settings, store), stop=stop)
+        loop = SchedulerLoop(scheduler, settings.sweep_seconds)
 
         def tick(until: object) -> None:  # noqa: ARG001 - it ends by itself
             try:
@@ -43,6 +43,6 @@ def tick_once(settings: Settings) -> list[Tally] | None:
 
         # The sweeps make the lease last while a source takes long to answer.
         run_parts({"tick": tick, "sweeps": loop.sweep_until}, stop)
-    scheduler.lease.let_go()
-    store.close()
+        scheduler.lease.let_go()
+        store.close()
     return tallies[0]

@@ -3,7 +3,7 @@
 import logging
 from contextlib import ExitStack
 
-from matoolkit.hosting.process import stopped_by_signals
+from matoolkit.hosting.process import run_parts, stopped_by_signals
 from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.system import build_worker, functions_of_worker, open_bus, open_state
 from matoolkit.worker.health import health_served
@@ -14,21 +14,21 @@ log = logging.getLogger(__name__)
 
 def run_worker(settings: Settings, worker: WorkerSettings, worker_id: str, health_port: int | None = None) -> None:
     """Do jobs until a signal comes or none has come for long; running ones end, the rest is given back."""
-    masking = Masking()
-    masking.guard(logging.getLogger("matoolkit"))
-    registry, broken = functions_of_worker(worker)
-    for file in broken:
-        log.error("%s cannot be used: %s", file.path, file.why)
-    store = open_state(settings)
-    bus = open_bus(settings, store)
-    runner = build_worker(bus, worker, worker_id, registry, masking)
-    log.info("worker %s has %d functions", worker_id, len(registry))
-    bus.start()
     with ExitStack() as stack:
+        stop = stack.enter_context(stopped_by_signals())
+        masking = Masking()
+        masking.guard(logging.getLogger("matoolkit"))
+        registry, broken = functions_of_worker(worker)
+        for file in broken:
+            log.error("%s cannot be used: %s", file.path, file.why)
+        store = open_state(settings)
+        stack.callback(store.close)
+        bus = open_bus(settings, store)
+        bus.start()
+        stack.callback(bus.stop)
+        runner = build_worker(bus, worker, worker_id, registry, masking)
+        stack.callback(runner.close)
+        log.info("worker %s has %d functions", worker_id, len(registry))
         if health_port is not None:
             stack.enter_context(health_served(runner, health_port))
-        stop = stack.enter_context(stopped_by_signals())
-        runner.run(stop)
-    runner.close()
-    bus.stop()
-    store.close()
+        run_parts({"worker": runner.run}, stop)

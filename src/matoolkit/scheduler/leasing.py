@@ -25,14 +25,14 @@ class Stopping(Exception):
 class SchedulerLease:
     """The right to work, as long as the database says that we have it and nobody told us to stop."""
 
-    def __init__(self, store: Store, holder: str, length: timedelta) -> None:
+    def __init__(self, store: Store, holder: str, length: timedelta, stop: threading.Event | None = None) -> None:
         self._store = store
         self._holder = holder
         self._length = length
         self._lease: Lease | None = None
         # Ticks and sweeps have threads of their own.
         self._changing = threading.Lock()
-        self._stopping = threading.Event()
+        self._stop = stop or threading.Event()
 
     def hold(self) -> bool:
         """Take the lease or make it last; says whether we have it."""
@@ -47,15 +47,11 @@ class SchedulerLease:
 
     def confirm(self, tx: Transaction) -> None:
         """Refuse to go on in a transaction if we do not have the lease, or may lose it before the commit."""
-        if self._stopping.is_set():
+        if self._stop.is_set():
             raise Stopping
         if self._lease is None:
             raise LeaseLost(LEASE, self._holder)
         confirm_lease(tx, self._lease)
-
-    def stop(self) -> None:
-        """Let no other transaction begin."""
-        self._stopping.set()
 
     def let_go(self) -> None:
         """Let another scheduler work at once."""

@@ -1,5 +1,6 @@
 """A source, a scheduler and a clock: rows go in, ticks pass, batches and messages come out."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -111,7 +112,8 @@ class Calendar:
 
     def __post_init__(self) -> None:
         self.bus = SqlBus(self.store)
-        lease = SchedulerLease(self.store, self.name, timedelta(seconds=90))
+        self.stop = threading.Event()
+        lease = SchedulerLease(self.store, self.name, timedelta(seconds=90), self.stop)
         self.scheduler = Scheduler(self.store, self.bus, self._source, self.clock, lease, TICK)
         self.start = self.clock.now() + timedelta(days=10)
 

@@ -116,7 +116,7 @@ def test_being_told_to_stop_ends_a_tick_before_its_next_transaction(calendar: Ca
 
     class Stopped(People):
         def pieces(self, query: str) -> Iterator[Piece]:
-            calendar.scheduler.lease.stop()
+            calendar.stop.set()
             stop.set()
             yield from super().pieces(query)
 
