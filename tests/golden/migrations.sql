@@ -289,15 +289,11 @@ CREATE INDEX ix_step_executions_batch_id ON step_executions (batch_id, id);
 
 GO
 
-CREATE INDEX ix_step_executions_batch_status ON step_executions (batch_id, status, id);
-
-GO
-
 CREATE INDEX ix_step_executions_lost ON step_executions (lost_at, id) WHERE lost_at IS NOT NULL;
 
 GO
 
-CREATE INDEX ix_step_executions_phase_status ON step_executions (phase_execution_id, status);
+CREATE INDEX ix_step_executions_phase_status ON step_executions (phase_execution_id, status, id);
 
 GO
 
@@ -491,10 +487,6 @@ CREATE TABLE bus_messages (
 
 GO
 
-CREATE INDEX ix_bus_messages_expires_at ON bus_messages (expires_at);
-
-GO
-
 CREATE INDEX ix_bus_messages_undeliverable ON bus_messages (id) WHERE delivery_count >= 10;
 
 GO
@@ -504,15 +496,14 @@ CREATE INDEX ix_bus_messages_visible ON bus_messages (topic, subscription, visib
 GO
 
 CREATE TABLE bus_recent_ids (
+    id BIGINT NOT NULL IDENTITY,
     topic NVARCHAR(100) NOT NULL,
     message_id NVARCHAR(200) NOT NULL,
     published_at DATETIME2(6) NOT NULL,
-    CONSTRAINT pk_bus_recent_ids PRIMARY KEY (topic, message_id)
+    publication BIGINT NULL,
+    CONSTRAINT pk_bus_recent_ids PRIMARY KEY (id),
+    CONSTRAINT uq_bus_recent_ids_message UNIQUE (topic, message_id)
 );
-
-GO
-
-CREATE INDEX ix_bus_recent_ids_published_at ON bus_recent_ids (published_at);
 
 GO
 

@@ -111,13 +111,17 @@ class WorkerError:
     attempts: int = 1
 
 
+# When a job ended, by the clock of its worker; read as it is written, because nobody decides anything by it.
+Timestamp: TypeAlias = datetime | str | None
+
+
 @record
 class WorkerResult:
     """A function returned, or failed."""
 
     job_id: str
     status: ResultStatus
-    timestamp: datetime
+    timestamp: Timestamp
     result: Json = None
     result_type: str | None = None
     error: WorkerError | None = None

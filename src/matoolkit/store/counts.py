@@ -196,5 +196,5 @@ def _failures(batch_id: int, *columns: ColumnElement[Any]) -> Select[Any]:
         .select_from(step_executions)
         .join(phase_executions, phase_executions.c.id == step_executions.c.phase_execution_id)
         .join(batch_members, present)
-        .where(step_executions.c.batch_id == batch_id, failed)
+        .where(phase_executions.c.batch_id == batch_id, failed)
     )

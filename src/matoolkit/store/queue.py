@@ -4,11 +4,11 @@ Whoever receives a message locks it by moving `visible_at` into the future under
 it names that token. A lock that has run out is no lock: the message is received again under another token.
 """
 
+import secrets
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Delete,
     Executable,
     Select,
+    Table,
     Update,
     delete,
     func,
@@ -44,6 +45,9 @@ _RECEIVED = (
 )
 # The limit stands in the statement itself, so that the partial index applies.
 _DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
+_BEYOND_ALL_IDS = 2**63 - 1
+# So many that no two publications of one message have the same number.
+_PUBLICATION_BITS = 62
 
 
 @record
@@ -84,44 +88,48 @@ def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, for
 
     An id that its topic has seen since `forget_before` is a duplicate, and its message is dropped.
     """
-    first: dict[tuple[str, str], NewQueued] = {}
+    first: dict[str, dict[str, NewQueued]] = {}
     for message in messages:
-        first.setdefault((message.topic, message.message_id), message)
-    new: set[tuple[str, str]] = set()
-    # In one order for everybody, or two publishers could wait for each other.
-    for topic, keys in groupby(sorted(first), key=itemgetter(0)):
-        ids = _remember(tx, topic, [message_id for _, message_id in keys], at, forget_before)
-        new.update((topic, message_id) for message_id in ids)
-    wanted = [message for key, message in first.items() if key in new]
-    if not wanted:
-        return 0
+        first.setdefault(message.topic, {}).setdefault(message.message_id, message)
     values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
-    # One that still waits is the same message, however long ago it was published (rule M3).
-    key = ("topic", "message_id")
-    return tx.changed(insert_each(tx, bus_messages, wanted, values, key, often_alike=_OFTEN_ALIKE))
+    count = 0
+    # In one order for everybody, or two publishers could wait for each other.
+    for topic, of_topic in sorted(first.items()):
+        new = _remember(tx, topic, sorted(of_topic), at, forget_before)
+        if wanted := [message for message_id, message in of_topic.items() if message_id in new]:
+            # One that still waits is the same message, however long ago it was published (rule M3).
+            key = ("topic", "message_id")
+            count += tx.changed(insert_each(tx, bus_messages, wanted, values, key, often_alike=_OFTEN_ALIKE))
+    return count
 
 
 def _remember(tx: Transaction, topic: str, ids: Collection[str], at: datetime, forget_before: datetime) -> set[str]:
     """Note the ids that were not published lately, and return them."""
-    new = set(tx.values(_noted(tx, topic, ids, at)))
-    known = [message_id for message_id in ids if message_id not in new]
-    if known:
-        # Hardly any is. Of one that is it matters since when; a sweep may have forgotten it just now.
-        tx.execute(_forgotten(tx, topic, known, forget_before))
-        new.update(tx.values(_noted(tx, topic, known, at)))
-    return new
+    ours = secrets.randbits(_PUBLICATION_BITS)
+    if tx.changed(_noted(tx, topic, ids, at, ours)) == len(ids):
+        return set(ids)
+    # Some are known, which is rare. It matters since when; a sweep may have forgotten one just now.
+    tx.execute(_forgotten(tx, topic, ids, forget_before))
+    tx.execute(_noted(tx, topic, ids, at, ours))
+    return set(tx.values(_noted_by(tx, topic, ids, ours)))
 
 
 @prepared
-def _noted(draft: Drafting, topic: str, message_ids: Collection[str], at: datetime) -> Executable:
+def _noted(draft: Drafting, topic: str, message_ids: Collection[str], at: datetime, publication: int) -> Executable:
     given = draft.values_of(bus_recent_ids.c.message_id.type, message_ids)
     written: dict[str, ColumnElement[Any]] = {
         "topic": type_coerce(topic, bus_recent_ids.c.topic.type),
         "message_id": given.c.value,
         "published_at": type_coerce(at, bus_recent_ids.c.published_at.type),
+        "publication": type_coerce(publication, bus_recent_ids.c.publication.type),
     }
-    noted = draft.insert_missing(bus_recent_ids, written, given, ("topic", "message_id"))
-    return noted.returning(bus_recent_ids.c.message_id)
+    return draft.insert_missing(bus_recent_ids, written, given, ("topic", "message_id"))
+
+
+@prepared
+def _noted_by(draft: Drafting, topic: str, message_ids: Collection[str], publication: int) -> Select[Any]:
+    named = (bus_recent_ids.c.topic == topic, among(draft, bus_recent_ids.c.message_id, message_ids))
+    return select(bus_recent_ids.c.message_id).where(*named, bus_recent_ids.c.publication == publication)
 
 
 @prepared
@@ -228,16 +236,20 @@ def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime,
     return _bury(tx, rows, at, reason, description)
 
 
-def bury_expired(tx: Transaction, at: datetime, most: int) -> int:
-    """Make messages that nobody took in time dead letters, except those that somebody is handling."""
-    rows = _take(tx, _expired(tx, at, most=most))
+def bury_expired(tx: Transaction, at: datetime, most: int, *, published_by: datetime) -> int:
+    """Make messages that nobody took in time dead letters, except those that somebody is handling.
+
+    None that was published later can have expired.
+    """
+    rows = _take(tx, _expired(tx, at, published_by, most=most))
     return _bury(tx, rows, at, "TTLExpiredException", "nobody took it in time")
 
 
 @prepared
-def _expired(draft: Drafting, at: datetime, *, most: int) -> Select[Any]:
+def _expired(draft: Drafting, at: datetime, published_by: datetime, *, most: int) -> Select[Any]:
     expired = (bus_messages.c.expires_at <= at, bus_messages.c.visible_at <= at)
-    return draft.locking(_ids(*expired).order_by(bus_messages.c.expires_at).limit(most), bus_messages, skip_locked=True)
+    old = _ids(*expired, _before_the_first(bus_messages, bus_messages.c.enqueued_at > published_by))
+    return draft.locking(old.order_by(bus_messages.c.id).limit(most), bus_messages, skip_locked=True)
 
 
 def bury_undeliverable(tx: Transaction, at: datetime, most: int) -> int:
@@ -259,7 +271,16 @@ def forget_ids(tx: Transaction, before: datetime) -> int:
 
 @prepared
 def _all_forgotten(_draft: Drafting, before: datetime) -> Delete:
-    return delete(bus_recent_ids).where(bus_recent_ids.c.published_at < before)
+    return delete(bus_recent_ids).where(_before_the_first(bus_recent_ids, bus_recent_ids.c.published_at >= before))
+
+
+def _before_the_first(table: Table, is_young: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Choose the rows before the first young one.
+
+    They are numbered in the order of their times, so no index of times is needed, which every message would pay for.
+    """
+    first_young = select(table.c.id).where(is_young).order_by(table.c.id).limit(1).scalar_subquery()
+    return table.c.id < func.coalesce(first_young, literal_column(str(_BEYOND_ALL_IDS)))
 
 
 def queue_lengths(tx: Transaction) -> dict[tuple[str, str], int]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, select, type_coerce, update
@@ -11,7 +12,7 @@ from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, unstarted
 from matoolkit.store.moves import cancelled
 from matoolkit.store.prepared import Drafting, prepared
-from matoolkit.store.schema import batch_members, step_executions
+from matoolkit.store.schema import batch_members, phase_executions, step_executions
 from matoolkit.store.statements import (
     among,
     columns_of,
@@ -162,7 +163,7 @@ def cancel_steps_of_phases(tx: Transaction, phase_ids: Collection[int], at: date
 
 def cancel_steps_of_batches(tx: Transaction, batch_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel all open steps of batches (rule O12)."""
-    return _cancel(tx, "batch_id", batch_ids, at)
+    return cancel_steps_of_phases(tx, _phases_of(tx, batch_ids), at) if batch_ids else []
 
 
 def steps_page(
@@ -174,15 +175,30 @@ def steps_page(
     after: int = 0,
     limit: int = 100,
 ) -> list[StepRow]:
-    """Return one page of the steps of a batch, by id, from after the last id of the page before."""
-    query = select_records(StepRow, step_executions).where(
-        step_executions.c.batch_id == batch_id, step_executions.c.id > after
-    )
-    if status is not None:
-        query = query.where(is_any(step_executions.c.status, {status}))
-    if phase_id is not None:
-        query = query.where(step_executions.c.phase_execution_id == phase_id)
+    """Return one page of the steps of a batch, by id, from after the last id of the page before.
+
+    Those in a state are asked for phase by phase: an index of states of whole batches would have to follow every move.
+    """
+    of_batch = step_executions.c.batch_id == batch_id
+    wanted = [step_executions.c.id > after]
+    if status is None:
+        of_phase = [] if phase_id is None else [step_executions.c.phase_execution_id == phase_id]
+        return _first(tx, [of_batch, *of_phase, *wanted], limit)
+    wanted.append(is_any(step_executions.c.status, {status}))
+    phases = [phase for phase in _phases_of(tx, [batch_id]) if phase_id in (None, phase)]
+    found = [
+        row for phase in phases for row in _first(tx, [step_executions.c.phase_execution_id == phase, *wanted], limit)
+    ]
+    return sorted(found, key=attrgetter("id"))[:limit]
+
+
+def _first(tx: Transaction, wanted: Sequence[ColumnElement[bool]], limit: int) -> list[StepRow]:
+    query = select_records(StepRow, step_executions).where(*wanted)
     return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
+
+
+def _phases_of(tx: Transaction, batch_ids: Collection[int]) -> list[int]:
+    return tx.values(select(phase_executions.c.id).where(among(tx, phase_executions.c.batch_id, batch_ids)))
 
 
 def _cancel(

@@ -38,7 +38,7 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
-from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, lock_due
+from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, forget_ids, lock_due
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
 from matoolkit.store.steps import (
     cancel_steps_of_members,
@@ -100,9 +100,9 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "page of steps": (lambda tx: steps_page(tx, 7), {"ix_step_executions_batch_id"}),
     "page of failed steps": (
         lambda tx: steps_page(tx, 7, status=StepStatus.FAILED),
-        {"ix_step_executions_batch_status"},
+        {"ix_step_executions_phase_status"},
     ),
-    "failures": (lambda tx: failures_by_error(tx, 7), {"ix_step_executions_batch_status"}),
+    "failures": (lambda tx: failures_by_error(tx, 7), {"ix_step_executions_phase_status"}),
     "unfinished batches": (lambda tx: unfinished_batches(tx, "wave"), {"ix_batches_"}),
     "batches at times": (lambda tx: batches_at(tx, "wave", [LATER]), {"uq_batches_start_time"}),
     "memberships": (lambda tx: memberships(tx, [7]), {"batch_members_"}),
@@ -129,7 +129,6 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"ix_bus_messages_visible"},
     ),
     "undeliverable": (lambda tx: bury_undeliverable(tx, LATER, 100), {"ix_bus_messages_"}),
-    "expired": (lambda tx: bury_expired(tx, NOON, 100), {"ix_bus_messages_"}),
     "batches to end": (batches_without_open_phases, {"ix_phase_executions_open"}),
     "audit of a batch": (lambda tx: audit_page(tx, batch_id=7), {"ix_audit_log_batch_id"}),
     "whether keys expired": (lambda tx: have_requests_run_out(tx, NOON), {"ix_idempotency_keys_expires_at"}),
@@ -244,6 +243,18 @@ def test_bulk_moves_find_their_rows_by_the_primary_key(explained: Callable[..., 
         assert "INTEGER PRIMARY KEY" in plan or "pk_step_executions" in plan, plan
         assert "BLOOM FILTER" not in plan, plan  # SQLite makes one of a whole table
         assert "ix_step_executions" not in plan, plan
+
+
+def test_what_is_old_is_found_by_its_number(explained: Callable[..., str]) -> None:
+    """Old messages come first, and looking for them ends at the first young one: there is no index of times."""
+    for table, look in {
+        "bus_messages": lambda tx: bury_expired(tx, LATER, 100, published_by=NOON),
+        "bus_recent_ids": lambda tx: forget_ids(tx, NOON),
+    }.items():
+        plan = explained(look)
+        assert "INTEGER PRIMARY KEY (rowid<?)" in plan or f"using pk_{table}" in plan, plan
+        assert "Sort" not in plan, plan
+        assert "TEMP B-TREE" not in plan, plan
 
 
 def _scans_a_large_table(plan: str) -> bool:

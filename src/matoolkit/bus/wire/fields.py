@@ -1,11 +1,9 @@
 """The fields of a JSON object, found whatever their spelling, and refused in words when they are not right."""
 
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from matoolkit.clock import as_utc
-from matoolkit.errors import TimeOutOfRange, UnreadableMessage
+from matoolkit.errors import UnreadableMessage
 from matoolkit.ids import Kind
 
 _MOST_DIGITS = 18
@@ -62,15 +60,6 @@ class Fields(dict[str, Any]):
         if isinstance(value, list) and all(isinstance(item, dict) for item in value):
             return [Fields(item) for item in value]
         raise UnreadableMessage(f"'{name}' is not a list of objects")
-
-    def instant(self, name: str) -> datetime:
-        """Return a field that is a time."""
-        try:
-            written = datetime.fromisoformat(self.text(name))
-            # A worker that leaves the zone out means UTC.
-            return as_utc(written if written.tzinfo else written.replace(tzinfo=UTC))
-        except (ValueError, TimeOutOfRange):
-            raise UnreadableMessage(f"'{name}' is not a time") from None
 
     def kind(self) -> Kind:
         """Tell which table the execution is in; who does not know `Kind` says whether it is init."""

@@ -65,7 +65,7 @@ def _read_result(fields: Fields) -> WorkerResult:
     return WorkerResult(
         fields.text("JobId"),
         status,
-        fields.instant("Timestamp"),
+        fields["Timestamp"],
         fields["Result"],
         fields.text("ResultType", default="") or None,
         _read_error(fields.part("Error")) if fields["Error"] is not None else None,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from matoolkit.bus import topology
-from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedParameter,
     BatchInit,
@@ -73,7 +72,7 @@ def _write_result(message: WorkerResult) -> dict[str, Any]:
         "Result": message.result,
         "Error": _write_error(message.error),
         "DurationMs": message.duration_ms,
-        "Timestamp": as_utc(message.timestamp),
+        "Timestamp": message.timestamp,
         "CorrelationData": message.correlation,
     }
 

@@ -84,8 +84,7 @@ step_executions = Table(
         "batch_member_id", "epoch", "phase_execution_id", "step_index", name="uq_step_executions_member_step"
     ),
     one_of("status", StepStatus, "status"),
-    Index("ix_step_executions_phase_status", "phase_execution_id", "status"),
-    Index("ix_step_executions_batch_status", "batch_id", "status", "id"),
+    Index("ix_step_executions_phase_status", "phase_execution_id", "status", "id"),
     Index("ix_step_executions_batch_id", "batch_id", "id"),
     sqlite_autoincrement=True,
 )

@@ -13,7 +13,7 @@ from sqlalchemy import (
 
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.states import DeadLetterStatus
-from matoolkit.store.dialect.types import Instant, OneOf, id_column, one_of, only_where
+from matoolkit.store.dialect.types import BigId, Instant, OneOf, id_column, one_of, only_where
 from matoolkit.store.schema.metadata import metadata
 
 outbox = Table(
@@ -53,7 +53,6 @@ bus_messages = Table(
     Column("lock_token", Unicode(36), doc="The lock of the consumer that has it; empty when nobody does."),
     Column("delivery_count", Integer, nullable=False, doc="How often it was received."),
     Index("ix_bus_messages_visible", "topic", "subscription", "visible_at", "id"),
-    Index("ix_bus_messages_expires_at", "expires_at"),
     Index("ix_bus_messages_undeliverable", "id", **only_where(text(f"delivery_count >= {MAX_DELIVERIES}"))),
     UniqueConstraint("topic", "message_id", name="uq_bus_messages_message"),
     sqlite_autoincrement=True,
@@ -62,10 +61,12 @@ bus_messages = Table(
 bus_recent_ids = Table(
     "bus_recent_ids",
     metadata,
-    Column("topic", Unicode(100), primary_key=True, doc="The topic."),
-    Column("message_id", Unicode(200), primary_key=True, doc="Id of a message published lately."),
+    id_column("Order in which ids were noted."),
+    Column("topic", Unicode(100), nullable=False, doc="The topic."),
+    Column("message_id", Unicode(200), nullable=False, doc="Id of a message published lately."),
     Column("published_at", Instant, nullable=False, doc="When; the duplicate window counts from here."),
-    Index("ix_bus_recent_ids_published_at", "published_at"),
+    Column("publication", BigId, doc="Number of the publication that noted it, by which that one knows it as its own."),
+    UniqueConstraint("topic", "message_id", name="uq_bus_recent_ids_message"),
 )
 
 dead_letters = Table(

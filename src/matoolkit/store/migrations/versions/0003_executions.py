@@ -87,11 +87,10 @@ def _create_step_executions() -> None:
 
 def _index_step_executions() -> None:
     op.create_index("ix_step_executions_batch_id", "step_executions", ["batch_id", "id"])
-    op.create_index("ix_step_executions_batch_status", "step_executions", ["batch_id", "status", "id"])
     op.create_index(
         "ix_step_executions_lost", "step_executions", ["lost_at", "id"], **only_where(sa.text("lost_at IS NOT NULL"))
     )
-    op.create_index("ix_step_executions_phase_status", "step_executions", ["phase_execution_id", "status"])
+    op.create_index("ix_step_executions_phase_status", "step_executions", ["phase_execution_id", "status", "id"])
     op.create_index(
         "ix_step_executions_poll", "step_executions", ["poll_due_at", "id"], **only_where(sa.text("status = 'polling'"))
     )

@@ -59,7 +59,6 @@ def _create_bus_messages() -> None:
         sa.UniqueConstraint("topic", "message_id", name=op.f("uq_bus_messages_message")),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_bus_messages_expires_at", "bus_messages", ["expires_at"])
     op.create_index(
         "ix_bus_messages_undeliverable", "bus_messages", ["id"], **only_where(sa.text("delivery_count >= 10"))
     )
@@ -69,12 +68,14 @@ def _create_bus_messages() -> None:
 def _create_bus_recent_ids() -> None:
     op.create_table(
         "bus_recent_ids",
+        sa.Column("id", BigId, autoincrement=True, nullable=False),
         sa.Column("topic", sa.Unicode(100), nullable=False),
         sa.Column("message_id", sa.Unicode(200), nullable=False),
         sa.Column("published_at", Instant(), nullable=False),
-        sa.PrimaryKeyConstraint("topic", "message_id", name=op.f("pk_bus_recent_ids")),
+        sa.Column("publication", BigId),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_bus_recent_ids")),
+        sa.UniqueConstraint("topic", "message_id", name=op.f("uq_bus_recent_ids_message")),
     )
-    op.create_index("ix_bus_recent_ids_published_at", "bus_recent_ids", ["published_at"])
 
 
 def _create_dead_letters() -> None:
