@@ -151,7 +151,8 @@ def main() -> None:
     parser.add_argument("--synchronous", choices=["NORMAL"], help="SQLite: leave commits to the operating system")
     options = parser.parse_args()
     if options.way == "orchestrator":
-        run_orchestrator(Settings.model_validate({"database_url": options.url}))
+        with stopped_by_signals() as stop:
+            run_orchestrator(Settings.model_validate({"database_url": options.url}), stop)
     elif options.way == "worker":
         run_worker(options.url)
     elif options.way == "plain":

@@ -50,10 +50,16 @@ def configure_logging(level: str, log_format: str, stream: TextIO | None = None)
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
-    root = logging.getLogger("matoolkit")
-    root.handlers[:] = [handler]
-    root.propagate = False
-    root.setLevel(level)
+    send_logs(handler, level)
+
+
+def send_logs(handler: logging.Handler, level: str) -> None:
+    """Send what the system says to a handler, and what its web server finds wrong."""
+    for name, least in (("matoolkit", level), ("uvicorn", "WARNING")):
+        log = logging.getLogger(name)
+        log.handlers[:] = [handler]
+        log.propagate = False
+        log.setLevel(least)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

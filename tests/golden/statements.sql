@@ -916,7 +916,7 @@ SELECT TOP 7 bus_messages.id
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
 WHERE bus_messages.expires_at <= :p_at AND bus_messages.visible_at <= :p_at AND bus_messages.id < coalesce((SELECT TOP 1 bus_messages.id 
 FROM bus_messages 
-WHERE bus_messages.enqueued_at > :p_published_by ORDER BY bus_messages.id), 9223372036854775807) ORDER BY bus_messages.id
+WHERE bus_messages.enqueued_at > :p_published_by AND bus_messages.enqueued_at <= :p_at ORDER BY bus_messages.id), 9223372036854775807) ORDER BY bus_messages.id
 GO
 
 -- store.queue.bury_expired
@@ -973,11 +973,23 @@ WHERE there.topic = :p_topic AND there.message_id = anon_1.value))
 GO
 
 -- store.queue.enqueue
-INSERT INTO bus_messages (message_id, body, enqueued_at, delivery_count, lock_token, topic, subscription, message_type, properties_json, visible_at, expires_at) SELECT anon_1.message_id AS message_id, anon_1.body AS body, :p_shared_enqueued_at AS enqueued_at, :p_shared_delivery_count AS delivery_count, :p_shared_lock_token AS lock_token, :p_shared_topic AS topic, :p_shared_subscription AS subscription, :p_shared_message_type AS message_type, :p_shared_properties_json AS properties_json, :p_shared_visible_at AS visible_at, :p_shared_expires_at AS expires_at 
-FROM (SELECT [message_id], [body] FROM OPENJSON(:p_rows) WITH ([message_id] NVARCHAR(200) '$[0]', [body] NVARCHAR(MAX) '$[1]')) AS anon_1 
+DELETE FROM bus_recent_ids WHERE bus_recent_ids.topic = :p_topic AND bus_recent_ids.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :p_before
+GO
+
+-- store.queue.enqueue
+INSERT INTO bus_recent_ids (topic, message_id, published_at, publication) SELECT :p_topic AS topic, anon_1.value AS message_id, :p_at AS published_at, :p_publication AS publication 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
-FROM bus_messages AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
-WHERE there.topic = :p_shared_topic AND there.message_id = anon_1.message_id))
+FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.topic = :p_topic AND there.message_id = anon_1.value))
+GO
+
+-- store.queue.enqueue
+SELECT bus_recent_ids.message_id 
+FROM bus_recent_ids 
+WHERE bus_recent_ids.topic = :p_topic AND bus_recent_ids.message_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.publication = :p_publication
 GO
 
 -- store.queue.extend_locks
@@ -988,7 +1000,7 @@ GO
 -- store.queue.forget_ids
 DELETE FROM bus_recent_ids WHERE bus_recent_ids.id < coalesce((SELECT TOP 1 bus_recent_ids.id 
 FROM bus_recent_ids 
-WHERE bus_recent_ids.published_at >= :p_before ORDER BY bus_recent_ids.id), 9223372036854775807)
+WHERE bus_recent_ids.published_at >= :p_before AND bus_recent_ids.published_at <= :p_at ORDER BY bus_recent_ids.id), 9223372036854775807) AND bus_recent_ids.published_at < :p_before
 GO
 
 -- store.queue.has_due
@@ -1236,8 +1248,20 @@ GO
 -- store.steps.steps_page
 SELECT phase_executions.id 
 FROM phase_executions 
-WHERE phase_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+WHERE phase_executions.batch_id = :batch_id_1 AND phase_executions.id = :id_1
+GO
+
+-- store.steps.steps_page
+SELECT TOP 7 step_executions.id 
+FROM step_executions 
+WHERE step_executions.status = 'pending' AND step_executions.id > :id_1 AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
+GO
+
+-- store.steps.steps_page
+SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.working.batches_of_work

@@ -31,6 +31,7 @@ from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.prepared import Ready
+from matoolkit.store.queue import NewQueued
 from matoolkit.store.running import COMPILED, Runner
 from matoolkit.store.upgrade import upgrade_script
 
@@ -194,6 +195,10 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     timedelta: lambda _: timedelta(minutes=1),
     Kind: lambda _: Kind.STEP,
     DataTable: _data_table,
+    # Two of one topic, of which only one is inserted by what the stand-in answers.
+    Sequence[NewQueued]: lambda _: [
+        NewQueued("topic", "subscription", f"message-{number}", "type", "{}", "{}", NOON, NOON) for number in (1, 2)
+    ],
     Sequence[DataRow]: lambda _: [
         DataRow("anna", NOON, b"\1" * 16, list("abc")),
         DataRow("ffff", NOON, b"\2" * 16, ["d", None, None]),

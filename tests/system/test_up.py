@@ -20,6 +20,9 @@ import pytest
 from matoolkit.cli.main import run
 from matoolkit.clock import SystemClock
 from matoolkit.hosting.demo import make_source
+from matoolkit.store import open_store
+from matoolkit.store.leases import held_leases
+from matoolkit.store.upgrade import upgrade
 from tests.databases import PostgresServer
 from tests.waiting import until
 
@@ -261,28 +264,58 @@ def test_a_database_of_ones_own_is_not_emptied(folder: Path) -> None:
     assert not (folder / ".matoolkit").exists()
 
 
-# The main thread is in the middle of a callback, whose exceptions Python prints and forgets.
+# The main thread is in the middle of a callback, whose exceptions Python prints and forgets, when it imports a module.
 INTERRUPTED = """
-import os, signal, weakref
-from matoolkit.hosting.all_in_one import Audience, Wishes, run_all
-from matoolkit.settings import Settings, load_settings
+import signal, sys, weakref
 
 class Thing:
     pass
 
-def welcome(places):
-    thing = Thing()
-    watched = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
-    del thing
+class Importing:
+    is_done = False
 
-run_all(load_settings(Settings), os.environ, Wishes(port=0), Audience(welcome))
-print("stopped")
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}" and not self.is_done:
+            self.is_done = True
+            thing = Thing()
+            watched = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+            del thing
+
+sys.meta_path.insert(0, Importing())
+from matoolkit.cli.main import main
+main()
 """
 
 
-def test_ctrl_c_before_everything_runs_is_not_forgotten(folder: Path) -> None:
+def interrupted(folder: Path, module: str, *command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], cwd=folder, env=environ, capture_output=True, text=True, timeout=60
+    script = INTERRUPTED.replace("{module}", module)
+    return subprocess.run(
+        [sys.executable, "-c", script, *command],
+        cwd=folder,
+        env=environ | environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+
+
+@pytest.mark.parametrize("module", ["matoolkit.hosting.all_in_one", "uvicorn"])
+def test_ctrl_c_before_everything_runs_is_not_forgotten(folder: Path, module: str) -> None:
+    done = interrupted(folder, module, "up", "--port", "0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the next start goes on from here" in done.stdout
+
+
+def test_t10_a_tick_that_is_interrupted_before_it_begins_lets_go_and_says_so(folder: Path) -> None:
+    url = f"sqlite:///{folder / 'state.db'}"
+    store = open_store(url)
+    upgrade(store)
+    done = interrupted(
+        folder, "matoolkit.scheduler.tick", "scheduler", "tick", MATOOLKIT_DATABASE_URL=url, MATOOLKIT_LOG_FORMAT="text"
+    )
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    with closing(store), store.reading() as tx:
+        assert held_leases(tx) == []

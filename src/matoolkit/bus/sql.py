@@ -109,7 +109,7 @@ class SqlBus:
         """Publish answers and be done with the messages they answer, all or nothing."""
         envelopes = sealed(answers)
         with self._store.transaction() as tx:
-            # In this order what is published takes the places of what is removed, and less is written.
+            # In this order what is published takes the places of what is removed on SQLite, and less is written.
             _removed(tx, messages)
             self._enqueue(tx, envelopes)
         SETTLED.reached()
@@ -152,7 +152,8 @@ class SqlBus:
             while self._swept(bury) == _SWEPT_AT_ONCE:
                 pass
         with self._store.transaction() as tx:
-            queue.forget_ids(tx, tx.time() - topology.DUPLICATE_WINDOW)
+            at = tx.time()
+            queue.forget_ids(tx, at, published_before=at - topology.DUPLICATE_WINDOW)
 
     def _swept(self, bury: Callable[[Transaction, datetime, int], int]) -> int:
         with self._store.transaction() as tx:

@@ -4,7 +4,6 @@ What they look like on the wire is in `bus/wire`; everything else sees these.
 """
 
 from dataclasses import field
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -111,8 +110,8 @@ class WorkerError:
     attempts: int = 1
 
 
-# When a job ended, by the clock of its worker; read as it is written, because nobody decides anything by it.
-Timestamp: TypeAlias = datetime | str | None
+# When a job ended, by the clock of its worker. Whatever another program writes is let through: nobody decides by it.
+Timestamp: TypeAlias = Any
 
 
 @record

@@ -13,7 +13,7 @@ from matoolkit.hosting.api import services_of, serving, sign_in_for
 from matoolkit.hosting.demo import SOURCE_VARIABLE, begin_if_new, open_tenant
 from matoolkit.hosting.folder import FOLDER, SOURCE, alone_in, forget_all
 from matoolkit.hosting.orchestrator import orchestrator_parts
-from matoolkit.hosting.process import Part, run_parts, stopped_by_signals
+from matoolkit.hosting.process import Part, run_parts
 from matoolkit.hosting.sockets import listening, listening_nearby, port_of
 from matoolkit.hosting.story import Line, Story
 from matoolkit.scheduler.loop import SchedulerLoop
@@ -71,11 +71,12 @@ def quickened(settings: Settings) -> Settings:
     )
 
 
-def run_all(settings: Settings, environ: Mapping[str, str], wishes: Wishes, audience: Audience) -> None:
-    """Run everything until a signal comes; the next start goes on from there, however this one ended."""
+def run_all(
+    settings: Settings, environ: Mapping[str, str], wishes: Wishes, audience: Audience, stop: threading.Event
+) -> None:
+    """Run everything until told to stop; the next start goes on from there, however this one ended."""
     clock = SystemClock()
     with ExitStack() as stack:
-        stop = stack.enter_context(stopped_by_signals())
         stack.enter_context(alone_in(FOLDER))
         place = stack.enter_context(_place(wishes.port))
         if wishes.is_fresh:
@@ -142,9 +143,9 @@ class _System:
         self.bus.start()
         try:
             run_parts({**ours, **others, **parts}, stop)
-            scheduler.lease.let_go()
         finally:
             self.bus.stop()
+            scheduler.lease.let_go()
 
 
 def _place(port: int | None) -> socket.socket:

@@ -13,7 +13,7 @@ from matoolkit.api.auth import Entra, LocalOnly, SignIn, is_loopback
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import SignInRequired
-from matoolkit.hosting.process import Part, run_parts, stopped_by_signals
+from matoolkit.hosting.process import Part, run_parts
 from matoolkit.hosting.sockets import listening, port_of
 from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
@@ -23,25 +23,26 @@ from matoolkit.system import open_bus, open_state, read_message, source_opener
 # Longer than clients keep a connection that nothing comes on: one that the server closes just as it is used again is
 # an error to whoever used it.
 KEPT_ALIVE_SECONDS = 75
-# So long requests at hand may take when it stops; a connection on which nothing comes must not keep it for good.
-_GRACE_SECONDS = 30
+# So long requests at hand may take when it stops: less than platforms wait before they kill.
+GRACE_SECONDS = 20
 
 log = logging.getLogger(__name__)
 
 
-def run_api(settings: Settings, host: str, port: int, environ: Mapping[str, str] = os.environ) -> None:
-    """Serve until a signal comes; requests at hand are finished."""
+def run_api(
+    settings: Settings, host: str, port: int, stop: threading.Event, environ: Mapping[str, str] = os.environ
+) -> None:
+    """Serve until told to stop; requests at hand are finished, if that does not take long."""
     clock = SystemClock()
-    with stopped_by_signals() as stop:
-        sign_in = sign_in_for(settings, host, clock)
-        store = open_state(settings)
-        try:
-            services = services_of(store, open_bus(settings, store), environ, clock, sign_in)
-            with listening(host, port) as place:
-                log.info("serving the admin API on %s, port %d", host, port_of(place))
-                run_parts({"api": serving(services, place)}, stop)
-        finally:
-            store.close()
+    sign_in = sign_in_for(settings, host, clock)
+    store = open_state(settings)
+    try:
+        services = services_of(store, open_bus(settings, store), environ, clock, sign_in)
+        with listening(host, port) as place:
+            log.info("serving the admin API on %s, port %d", host, port_of(place))
+            run_parts({"api": serving(services, place)}, stop)
+    finally:
+        store.close()
 
 
 def services_of(
@@ -59,7 +60,7 @@ def serving(services: Services, place: socket.socket) -> Part:
         access_log=False,
         ws="none",
         timeout_keep_alive=KEPT_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
 

@@ -1,5 +1,6 @@
 """An orchestrator as a process of its own; any number of them may run beside each other."""
 
+import threading
 from collections.abc import Mapping
 from functools import partial
 
@@ -7,23 +8,22 @@ from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.sweeper import sweep_regularly
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
-from matoolkit.hosting.process import Part, run_parts, stopped_by_signals
+from matoolkit.hosting.process import Part, run_parts
 from matoolkit.settings import Settings
 from matoolkit.store import Store
 from matoolkit.system import build_orchestrator, open_bus, open_state
 
 
-def run_orchestrator(settings: Settings) -> None:
-    """Handle events and results, and sweep, until a signal comes; the piles at hand are finished."""
-    with stopped_by_signals() as stop:
-        store = open_state(settings)
-        bus = open_bus(settings, store)
-        bus.start()
-        try:
-            run_parts(orchestrator_parts(settings, store, bus), stop)
-        finally:
-            bus.stop()
-            store.close()
+def run_orchestrator(settings: Settings, stop: threading.Event) -> None:
+    """Handle events and results, and sweep, until told to stop; the piles at hand are finished."""
+    store = open_state(settings)
+    bus = open_bus(settings, store)
+    bus.start()
+    try:
+        run_parts(orchestrator_parts(settings, store, bus), stop)
+    finally:
+        bus.stop()
+        store.close()
 
 
 def orchestrator_parts(settings: Settings, store: Store, bus: SqlBus) -> Mapping[str, Part]:

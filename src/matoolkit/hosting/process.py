@@ -49,8 +49,8 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
 def stopped_by_signals() -> Iterator[threading.Event]:
     """Give an event that the first SIGTERM or Ctrl-C sets; a second SIGTERM is ignored, a second Ctrl-C ends it.
 
-    It surrounds everything that a process does, also what it sets up: Python forgets a KeyboardInterrupt that it raises
-    in the wrong place, such as a callback in the middle of an import. The main thread does not wait for the event: the
+    Commands enter it before they import and set up what they run: Python forgets a KeyboardInterrupt that it raises in
+    the wrong place, such as a callback in the middle of an import. The main thread does not wait for the event: the
     signal could come just when it has the lock of the event.
     """
     stop = threading.Event()
@@ -60,8 +60,8 @@ def stopped_by_signals() -> Iterator[threading.Event]:
     def begin_to_stop(number: int, frame: FrameType | None) -> None:
         received.append(number)
         if len(received) == 1:
-            log.info("%s: finishing what is at hand", signal.Signals(number).name)
             stop.set()
+            log.info("%s: finishing what is at hand", signal.Signals(number).name)
         elif number == signal.SIGINT:
             signal.default_int_handler(number, frame)
 

@@ -1,19 +1,28 @@
 """A scheduler as a process of its own."""
 
+import logging
+import threading
+from contextlib import ExitStack
+
 from matoolkit.bus.sweeper import sweep_regularly
-from matoolkit.hosting.process import run_parts, stopped_by_signals
+from matoolkit.hosting.process import run_parts
+from matoolkit.scheduler.leasing import Stopping
 from matoolkit.scheduler.loop import SchedulerLoop
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.settings import Settings
 from matoolkit.system import build_scheduler, open_bus, open_state
 
+log = logging.getLogger(__name__)
 
-def run_scheduler(settings: Settings) -> None:
-    """Tick and sweep until a signal comes; the transaction at hand is finished, and the lease let go."""
-    with stopped_by_signals() as stop:
+
+def run_scheduler(settings: Settings, stop: threading.Event) -> None:
+    """Tick and sweep until told to stop; the transaction at hand is finished, and the lease let go."""
+    with ExitStack() as stack:
         store = open_state(settings)
+        stack.callback(store.close)
         bus = open_bus(settings, store)
         scheduler = build_scheduler(settings, store, bus, stop=stop)
+        stack.callback(scheduler.lease.let_go)
         loop = SchedulerLoop(scheduler, settings.sweep_seconds)
         run_parts(
             {
@@ -23,26 +32,28 @@ def run_scheduler(settings: Settings) -> None:
             },
             stop,
         )
-        scheduler.lease.let_go()
-        store.close()
 
 
-def tick_once(settings: Settings) -> list[Tally] | None:
-    """Tick once and say what was done; nothing if another scheduler works."""
-    tallies: list[list[Tally] | None] = []
-    with stopped_by_signals() as stop:
+def tick_once(settings: Settings, stop: threading.Event) -> list[Tally] | None:
+    """Tick once and say what was done; nothing if another scheduler works. Told to stop, it ends as Ctrl-C ends it."""
+    done: list[list[Tally] | None] = []
+    with ExitStack() as stack:
         store = open_state(settings)
+        stack.callback(store.close)
         scheduler = build_scheduler(settings, store, open_bus(settings, store), stop=stop)
+        stack.callback(scheduler.lease.let_go)
         loop = SchedulerLoop(scheduler, settings.sweep_seconds)
 
-        def tick(until: object) -> None:  # noqa: ARG001 - it ends by itself
+        def tick(until: threading.Event) -> None:
             try:
-                tallies.append(scheduler.tick())
+                done.append(scheduler.tick())
+            except Stopping:
+                log.info("the tick was interrupted; the next one goes on where it was")
             finally:
-                stop.set()
+                until.set()
 
         # The sweeps make the lease last while a source takes long to answer.
         run_parts({"tick": tick, "sweeps": loop.sweep_until}, stop)
-        scheduler.lease.let_go()
-        store.close()
-    return tallies[0]
+    if not done:
+        raise KeyboardInterrupt
+    return done[0]

@@ -9,7 +9,7 @@ import orjson
 
 from matoolkit.clock import SystemClock
 from matoolkit.errors import UnreadableFile
-from matoolkit.hosting.process import run_parts, stopped_by_signals
+from matoolkit.hosting.process import run_parts
 from matoolkit.hosting.sockets import told_if_taken
 from matoolkit.worker.tenant import StateFile, Tenant, TenantServer
 from matoolkit.worker.tenant.calls import Request
@@ -18,20 +18,21 @@ from matoolkit.worker.tenant.calls import Request
 _PARTS = ("users", "groups", "lags", "faults")
 
 
-def run_tenant(port: int, seed: Path | None, state: Path | None, announce: Callable[[str], None]) -> None:
-    """Serve a tenant until a signal comes; `announce` is told the address once it answers."""
-    with stopped_by_signals() as stop:
-        tenant = Tenant(SystemClock(), StateFile(state) if state is not None else None)
-        if seed is not None and tenant.is_new:
-            try:
-                fill(tenant, _read(seed))
-            except ValueError as fault:
-                raise UnreadableFile(str(seed), str(fault)) from None
-        with told_if_taken("127.0.0.1", port):
-            serving = TenantServer(tenant, port)
-        with serving as server:
-            announce(server.url)
-            run_parts({"tenant": threading.Event.wait}, stop)
+def run_tenant(
+    port: int, seed: Path | None, state: Path | None, announce: Callable[[str], None], stop: threading.Event
+) -> None:
+    """Serve a tenant until told to stop; `announce` is told the address once it answers."""
+    tenant = Tenant(SystemClock(), StateFile(state) if state is not None else None)
+    if seed is not None and tenant.is_new:
+        try:
+            fill(tenant, _read(seed))
+        except ValueError as fault:
+            raise UnreadableFile(str(seed), str(fault)) from None
+    with told_if_taken("127.0.0.1", port):
+        serving = TenantServer(tenant, port)
+    with serving as server:
+        announce(server.url)
+        run_parts({"tenant": threading.Event.wait}, stop)
 
 
 def fill(tenant: Tenant, content: dict[str, Any]) -> None:

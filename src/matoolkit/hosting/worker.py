@@ -1,9 +1,10 @@
 """A worker as a process of its own; any number of them may share one id."""
 
 import logging
+import threading
 from contextlib import ExitStack
 
-from matoolkit.hosting.process import run_parts, stopped_by_signals
+from matoolkit.hosting.process import run_parts
 from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.system import build_worker, functions_of_worker, open_bus, open_state
 from matoolkit.worker.health import health_served
@@ -12,10 +13,11 @@ from matoolkit.worker.masking import Masking
 log = logging.getLogger(__name__)
 
 
-def run_worker(settings: Settings, worker: WorkerSettings, worker_id: str, health_port: int | None = None) -> None:
-    """Do jobs until a signal comes or none has come for long; running ones end, the rest is given back."""
+def run_worker(
+    settings: Settings, worker: WorkerSettings, worker_id: str, stop: threading.Event, health_port: int | None = None
+) -> None:
+    """Do jobs until told to stop or none has come for long; running ones end, the rest is given back."""
     with ExitStack() as stack:
-        stop = stack.enter_context(stopped_by_signals())
         masking = Masking()
         masking.guard(logging.getLogger("matoolkit"))
         registry, broken = functions_of_worker(worker)

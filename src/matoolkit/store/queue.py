@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     Table,
     Update,
+    and_,
     delete,
     func,
     literal_column,
@@ -248,7 +249,8 @@ def bury_expired(tx: Transaction, at: datetime, most: int, *, published_by: date
 @prepared
 def _expired(draft: Drafting, at: datetime, published_by: datetime, *, most: int) -> Select[Any]:
     expired = (bus_messages.c.expires_at <= at, bus_messages.c.visible_at <= at)
-    old = _ids(*expired, _before_the_first(bus_messages, bus_messages.c.enqueued_at > published_by))
+    is_young = and_(bus_messages.c.enqueued_at > published_by, bus_messages.c.enqueued_at <= at)
+    old = _ids(*expired, _before_the_first(bus_messages, is_young))
     return draft.locking(old.order_by(bus_messages.c.id).limit(most), bus_messages, skip_locked=True)
 
 
@@ -264,18 +266,20 @@ def _undeliverable(draft: Drafting, at: datetime, *, most: int) -> Select[Any]:
     return draft.locking(given_up.order_by(bus_messages.c.id).limit(most), bus_messages, skip_locked=True)
 
 
-def forget_ids(tx: Transaction, before: datetime) -> int:
+def forget_ids(tx: Transaction, at: datetime, *, published_before: datetime) -> int:
     """Forget ids that are too old to make a message a duplicate."""
-    return tx.changed(_all_forgotten(tx, before))
+    return tx.changed(_all_forgotten(tx, at, published_before))
 
 
 @prepared
-def _all_forgotten(_draft: Drafting, before: datetime) -> Delete:
-    return delete(bus_recent_ids).where(_before_the_first(bus_recent_ids, bus_recent_ids.c.published_at >= before))
+def _all_forgotten(_draft: Drafting, at: datetime, before: datetime) -> Delete:
+    is_young = and_(bus_recent_ids.c.published_at >= before, bus_recent_ids.c.published_at <= at)
+    is_old = bus_recent_ids.c.published_at < before
+    return delete(bus_recent_ids).where(_before_the_first(bus_recent_ids, is_young), is_old)
 
 
 def _before_the_first(table: Table, is_young: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Choose the rows before the first young one.
+    """Choose the rows before the first young one; a row from the future, by a clock that was wrong, is not young.
 
     They are numbered in the order of their times, so no index of times is needed, which every message would pay for.
     """

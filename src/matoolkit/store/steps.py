@@ -3,13 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, select, type_coerce, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
-from matoolkit.store.executions import StepRow, Work, unstarted
+from matoolkit.store.executions import StepRow, Work, steps_by_id, unstarted
 from matoolkit.store.moves import cancelled
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, phase_executions, step_executions
@@ -163,7 +162,10 @@ def cancel_steps_of_phases(tx: Transaction, phase_ids: Collection[int], at: date
 
 def cancel_steps_of_batches(tx: Transaction, batch_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel all open steps of batches (rule O12)."""
-    return cancel_steps_of_phases(tx, _phases_of(tx, batch_ids), at) if batch_ids else []
+    if not batch_ids:
+        return []
+    phases = select(phase_executions.c.id).where(among(tx, phase_executions.c.batch_id, batch_ids))
+    return cancel_steps_of_phases(tx, tx.values(phases), at)
 
 
 def steps_page(
@@ -179,26 +181,24 @@ def steps_page(
 
     Those in a state are asked for phase by phase: an index of states of whole batches would have to follow every move.
     """
-    of_batch = step_executions.c.batch_id == batch_id
-    wanted = [step_executions.c.id > after]
+    later = step_executions.c.id > after
     if status is None:
-        of_phase = [] if phase_id is None else [step_executions.c.phase_execution_id == phase_id]
-        return _first(tx, [of_batch, *of_phase, *wanted], limit)
-    wanted.append(is_any(step_executions.c.status, {status}))
-    phases = [phase for phase in _phases_of(tx, [batch_id]) if phase_id in (None, phase)]
+        mine = [step_executions.c.batch_id == batch_id, later]
+        if phase_id is not None:
+            mine.append(step_executions.c.phase_execution_id == phase_id)
+        query = select_records(StepRow, step_executions).where(*mine)
+        return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
+    phases = select(phase_executions.c.id).where(phase_executions.c.batch_id == batch_id)
+    if phase_id is not None:
+        phases = phases.where(phase_executions.c.id == phase_id)
+    wanted = select(step_executions.c.id).where(is_any(step_executions.c.status, {status}), later)
+    first = wanted.order_by(step_executions.c.id).limit(limit)
     found = [
-        row for phase in phases for row in _first(tx, [step_executions.c.phase_execution_id == phase, *wanted], limit)
+        number
+        for phase in tx.values(phases)
+        for number in tx.values(first.where(step_executions.c.phase_execution_id == phase))
     ]
-    return sorted(found, key=attrgetter("id"))[:limit]
-
-
-def _first(tx: Transaction, wanted: Sequence[ColumnElement[bool]], limit: int) -> list[StepRow]:
-    query = select_records(StepRow, step_executions).where(*wanted)
-    return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
-
-
-def _phases_of(tx: Transaction, batch_ids: Collection[int]) -> list[int]:
-    return tx.values(select(phase_executions.c.id).where(among(tx, phase_executions.c.batch_id, batch_ids)))
+    return steps_by_id(tx, sorted(found)[:limit])
 
 
 def _cancel(

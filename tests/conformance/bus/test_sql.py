@@ -1,14 +1,18 @@
 """What the bus in SQL tables does beyond the contract."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import DUPLICATE_WINDOW, LOCK_DURATION
+from matoolkit.bus.topology import DUPLICATE_WINDOW, LOCK_DURATION, TIME_TO_LIVE
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.errors import StoreBusy
 from matoolkit.store import Store
+from matoolkit.store.deadletters import open_dead_letters
+from matoolkit.store.schema import bus_recent_ids
 from tests.databases import NOON, Database
 from tests.threads import in_threads
 
@@ -22,6 +26,43 @@ def test_m8_a_message_whose_lock_ran_out_is_still_ours_while_nobody_else_has_it(
     pile = receive(bus)
     clock.advance(LOCK_DURATION * 3)
     assert bus.complete_now(pile) == len(pile)
+
+
+def test_m8_a_clock_that_was_ahead_for_a_moment_stops_no_sweep(bus: SqlBus, store: Store, clock: VirtualClock) -> None:
+    """The defect: old rows are looked for up to the first young one, and a row from the future was taken for young."""
+    now = clock.now()
+    clock.jump(now.replace(year=now.year + 14))
+    bus.send([added(1)])
+    clock.jump(now)
+    bus.send([added(2)])
+    clock.advance(TIME_TO_LIVE)
+    bus.sweep()
+    assert remembered(store) == ["member-added-1-0"]
+    with store.reading() as tx:
+        assert [letter.message_id for letter in open_dead_letters(tx)] == ["member-added-2-0"]
+
+
+def test_m8_an_id_is_not_forgotten_too_early_because_others_have_another_order(
+    bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    now, moment = clock.now(), timedelta(seconds=30)
+    for number, at in ((1, now + moment), (2, now)):
+        clock.jump(at)
+        bus.send([added(number)])
+        bus.complete_now(receive(bus))
+    clock.advance(DUPLICATE_WINDOW + moment / 2)
+    bus.sweep()
+    assert "member-added-1-0" in remembered(store)
+    bus.send([added(1), added(2)])
+    assert ids(receive(bus)) == ["member-added-2-0"]
+    clock.advance(DUPLICATE_WINDOW * 2)
+    bus.sweep()
+    assert remembered(store) == []
+
+
+def remembered(store: Store) -> list[str]:
+    with store.reading() as tx:
+        return tx.values(select(bus_recent_ids.c.message_id).order_by(bus_recent_ids.c.message_id))
 
 
 def test_m3_a_message_that_still_waits_is_not_published_twice_however_long_ago(

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -340,6 +341,33 @@ def test_pages_of_steps_follow_one_another(store: Store, world: World) -> None:
         assert [step.id for step in steps_page(tx, batch.id, limit=5)] == steps[:5]
         assert [step.id for step in steps_page(tx, batch.id, after=steps[9], phase_id=phase.id)] == steps[10:]
         assert steps_page(tx, batch.id, status=StepStatus.FAILED) == []
+
+
+def test_pages_of_steps_in_a_state_go_by_their_numbers_across_phases(store: Store, world: World) -> None:
+    batch, other = world.batch(), world.batch(start=world.now + timedelta(days=9))
+    phases = [world.phase(batch, 0), world.phase(batch, 1)]
+    elsewhere = world.phase(other)
+    steps: dict[int, list[int]] = {phase.id: [] for phase in (*phases, elsewhere)}
+    for number in range(4):  # so that numbers of one phase come between those of the other
+        for phase in phases:
+            steps[phase.id] += world.steps(batch, phase, world.members(batch, 2, prefix=f"m{number}-{phase.id}-"))
+    steps[elsewhere.id] = world.steps(other, elsewhere, world.members(other, 2))
+    first, second = (steps[phase.id] for phase in phases)
+    done = [*first[1:], *second[:-1], *steps[elsewhere.id]]
+    with store.transaction() as tx:
+        assert cancel(tx, Kind.STEP, done, world.now) == sorted(done)
+
+    def page(batch_id: int, **wanted: Any) -> list[int]:
+        with store.reading() as tx:
+            return [step.id for step in steps_page(tx, batch_id, status=StepStatus.CANCELLED, **wanted)]
+
+    mine = sorted([*first[1:], *second[:-1]])
+    assert page(batch.id) == mine
+    assert page(batch.id, limit=5) == mine[:5]
+    assert page(batch.id, after=mine[4], limit=5) == mine[5:10]
+    assert page(batch.id, phase_id=phases[1].id) == second[:-1]
+    assert page(batch.id, phase_id=elsewhere.id) == []
+    assert page(other.id) == steps[elsewhere.id]
 
 
 def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_step(store: Store, world: World) -> None:

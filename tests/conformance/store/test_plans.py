@@ -249,7 +249,7 @@ def test_what_is_old_is_found_by_its_number(explained: Callable[..., str]) -> No
     """Old messages come first, and looking for them ends at the first young one: there is no index of times."""
     for table, look in {
         "bus_messages": lambda tx: bury_expired(tx, LATER, 100, published_by=NOON),
-        "bus_recent_ids": lambda tx: forget_ids(tx, NOON),
+        "bus_recent_ids": lambda tx: forget_ids(tx, LATER, published_before=NOON),
     }.items():
         plan = explained(look)
         assert "INTEGER PRIMARY KEY (rowid<?)" in plan or f"using pk_{table}" in plan, plan

@@ -2,12 +2,19 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from httpx import get
+
+from matoolkit.api.services import Services
+from matoolkit.hosting.api import serving
+from matoolkit.hosting.sockets import listening, port_of
 
 COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()"]
 
@@ -32,6 +39,24 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
             assert process.wait(30) == 0
         finally:
             process.kill()
+
+
+def test_a_request_that_never_ends_does_not_keep_it_from_stopping(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matoolkit.hosting.api.GRACE_SECONDS", 0)
+    stop = threading.Event()
+    with listening("127.0.0.1", 0) as place:
+        server = threading.Thread(target=serving(services, place), args=(stop,), daemon=True)
+        server.start()
+        address = ("127.0.0.1", port_of(place))
+        with socket.create_connection(address) as client:
+            client.sendall(b"POST /api/runbooks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf")
+            # Connections are accepted in their order.
+            assert get(f"http://127.0.0.1:{address[1]}/healthz").status_code == 200
+            stop.set()
+            server.join(30)
+            assert not server.is_alive()
 
 
 def test_it_does_not_serve_others_without_sign_in(tmp_path: Path) -> None:

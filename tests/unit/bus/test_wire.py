@@ -1,7 +1,7 @@
 """Rule M9: the eight messages, exactly as the contract shows them, and tolerance for who else writes them."""
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -267,7 +267,8 @@ def test_m9_a_result_is_read_whatever_its_worker_says_about_the_time(timestamp: 
 
 
 def test_m9_the_time_of_a_result_is_written_in_utc() -> None:
-    _, written = encode(WorkerResult("a", ResultStatus.SUCCESS, datetime(2025, 3, 15, 10, 30, tzinfo=UTC)))
+    elsewhere = timezone(timedelta(hours=2))
+    _, written = encode(WorkerResult("a", ResultStatus.SUCCESS, datetime(2025, 3, 15, 12, 30, tzinfo=elsewhere)))
     assert json.loads(written)["Timestamp"] == "2025-03-15T10:30:00Z"
 
 

@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -109,6 +110,28 @@ def test_warnings_are_shown_unless_they_are_about_a_batch_which_the_story_tells(
     assert "! warning   a tick failed" in lines[1]
     assert "ValueError: why" in lines[-1]
     assert not any("it failed" in line or "works from now on" in line for line in lines)
+
+
+def test_a_signal_can_be_told_of_while_a_line_is_printed() -> None:
+    """The defect: Ctrl-C came while the main thread printed, which then waited for itself."""
+
+    class Interrupted(io.StringIO):
+        is_done = False
+
+        def write(self, text: str) -> int:
+            if not self.is_done:
+                self.is_done = True
+                teller.tell([replace(SHORT, text="SIGINT")])
+            return super().write(text)
+
+    file = Interrupted()
+    teller = Teller(Console(file=file, width=200))
+    printing = threading.Thread(target=teller.tell, args=([SHORT],), daemon=True)
+    printing.start()
+    printing.join(30)
+    assert not printing.is_alive()
+    assert "SIGINT" in file.getvalue()
+    assert "ada@contoso.com" in file.getvalue()
 
 
 def test_w8_a_secret_is_masked_in_the_story_as_it_is_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,11 @@
 """Messages as the JSON that the contract shows, field by field."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from matoolkit.bus import topology
+from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedParameter,
     BatchInit,
@@ -12,6 +14,7 @@ from matoolkit.domain.messages import (
     PhaseDue,
     PollCheck,
     RetryCheck,
+    Timestamp,
     WorkerError,
     WorkerHello,
     WorkerJob,
@@ -72,9 +75,13 @@ def _write_result(message: WorkerResult) -> dict[str, Any]:
         "Result": message.result,
         "Error": _write_error(message.error),
         "DurationMs": message.duration_ms,
-        "Timestamp": message.timestamp,
+        "Timestamp": _write_time(message.timestamp),
         "CorrelationData": message.correlation,
     }
+
+
+def _write_time(ended: Timestamp) -> Any:
+    return as_utc(ended) if isinstance(ended, datetime) else ended
 
 
 def _write_error(error: WorkerError | None) -> dict[str, Any] | None:

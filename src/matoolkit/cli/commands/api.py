@@ -5,6 +5,7 @@ import typer
 from matoolkit.cli.services import settings_of_service
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column
+from matoolkit.hosting.process import stopped_by_signals
 
 app = typer.Typer(help="Serve the admin API, or look whether it is there.", no_args_is_help=True)
 
@@ -17,10 +18,11 @@ def serve(
     host: str = typer.Option("127.0.0.1", help="Address to serve on; without Entra settings a loopback one."),
     port: int = typer.Option(8080, min=0, max=65535, help="Port to serve on; 0 is any free one."),
 ) -> None:
-    """Serve the admin API until stopped. SIGTERM and Ctrl-C finish the requests at hand."""
-    from matoolkit.hosting.api import run_api
+    """Serve the admin API until stopped. SIGTERM and Ctrl-C give the requests at hand 20 seconds to end."""
+    with stopped_by_signals() as stop:
+        from matoolkit.hosting.api import run_api
 
-    run_api(settings_of_service(), host, port)
+        run_api(settings_of_service(), host, port, stop)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 import typer
 
 from matoolkit.cli.services import settings_of_service
+from matoolkit.hosting.process import stopped_by_signals
 
 app = typer.Typer(help="Coordinate the work of batches.", no_args_is_help=True)
 
@@ -15,6 +16,7 @@ def orchestrator() -> None:
 @app.command()
 def run() -> None:
     """Handle events and results until stopped. SIGTERM and Ctrl-C finish the pile at hand."""
-    from matoolkit.hosting.orchestrator import run_orchestrator
+    with stopped_by_signals() as stop:
+        from matoolkit.hosting.orchestrator import run_orchestrator
 
-    run_orchestrator(settings_of_service())
+        run_orchestrator(settings_of_service(), stop)

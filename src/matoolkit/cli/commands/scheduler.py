@@ -8,6 +8,7 @@ import typer
 from matoolkit.cli.output import stderr, stdout
 from matoolkit.cli.services import settings_of_service
 from matoolkit.errors import AnotherSchedulerWorks
+from matoolkit.hosting.process import stopped_by_signals
 
 if TYPE_CHECKING:
     from matoolkit.scheduler.tallies import Tally
@@ -41,9 +42,10 @@ class Form(StrEnum):
 @app.command()
 def run() -> None:
     """Tick and sweep until stopped. SIGTERM and Ctrl-C finish the transaction at hand."""
-    from matoolkit.hosting.scheduler import run_scheduler
+    with stopped_by_signals() as stop:
+        from matoolkit.hosting.scheduler import run_scheduler
 
-    run_scheduler(settings_of_service())
+        run_scheduler(settings_of_service(), stop)
 
 
 @app.command()
@@ -53,9 +55,10 @@ def tick(
     json: bool = typer.Option(False, "--json", help="Short for -o json."),
 ) -> None:
     """Tick once and print what was done for every runbook. Exit code 1: a source could not be compared."""
-    from matoolkit.hosting.scheduler import tick_once
+    with stopped_by_signals() as stop:
+        from matoolkit.hosting.scheduler import tick_once
 
-    tallies = tick_once(settings_of_service())
+        tallies = tick_once(settings_of_service(), stop)
     if tallies is None:
         raise AnotherSchedulerWorks
     if json or form is Form.JSON:

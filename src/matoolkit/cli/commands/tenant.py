@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from matoolkit.hosting.process import stopped_by_signals
+
 app = typer.Typer(help="A tenant to try things on.", no_args_is_help=True)
 
 
@@ -24,6 +26,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a simulated tenant until stopped, and print its address. Without --state nothing is kept afterwards."""
-    from matoolkit.hosting.tenant import run_tenant
+    with stopped_by_signals() as stop:
+        from matoolkit.hosting.tenant import run_tenant
 
-    run_tenant(port, seed, state, typer.echo)
+        run_tenant(port, seed, state, typer.echo, stop)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from matoolkit.cli.output import stdout
+from matoolkit.hosting.process import stopped_by_signals
 from matoolkit.settings import Settings, load_settings
-from matoolkit.telemetry import configure_logging
+from matoolkit.telemetry import configure_logging, send_logs
 
 if TYPE_CHECKING:
     from matoolkit.hosting.all_in_one import Audience, Places
@@ -25,17 +26,18 @@ def up(
     ),
 ) -> None:
     """Run the whole system on the demo, with a simulated tenant. Ctrl-C stops it, the next start goes on."""
-    from pydantic import SecretStr
+    with stopped_by_signals() as stop:
+        from pydantic import SecretStr
 
-    from matoolkit.hosting.all_in_one import Wishes, quickened, run_all
+        from matoolkit.hosting.all_in_one import Wishes, quickened, run_all
 
-    settings = quickened(load_settings(Settings))
-    if database_url:
-        settings = settings.model_copy(update={"database_url": SecretStr(database_url)})
-    has_own_database = "database_url" in settings.model_fields_set
-    if fresh and has_own_database:
-        raise typer.BadParameter("a database of your own is not emptied: name a new one", param_hint="--fresh")
-    run_all(settings, os.environ, Wishes(port, fresh, has_own_database), _audience(settings))
+        settings = quickened(load_settings(Settings))
+        if database_url:
+            settings = settings.model_copy(update={"database_url": SecretStr(database_url)})
+        has_own_database = "database_url" in settings.model_fields_set
+        if fresh and has_own_database:
+            raise typer.BadParameter("a database of your own is not emptied: name a new one", param_hint="--fresh")
+        run_all(settings, os.environ, Wishes(port, fresh, has_own_database), _audience(settings), stop)
 
 
 def _audience(settings: Settings) -> "Audience":
@@ -47,10 +49,7 @@ def _audience(settings: Settings) -> "Audience":
         configure_logging(settings.log_level, settings.log_format)
         return Audience(_log_places)
     teller = Teller(stdout())
-    root = logging.getLogger("matoolkit")
-    root.handlers[:] = [StoryHandler(teller)]
-    root.propagate = False
-    root.setLevel(settings.log_level)
+    send_logs(StoryHandler(teller), settings.log_level)
     return Audience(teller.welcome, teller.tell)
 
 

@@ -11,6 +11,7 @@ from matoolkit.cli.services import settings_of_service
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column
 from matoolkit.errors import InvalidSettings
+from matoolkit.hosting.process import stopped_by_signals
 from matoolkit.settings import WorkerSettings, load_settings
 
 if TYPE_CHECKING:
@@ -47,13 +48,14 @@ def worker(context: typer.Context, worker_id: WorkerId = None, health_port: Heal
 @app.command()
 def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     """Do the jobs of a worker id until stopped. SIGTERM and Ctrl-C let running jobs end and give the rest back."""
-    from matoolkit.hosting.worker import run_worker
-
     settings = settings_of_service()
     known = _worker_settings(worker_id)
     if known.worker_id is None:
         raise InvalidSettings(["nobody says which jobs to take"], hint="give --id, or set WORKER_ID")
-    run_worker(settings, known, known.worker_id, health_port)
+    with stopped_by_signals() as stop:
+        from matoolkit.hosting.worker import run_worker
+
+        run_worker(settings, known, known.worker_id, stop, health_port)
 
 
 @app.command()
