@@ -1167,10 +1167,10 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.steps.cancel_steps_of_batches
-SELECT phase_executions.id 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.steps.cancel_steps_of_batches
@@ -1238,6 +1238,19 @@ FROM step_executions AS step_executions_1
 WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND step_executions_1.epoch = step_executions.epoch AND step_executions_1.phase_execution_id = :phase_execution_id_1))
 GO
 
+-- store.steps.steps_in_state_page
+SELECT TOP 7 step_executions.id 
+FROM step_executions 
+WHERE step_executions.status = 'pending' AND step_executions.id > :id_1 AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
+GO
+
+-- store.steps.steps_in_state_page
+SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.steps.steps_of_members
 SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
@@ -1246,22 +1259,9 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.steps.steps_page
-SELECT phase_executions.id 
-FROM phase_executions 
-WHERE phase_executions.batch_id = :batch_id_1 AND phase_executions.id = :id_1
-GO
-
--- store.steps.steps_page
-SELECT TOP 7 step_executions.id 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
-WHERE step_executions.status = 'pending' AND step_executions.id > :id_1 AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
-GO
-
--- store.steps.steps_page
-SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
-FROM step_executions 
-WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
 GO
 
 -- store.working.batches_of_work

@@ -10,8 +10,9 @@ from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, sele
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.store.executions import StepRow, Work, steps_by_id, unstarted
 from matoolkit.store.moves import cancelled
+from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.prepared import Drafting, prepared
-from matoolkit.store.schema import batch_members, phase_executions, step_executions
+from matoolkit.store.schema import batch_members, step_executions
 from matoolkit.store.statements import (
     among,
     columns_of,
@@ -162,40 +163,33 @@ def cancel_steps_of_phases(tx: Transaction, phase_ids: Collection[int], at: date
 
 def cancel_steps_of_batches(tx: Transaction, batch_ids: Collection[int], at: datetime) -> list[CancelledStep]:
     """Cancel all open steps of batches (rule O12)."""
-    if not batch_ids:
-        return []
-    phases = select(phase_executions.c.id).where(among(tx, phase_executions.c.batch_id, batch_ids))
-    return cancel_steps_of_phases(tx, tx.values(phases), at)
+    return cancel_steps_of_phases(tx, [phase.id for phase in phases_of_batches(tx, batch_ids)], at)
 
 
 def steps_page(
-    tx: Transaction,
-    batch_id: int,
-    *,
-    status: StepStatus | None = None,
-    phase_id: int | None = None,
-    after: int = 0,
-    limit: int = 100,
+    tx: Transaction, batch_id: int, *, phase_id: int | None = None, after: int = 0, limit: int = 100
 ) -> list[StepRow]:
-    """Return one page of the steps of a batch, by id, from after the last id of the page before.
-
-    Those in a state are asked for phase by phase: an index of states of whole batches would have to follow every move.
-    """
-    later = step_executions.c.id > after
-    if status is None:
-        mine = [step_executions.c.batch_id == batch_id, later]
-        if phase_id is not None:
-            mine.append(step_executions.c.phase_execution_id == phase_id)
-        query = select_records(StepRow, step_executions).where(*mine)
-        return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
-    phases = select(phase_executions.c.id).where(phase_executions.c.batch_id == batch_id)
+    """Return one page of the steps of a batch, by id, from after the last id of the page before."""
+    query = select_records(StepRow, step_executions).where(
+        step_executions.c.batch_id == batch_id, step_executions.c.id > after
+    )
     if phase_id is not None:
-        phases = phases.where(phase_executions.c.id == phase_id)
-    wanted = select(step_executions.c.id).where(is_any(step_executions.c.status, {status}), later)
-    first = wanted.order_by(step_executions.c.id).limit(limit)
+        query = query.where(step_executions.c.phase_execution_id == phase_id)
+    return tx.rows(StepRow, query.order_by(step_executions.c.id).limit(limit))
+
+
+def steps_in_state_page(
+    tx: Transaction, phase_ids: Collection[int], status: StepStatus, *, after: int = 0, limit: int = 100
+) -> list[StepRow]:
+    """Return one page of the steps of phases that are in a state, by id, from after the last id of the page before.
+
+    Each phase is asked for numbers: an index of states of whole batches would have to follow every move.
+    """
+    wanted = (is_any(step_executions.c.status, {status}), step_executions.c.id > after)
+    first = select(step_executions.c.id).where(*wanted).order_by(step_executions.c.id).limit(limit)
     found = [
         number
-        for phase in tx.values(phases)
+        for phase in phase_ids
         for number in tx.values(first.where(step_executions.c.phase_execution_id == phase))
     ]
     return steps_by_id(tx, sorted(found)[:limit])

@@ -40,6 +40,7 @@ from matoolkit.store.moves import (
     succeed,
     time_out_polls,
 )
+from matoolkit.store.phases import PhaseRow
 from matoolkit.store.rollbacks import (
     NewRollback,
     insert_rollbacks,
@@ -55,6 +56,7 @@ from matoolkit.store.steps import (
     cancel_steps_of_phases,
     current_steps_of_members,
     insert_steps,
+    steps_in_state_page,
     steps_of_members,
     steps_page,
 )
@@ -340,7 +342,7 @@ def test_pages_of_steps_follow_one_another(store: Store, world: World) -> None:
     with store.reading() as tx:
         assert [step.id for step in steps_page(tx, batch.id, limit=5)] == steps[:5]
         assert [step.id for step in steps_page(tx, batch.id, after=steps[9], phase_id=phase.id)] == steps[10:]
-        assert steps_page(tx, batch.id, status=StepStatus.FAILED) == []
+        assert steps_in_state_page(tx, [phase.id], StepStatus.FAILED) == []
 
 
 def test_pages_of_steps_in_a_state_go_by_their_numbers_across_phases(store: Store, world: World) -> None:
@@ -357,17 +359,18 @@ def test_pages_of_steps_in_a_state_go_by_their_numbers_across_phases(store: Stor
     with store.transaction() as tx:
         assert cancel(tx, Kind.STEP, done, world.now) == sorted(done)
 
-    def page(batch_id: int, **wanted: Any) -> list[int]:
+    def page(*of: PhaseRow, **wanted: Any) -> list[int]:
+        numbers = [phase.id for phase in of]
         with store.reading() as tx:
-            return [step.id for step in steps_page(tx, batch_id, status=StepStatus.CANCELLED, **wanted)]
+            return [step.id for step in steps_in_state_page(tx, numbers, StepStatus.CANCELLED, **wanted)]
 
     mine = sorted([*first[1:], *second[:-1]])
-    assert page(batch.id) == mine
-    assert page(batch.id, limit=5) == mine[:5]
-    assert page(batch.id, after=mine[4], limit=5) == mine[5:10]
-    assert page(batch.id, phase_id=phases[1].id) == second[:-1]
-    assert page(batch.id, phase_id=elsewhere.id) == []
-    assert page(other.id) == steps[elsewhere.id]
+    assert page(*phases) == mine
+    assert page(*phases, limit=5) == mine[:5]
+    assert page(*phases, after=mine[4], limit=5) == mine[5:10]
+    assert page(phases[1]) == second[:-1]
+    assert page(elsewhere) == steps[elsewhere.id]
+    assert page() == []
 
 
 def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_step(store: Store, world: World) -> None:

@@ -44,6 +44,7 @@ from matoolkit.store.steps import (
     cancel_steps_of_members,
     current_steps_of_members,
     insert_steps,
+    steps_in_state_page,
     steps_page,
 )
 from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
@@ -99,7 +100,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "steps of a phase": (lambda tx: step_counts(tx, [7]), {"ix_step_executions_phase_status"}),
     "page of steps": (lambda tx: steps_page(tx, 7), {"ix_step_executions_batch_id"}),
     "page of failed steps": (
-        lambda tx: steps_page(tx, 7, status=StepStatus.FAILED),
+        lambda tx: steps_in_state_page(tx, [7, 8], StepStatus.FAILED),
         {"ix_step_executions_phase_status"},
     ),
     "failures": (lambda tx: failures_by_error(tx, 7), {"ix_step_executions_phase_status"}),

@@ -33,7 +33,7 @@ from matoolkit.store.counts import member_counts, step_counts
 from matoolkit.store.membership import count_members, enrolments_of_key, members_page
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
-from matoolkit.store.steps import steps_page
+from matoolkit.store.steps import steps_in_state_page, steps_page
 
 router = APIRouter(prefix="/api", tags=["members"])
 
@@ -190,7 +190,11 @@ def _steps(
     limit: int,
 ) -> list[StepShape]:
     names = {phase.id: phase.phase_name for phase in phases}
-    rows = steps_page(tx, batch_id, status=status, phase_id=phase_id, after=after, limit=limit)
+    if status is None:
+        rows = steps_page(tx, batch_id, phase_id=phase_id, after=after, limit=limit)
+    else:
+        meant = names if phase_id is None else [phase_id]
+        rows = steps_in_state_page(tx, meant, status, after=after, limit=limit)
     keys = member_keys(tx, {row.batch_member_id for row in rows})
     return [step_shape(row, keys.get(row.batch_member_id, ""), names.get(row.phase_execution_id, "")) for row in rows]
 
