@@ -3,7 +3,7 @@
 import orjson
 
 from matoolkit.admin.recording import locked_batch, record
-from matoolkit.errors import HoldChanged
+from matoolkit.errors import HoldApproved, HoldChanged
 from matoolkit.ports import Publisher
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, activate_batches, approve_hold, batches_by_id
@@ -23,6 +23,8 @@ def approve(
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
         if not approve_hold(tx, batch_id, hold_key, by, tx.time()):
+            if batch.is_held and batch.approved_hold_key == hold_key:
+                raise HoldApproved(batch_id, batch.approved_hold_by)
             raise HoldChanged(batch_id, batch.hold_key)
         if orjson.loads(batch.hold_json or "{}").get("kind") == INIT:
             activate_batches(tx, [batch_id])

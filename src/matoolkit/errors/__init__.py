@@ -27,6 +27,7 @@
     │   ├── StillRunning          AD413   what is to be tried again has not come to rest
     │   ├── HoldChanged           AD414   a batch is not held, or no longer for what was approved
     │   ├── DeadLetterResolved    AD415   somebody has dealt with a dead letter already
+    │   ├── HoldApproved          AD416   what a batch is held for is approved already
     │   ├── InvalidRequest        AP422   a request does not have the form it should have
     │   ├── UnknownRoute          AP404   nothing is served at an address
     │   ├── WrongMethod           AP405   an address does not take a method
@@ -91,6 +92,7 @@ says what is wrong and, where something can be done about it, a hint. API, CLI a
 from matoolkit.errors.admin import (
     CannotAdvance,
     DeadLetterResolved,
+    HoldApproved,
     HoldChanged,
     InvalidMembers,
     NothingToRetry,
@@ -198,6 +200,7 @@ __all__ = [
     "Finding",
     "Flaw",
     "FunctionNotAllowed",
+    "HoldApproved",
     "HoldChanged",
     "InvalidCursor",
     "InvalidDatabaseUrl",

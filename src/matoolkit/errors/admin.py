@@ -150,6 +150,21 @@ class HoldChanged(Refused):
         self.batch_id = batch_id
 
 
+class HoldApproved(Refused):
+    """What the batch is held for is approved already."""
+
+    code = "AD416"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, batch_id: int, by: str | None) -> None:
+        super().__init__(
+            f"the hold of batch {batch_id} was approved already by {by or 'somebody'}",
+            hint="the scheduler does what was approved in its next tick",
+        )
+        self.batch_id = batch_id
+
+
 class DeadLetterResolved(Refused):
     """Somebody has dealt with the dead letter already."""
 

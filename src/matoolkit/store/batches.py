@@ -31,6 +31,7 @@ _AUTOMATED = batches.c.is_manual == false()
 _MANUAL = batches.c.is_manual == true()
 _HELD = batches.c.held_at.is_not(None)
 _HELD_FOR_THIS = batches.c.hold_key == given("hold_key", batches.c.hold_key.type)
+_NOT_APPROVED = batches.c.approved_hold_key.is_(None)  # a hold that comes to stand for something else forgets it
 _ONE_MORE_INIT = batches.c.init_count + 1
 _FOLLOWS_ANOTHER = (
     batches.c.runbook_id != given("runbook_id", batches.c.runbook_id.type),
@@ -294,6 +295,6 @@ def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
 
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
-    """Approve exactly what was shown; if the hold stands for something else by now, nothing is approved."""
+    """Approve exactly what was shown, once; if the hold now stands for something else, nothing is approved."""
     values = {"approved_hold_key": hold_key, "approved_hold_by": by, "approved_hold_at": at}
-    return move(tx, batches, [batch_id], values, _HELD_FOR_THIS, _HELD, having={"hold_key": hold_key})
+    return move(tx, batches, [batch_id], values, _HELD_FOR_THIS, _HELD, _NOT_APPROVED, having={"hold_key": hold_key})
