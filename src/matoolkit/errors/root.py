@@ -13,12 +13,14 @@ class MatoolkitError(Exception):
     """Something in the system itself is wrong.
 
     `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
+    `is_outage` says that something is away. The part that owns the connection logs it, so its users do not.
     """
 
     code: str = "MT500"
     http_status: int = 500
     exit_code: int = 6
     transient: bool = False
+    is_outage: bool = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -67,6 +67,7 @@ class StoreUnavailable(StoreError):
     code = "DB503"
     http_status = 503
     transient = True
+    is_outage = True
     advice = "check that the database runs and MATOOLKIT_DATABASE_URL names it; work resumes when it is back"
 
 
@@ -85,6 +86,7 @@ class StoreFull(StoreError):
     code = "DB507"
     http_status = 507
     transient = True
+    is_outage = True
     advice = "free some disk space or raise the size limit of the database; work resumes by itself"
 
 
@@ -93,6 +95,7 @@ class StoreReadOnly(StoreError):
 
     code = "DB403"
     transient = True
+    is_outage = True
     advice = "check the permissions of the file or the account; a replica cannot be written to"
 
 

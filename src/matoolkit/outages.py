@@ -1,0 +1,105 @@
+"""Trouble that lasts is told when it begins, once a minute while it lasts, and when it is over (one line each).
+
+Every loop that tries again has an `Outage` and asks it how long to pause. What owns a connection has one too, and tells
+of it for all its users: errors with `is_outage` are told there, and a loop that meets one only pauses.
+"""
+
+import logging
+import threading
+
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.errors import MatoolkitError
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 15.0
+_REMIND_SECONDS = 60.0
+
+
+class Outage:
+    """Something that can fail for a while; safe to use from several threads.
+
+    `what` is the subject of the lines, such as "the database" or "taking jobs". The owner of a connection tells of its
+    outages; everybody else leaves that to the owner.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        log: logging.Logger,
+        clock: Clock | None = None,
+        *,
+        is_owner: bool = False,
+        first_seconds: float = FIRST_PAUSE_SECONDS,
+        longest_seconds: float = LONGEST_PAUSE_SECONDS,
+    ) -> None:
+        self._what = what
+        self._log = log
+        self._clock = clock or SystemClock()
+        self._is_owner = is_owner
+        self._first_seconds = first_seconds
+        self._longest_seconds = longest_seconds
+        self._lock = threading.Lock()
+        self._pause = first_seconds
+        self._began_at: float | None = None
+        self._told_at: float | None = None
+        self._worked_at: float | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the last try failed."""
+        return self._began_at is not None
+
+    def beginning(self) -> float:
+        """Return the moment at which a try begins, for `failed`."""
+        return self._clock.monotonic()
+
+    def failed(self, fault: Exception, begun: float | None = None) -> float:
+        """Note a try that failed, tell of it if it is time to, and return how many seconds to pause.
+
+        A try that began before another one worked says nothing about the time after.
+        """
+        with self._lock:
+            pause, self._pause = self._pause, min(self._pause * 2, self._longest_seconds)
+            if begun is None or self._worked_at is None or begun >= self._worked_at:
+                self._tell(fault)
+            return pause
+
+    def worked(self) -> None:
+        """Note a try that worked, and tell that the trouble is over if there was any."""
+        self._worked_at = self._clock.monotonic()
+        if self._began_at is None and self._pause == self._first_seconds:
+            return
+        with self._lock:
+            if self._told_at is not None and self._began_at is not None:
+                lasted = self._clock.monotonic() - self._began_at
+                self._log.warning("%s works again after %.0f seconds", self._what, lasted)
+            self._pause = self._first_seconds
+            self._began_at = self._told_at = None
+
+    def _tell(self, fault: Exception) -> None:
+        now = self._clock.monotonic()
+        is_new = self._began_at is None
+        if self._began_at is None:
+            self._began_at = now
+        if not self._is_ours(fault) or (self._told_at is not None and now - self._told_at < _REMIND_SECONDS):
+            return
+        self._told_at = now
+        why, traceback = _told(fault)
+        if is_new:
+            self._log.warning("%s fails, and is tried again: %s", self._what, why, exc_info=traceback)
+        else:
+            lasts = now - self._began_at
+            self._log.warning("%s still fails after %.0f seconds: %s", self._what, lasts, why, exc_info=traceback)
+
+    def _is_ours(self, fault: Exception) -> bool:
+        if self._is_owner:
+            # What has never worked has no outage: the one that opens it says what is wrong.
+            return self._worked_at is not None
+        return not getattr(fault, "is_outage", False)
+
+
+def _told(fault: Exception) -> tuple[str, Exception | None]:
+    """Return what is said of a fault; only one that is a bug of ours comes with its traceback."""
+    if isinstance(fault, MatoolkitError):
+        return fault.message, None
+    return f"{type(fault).__name__}: {fault}", fault
