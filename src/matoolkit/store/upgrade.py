@@ -81,8 +81,8 @@ def require_current_schema(store: Store) -> None:
             return
 
 
-def upgrade(store: Store) -> tuple[str, ...]:
-    """Apply what is missing and return the revisions that were applied."""
+def upgrade(store: Store, to: str = "head") -> tuple[str, ...]:
+    """Apply what is missing, up to a revision, and return the revisions that were applied."""
     if store.dialect.is_file and store.engine.url.database:
         Path(store.engine.url.database).parent.mkdir(parents=True, exist_ok=True)
     with changing_tables(store) as connection:
@@ -91,8 +91,8 @@ def upgrade(store: Store) -> tuple[str, ...]:
             raise SchemaTooNew(str(status.found), status.wanted)
         if status.state is SchemaState.UNKNOWN:
             raise SchemaDamaged(["there are tables, but no record of their version"])
-        command.upgrade(_config(connection=connection, on_version_apply=_revision_applied), "head")
-        return status.pending
+        command.upgrade(_config(connection=connection, on_version_apply=_revision_applied), to)
+        return status.pending if to == "head" else status.pending[: status.pending.index(to) + 1]
 
 
 @contextmanager
