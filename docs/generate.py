@@ -144,8 +144,16 @@ def _worker_function(function: Function) -> str:
     )
     parameters = _table(("parameter", "takes", "mandatory", "default"), rows)
     meaning = MEANINGS_OF_FUNCTIONS[function.name]
-    said = f"Returns {meaning.returns}\n\n*Run again:* {meaning.again}\n"
+    said = f"Returns {meaning.returns}\n\n*Run again:* {meaning.again}\n\n{_needs(function)}"
     return f"### {function.name}\n\n{function.doc}\n\n{parameters}\n{said}"
+
+
+def _needs(function: Function) -> str:
+    rows = (
+        (str(need.kind), f"`{need.any_of[0]}`", ", ".join(f"`{name}`" for name in need.any_of[1:]), need.source)
+        for need in function.needs
+    )
+    return _table(("needs", "the least", "also enough", "source"), rows)
 
 
 _KIND_WORDS: dict[str, str] = {

@@ -5,7 +5,7 @@ about it; it can be called once a `Registry` holds it.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -17,6 +17,7 @@ from matoolkit.runbook.templates import Json
 from matoolkit.worker.context import Context
 from matoolkit.worker.conversion import arguments
 from matoolkit.worker.failures import UnknownFunction
+from matoolkit.worker.needs import Need
 from matoolkit.worker.references import ALWAYS_SECRET
 from matoolkit.worker.signature import Parameter, parameters_of
 
@@ -34,6 +35,7 @@ class Function:
     parameters: tuple[Parameter, ...]
     doc: str
     call: Call
+    needs: tuple[Need, ...] = ()
 
     def run(self, context: Context, given: Mapping[str, Json]) -> Any:
         """Check and convert a job's parameters, and call the function with them."""
@@ -54,13 +56,16 @@ class Function:
         return AnnouncedFunction(self.name, tuple(one.announced() for one in self.parameters))
 
 
-def function(name: str) -> Callable[[CallT], CallT]:
-    """Name a Python function for jobs; its first parameter is the context, the others are the function's own."""
+def function(name: str, *, needs: Sequence[Need] = ()) -> Callable[[CallT], CallT]:
+    """Name a Python function for jobs; its first parameter is the context, the others are the function's own.
+
+    `needs` is what the worker's application must be allowed, all of it.
+    """
 
     def mark(call: CallT) -> CallT:
         doc = (inspect.getdoc(call) or "").strip()
         first_line = doc.splitlines()[0] if doc else ""
-        setattr(call, _MARK, Function(name, parameters_of(call), first_line, call))
+        setattr(call, _MARK, Function(name, parameters_of(call), first_line, call, tuple(needs)))
         return call
 
     return mark

@@ -5,6 +5,7 @@ import re
 from matoolkit.runbook.catalogue import BUILT_IN, Function, Parameter, ValueKind
 from matoolkit.worker.functions import MODULES, built_in
 from matoolkit.worker.functions.meanings import MEANINGS
+from matoolkit.worker.needs import NeedKind
 from matoolkit.worker.registry import functions_of
 from matoolkit.worker.signature import Kind
 
@@ -48,3 +49,11 @@ def test_every_module_of_functions_is_registered() -> None:
 
 def test_the_reference_speaks_of_every_function() -> None:
     assert set(MEANINGS) == {one.name for one in built_in()}
+
+
+def test_every_function_says_what_the_application_needs_for_it_and_who_says_so() -> None:
+    for one in built_in():
+        assert one.needs, one.name
+        assert all(need.any_of and need.source for need in one.needs), one.name
+        kinds = {need.kind for need in one.needs}
+        assert (NeedKind.EXCHANGE in kinds) == (NeedKind.ROLE in kinds), f"{one.name}: Exchange wants both"

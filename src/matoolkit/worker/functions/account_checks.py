@@ -8,13 +8,14 @@ from matoolkit.worker.clients.identifiers import user_key
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import InvalidParameters
 from matoolkit.worker.functions.comparison import check_expectation, is_as_expected, value_of
+from matoolkit.worker.functions.needs import READ_USERS
 from matoolkit.worker.registry import function
 
 _FUNCTION = "Test-EntraAttributeMatch"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*([./][A-Za-z][A-Za-z0-9_]*)?")
 
 
-@function(_FUNCTION)
+@function(_FUNCTION, needs=(READ_USERS,))
 def check_entra_attribute(
     context: Context, user_id: str, attribute_name: str, expected_value: Any, is_multi_value: bool = False
 ) -> dict[str, Any]:

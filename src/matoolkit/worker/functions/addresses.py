@@ -6,6 +6,7 @@ The primary address is the one whose prefix is in capitals; only `Set-ExchangePr
 from typing import Any
 
 from matoolkit.worker.context import Context
+from matoolkit.worker.functions.needs import CHANGE_RECIPIENTS
 from matoolkit.worker.functions.recipients import Recipient, bare_address, mail_address, make_so
 from matoolkit.worker.registry import function
 
@@ -13,7 +14,7 @@ _LIST = "EmailAddresses"
 _HASH_TABLE = {"@odata.type": "#Exchange.GenericHashTable"}
 
 
-@function("Add-ExchangeSecondaryEmail")
+@function("Add-ExchangeSecondaryEmail", needs=CHANGE_RECIPIENTS)
 def add_exchange_secondary_email(context: Context, identity: str, email_address: str) -> bool:
     """Add an address to a recipient; the primary one stays."""
     address = f"smtp:{mail_address('Add-ExchangeSecondaryEmail', 'EmailAddress', email_address)}"
@@ -22,7 +23,7 @@ def add_exchange_secondary_email(context: Context, identity: str, email_address:
     )
 
 
-@function("Set-ExchangeEmailAddresses")
+@function("Set-ExchangeEmailAddresses", needs=CHANGE_RECIPIENTS)
 def set_exchange_email_addresses(context: Context, identity: str, email_addresses: list[str]) -> bool:
     """See to it that a recipient has all these addresses; others it has, and its primary one, stay."""
     wanted = [_proxy_address(one) for one in email_addresses]
@@ -34,7 +35,7 @@ def set_exchange_email_addresses(context: Context, identity: str, email_addresse
     )
 
 
-@function("Set-ExchangePrimaryEmail")
+@function("Set-ExchangePrimaryEmail", needs=CHANGE_RECIPIENTS)
 def set_exchange_primary_email(context: Context, identity: str, new_primary_email: str) -> bool:
     """Make an address the primary one of a recipient; the former one stays as a secondary."""
     primary = f"SMTP:{mail_address('Set-ExchangePrimaryEmail', 'NewPrimaryEmail', new_primary_email)}"

@@ -6,6 +6,7 @@ from matoolkit.worker.clients.failures import Rejected
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.accounts import password_profile, seen_user, user_name
+from matoolkit.worker.functions.needs import CONVERT, INVITE, READ_USERS
 from matoolkit.worker.registry import function
 from matoolkit.worker.signature import Secret
 
@@ -14,7 +15,7 @@ _INVITED_FIELDS = ("id", "externalUserState", "mail", "otherMails")
 _CONVERTED_FIELDS = ("id", "displayName", "userPrincipalName", "mail", "externalUserState")
 
 
-@function("New-EntraB2BInvitation")
+@function("New-EntraB2BInvitation", needs=(READ_USERS, INVITE))
 def new_entra_b2b_invitation(
     context: Context,
     user_id: str,
@@ -53,7 +54,7 @@ def _is_invited(user: dict[str, Any], address: str) -> bool:
     return user.get("externalUserState") is not None and address.casefold() in known
 
 
-@function("Convert-EntraB2BToInternal")
+@function("Convert-EntraB2BToInternal", needs=(READ_USERS, CONVERT))
 def convert_entra_b2b_to_internal(
     context: Context,
     user_id: str,

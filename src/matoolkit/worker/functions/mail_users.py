@@ -6,13 +6,14 @@ from typing import Any
 from matoolkit.worker.clients.failures import Rejected
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import InvalidParameters
+from matoolkit.worker.functions.needs import CHANGE_RECIPIENTS
 from matoolkit.worker.functions.recipients import Recipient, bare_address, mail_address, make_so
 from matoolkit.worker.registry import function
 
 _GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-@function("Set-ExchangeExternalAddress")
+@function("Set-ExchangeExternalAddress", needs=CHANGE_RECIPIENTS)
 def set_exchange_external_address(context: Context, identity: str, external_email_address: str) -> bool:
     """Send a mail user's mail to an address elsewhere."""
     address = mail_address("Set-ExchangeExternalAddress", "ExternalEmailAddress", external_email_address)
@@ -25,7 +26,7 @@ def set_exchange_external_address(context: Context, identity: str, external_emai
     )
 
 
-@function("Set-ExchangeMailUserGuids")
+@function("Set-ExchangeMailUserGuids", needs=CHANGE_RECIPIENTS)
 def set_exchange_mail_user_guids(
     context: Context, identity: str, exchange_guid: str, archive_guid: str | None = None
 ) -> bool:

@@ -13,27 +13,28 @@ from matoolkit.worker.clients.identifiers import is_object_id, object_id, user_k
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.accounts import seen_user
 from matoolkit.worker.functions.lag import tries
+from matoolkit.worker.functions.needs import CHANGE_MEMBERS, READ_GROUPS, READ_USERS
 from matoolkit.worker.registry import function
 
 # What these say may be over in a moment: a member that is not shown yet, or two who change the group at once.
 _PASSING = frozenset({400, 409})
 
 
-@function("Add-EntraGroupMember")
+@function("Add-EntraGroupMember", needs=(READ_USERS, READ_GROUPS, CHANGE_MEMBERS))
 def add_entra_group_member(context: Context, group_id: str, user_id: str) -> bool:
     """Add a user to a group; one who is in it stays so."""
     graph: GraphClient = context.graph
     return _settle(context, group_id, user_id, graph.add_member, should_be_member=True)
 
 
-@function("Remove-EntraGroupMember")
+@function("Remove-EntraGroupMember", needs=(READ_USERS, READ_GROUPS, CHANGE_MEMBERS))
 def remove_entra_group_member(context: Context, group_id: str, user_id: str) -> bool:
     """Take a user out of a group; the account is left as it is."""
     graph: GraphClient = context.graph
     return _settle(context, group_id, user_id, graph.remove_member, should_be_member=False)
 
 
-@function("Test-EntraGroupMembership")
+@function("Test-EntraGroupMembership", needs=(READ_USERS, READ_GROUPS))
 def check_entra_membership(context: Context, group_id: str, user_id: str) -> dict[str, Any]:
     """Say whether a user is in a group, directly or through another."""
     group, key = object_id(group_id, "GroupId"), user_key(user_id, "UserId")

@@ -7,13 +7,14 @@ from matoolkit.worker.clients.failures import ObjectMissing
 from matoolkit.worker.clients.identifiers import exchange_identity
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.comparison import check_expectation, is_as_expected, value_of
+from matoolkit.worker.functions.needs import READ_RECIPIENTS
 from matoolkit.worker.functions.recipients import bare_address, find_recipient
 from matoolkit.worker.registry import function
 
 _SAME_IN_BOTH = ("Guid", "ExternalDirectoryObjectId")
 
 
-@function("Test-ExchangeAttributeMatch")
+@function("Test-ExchangeAttributeMatch", needs=READ_RECIPIENTS)
 def check_exchange_attribute(
     context: Context, identity: str, attribute_name: str, expected_value: Any, is_multi_value: bool = False
 ) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def check_exchange_attribute(
     return {"complete": is_match, "data": data}
 
 
-@function("Test-ExchangeGroupMembership")
+@function("Test-ExchangeGroupMembership", needs=READ_RECIPIENTS)
 def check_exchange_membership(context: Context, group_identity: str, member_identity: str) -> dict[str, Any]:
     """Say whether a recipient is in a distribution group or mail-enabled security group."""
     group = exchange_identity(group_identity, "GroupIdentity")

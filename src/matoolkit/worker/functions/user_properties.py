@@ -10,12 +10,13 @@ from matoolkit.worker.context import Context
 from matoolkit.worker.failures import InvalidParameters
 from matoolkit.worker.functions.accounts import user_name
 from matoolkit.worker.functions.lag import once_there
+from matoolkit.worker.functions.needs import CHANGE_USERS, READ_USERS
 from matoolkit.worker.registry import function
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-@function("Set-EntraUserUPN")
+@function("Set-EntraUserUPN", needs=(READ_USERS, CHANGE_USERS))
 def set_entra_user_upn(context: Context, user_id: str, new_user_principal_name: str) -> bool:
     """Change the name with which a user signs in."""
     key = user_key(user_id, "UserId")
@@ -37,13 +38,13 @@ def _rename(graph: GraphClient, key: str, upn: str) -> bool:
     return True
 
 
-@function("Set-EntraUserEnabled")
+@function("Set-EntraUserEnabled", needs=(CHANGE_USERS,))
 def set_entra_user_enabled(context: Context, user_id: str, enabled: bool) -> bool:
     """Let a user sign in, or no longer."""
     return _change(context, user_id, {"accountEnabled": enabled})
 
 
-@function("Set-EntraUserAttributes")
+@function("Set-EntraUserAttributes", needs=(CHANGE_USERS,))
 def set_entra_user_attributes(context: Context, user_id: str, attributes: dict[str, Any]) -> bool:
     """Write attributes of a user; null empties one."""
     problems = [

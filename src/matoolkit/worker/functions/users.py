@@ -9,13 +9,14 @@ from matoolkit.worker.clients.identifiers import is_object_id, user_key
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.accounts import password_profile, user_name
 from matoolkit.worker.functions.lag import tries, until_seen
+from matoolkit.worker.functions.needs import CREATE_USERS, DELETE_USERS, READ_USERS
 from matoolkit.worker.registry import function
 from matoolkit.worker.signature import Secret
 
 _FIELDS = ("id", "displayName", "userPrincipalName", "mailNickname")
 
 
-@function("New-EntraUser")
+@function("New-EntraUser", needs=(READ_USERS, CREATE_USERS))
 def new_entra_user(
     context: Context,
     display_name: str,
@@ -65,7 +66,7 @@ def _described(user: dict[str, Any], *, is_created: bool) -> dict[str, Any]:
     }
 
 
-@function("Remove-EntraUser")
+@function("Remove-EntraUser", needs=(READ_USERS, DELETE_USERS))
 def remove_entra_user(context: Context, user_id: str, only_if_created: bool | None = True) -> bool:
     """Delete an account, unless OnlyIfCreated is given and false; one that is gone stays so."""
     key = user_key(user_id, "UserId")

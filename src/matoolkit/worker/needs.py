@@ -1,0 +1,39 @@
+"""What the worker's application must be allowed for a function to work, and which document says so.
+
+`@function("New-EntraUser", needs=(...))` declares it beside the function; docs/reference/functions.md lists it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NeedKind(StrEnum):
+    """Where something is granted."""
+
+    GRAPH = "Graph application permission"
+    EXCHANGE = "Exchange application permission"
+    ROLE = "role of the application"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that has to be granted: any of these names is enough, and the first one allows the least."""
+
+    kind: NeedKind
+    any_of: tuple[str, ...]
+    source: str
+
+
+def graph_permission(*any_of: str, source: str) -> Need:
+    """Need one of these application permissions of Microsoft Graph."""
+    return Need(NeedKind.GRAPH, any_of, source)
+
+
+def exchange_permission(*any_of: str, source: str) -> Need:
+    """Need one of these application permissions of Office 365 Exchange Online."""
+    return Need(NeedKind.EXCHANGE, any_of, source)
+
+
+def role(*any_of: str, source: str) -> Need:
+    """Need one of these Entra roles, or an Exchange role group that allows the same cmdlets."""
+    return Need(NeedKind.ROLE, any_of, source)
