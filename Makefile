@@ -51,8 +51,17 @@ types: setup ## static types, strict
 contracts: setup ## which room may import which
 	$(BIN)/lint-imports
 
-unit: setup ## the tests alone
+unit: setup .tools/tsql/.ready ## the tests alone
 	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)') --dist worksteal
+
+# Microsoft's T-SQL parser, read from its package and not installed. It exists for Linux on x86-64 only; elsewhere the
+# tests that need it say that they are skipped.
+.tools/tsql/.ready: requirements/tsql.txt | setup
+	@mkdir -p $(@D)
+	@test "$$(uname -sm)" != "Linux x86_64" || { \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes -d $(@D) -r $< && \
+		$(BIN)/python -m zipfile -e $(@D)/mssql_cli-*.whl $(@D) && rm $(@D)/mssql_cli-*.whl; }
+	@touch $@
 
 format: setup ## rewrite the code in house style
 	$(BIN)/ruff check --fix .
@@ -79,4 +88,4 @@ lock: setup ## resolve the newest allowed dependencies into requirements/
 		--output-file requirements/run.txt pyproject.toml
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .bench .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

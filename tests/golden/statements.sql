@@ -80,7 +80,7 @@ GO
 
 -- store.batches.approve_hold
 UPDATE batches SET approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :p_given_hold_key AND batches.held_at IS NOT NULL
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :p_given_hold_key AND batches.held_at IS NOT NULL AND batches.approved_hold_key IS NULL
 GO
 
 -- store.batches.batches_at
