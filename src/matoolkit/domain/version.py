@@ -77,7 +77,10 @@ class TargetVersion:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
-    """A phase that a batch is given; `is_repeated` if a phase of this name has begun before."""
+    """A phase that a batch is given; `is_repeated` if a phase of this name has begun before.
+
+    One that `stays_due` is past due and runs all the same under `ignore`: no member has begun it yet.
+    """
 
     name: str
     index: int
@@ -85,6 +88,7 @@ class PlannedPhase:
     due_at: datetime
     status: PhaseStatus
     is_repeated: bool = False
+    stays_due: bool = False
 
     @property
     def is_skipped(self) -> bool:
@@ -125,6 +129,11 @@ class Transition:
         return tuple(phase for phase in self.created if phase.is_skipped)
 
     @property
+    def staying_due(self) -> tuple[PlannedPhase, ...]:
+        """Phases past due that are not passed by, because they have not begun."""
+        return tuple(phase for phase in self.created if phase.stays_due)
+
+    @property
     def interrupted(self) -> tuple[PhaseInFlight, ...]:
         """Superseded phases that run now; their open steps are cancelled."""
         return tuple(phase for phase in self.superseded if phase.status is PhaseStatus.DISPATCHED)
@@ -135,7 +144,8 @@ class Transition:
             return str(self.stays)
         parts = [
             _listed("run again", self.repeated),
-            _listed("run", self.first_time),
+            _listed("run", (phase for phase in self.first_time if not phase.stays_due)),
+            _listed("run although past due, because they have not begun", self.staying_due),
             _listed("skipped as past due", self.skipped),
             _listed("interrupted", self.interrupted),
             _listed("superseded", (phase for phase in self.superseded if phase not in self.interrupted)),
@@ -190,16 +200,19 @@ def _planned(
     batch: BatchInFlight, start_time: datetime, target: TargetVersion, now: datetime
 ) -> Iterable[PlannedPhase]:
     begun = {folded(phase.name) for phase in batch.phases if phase.has_begun}
+    # What a batch still has before it, because its init runs perhaps, was never done and is not passed by (rule V4).
+    waiting = {folded(phase.name) for phase in batch.phases if phase.status is PhaseStatus.PENDING} - begun
     for index, phase in enumerate(target.runbook.phases):
-        due_at = phase.offset.due_at(start_time)
-        is_skipped = target.overdue_behavior is OverdueBehavior.IGNORE and due_at <= now
+        due_at, name = phase.offset.due_at(start_time), folded(phase.name)
+        is_passed_by = target.overdue_behavior is OverdueBehavior.IGNORE and due_at <= now
         yield PlannedPhase(
             phase.name,
             index,
             phase.offset.minutes,
             due_at,
-            PhaseStatus.SKIPPED if is_skipped else PhaseStatus.PENDING,
-            is_repeated=folded(phase.name) in begun,
+            PhaseStatus.SKIPPED if is_passed_by and name not in waiting else PhaseStatus.PENDING,
+            is_repeated=name in begun,
+            stays_due=is_passed_by and name in waiting,
         )
 
 

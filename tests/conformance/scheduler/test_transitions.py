@@ -157,25 +157,41 @@ def test_v3_a_phase_that_ran_on_through_one_version_is_superseded_by_the_next(fl
 
 
 @pytest.mark.parametrize(("overdue", "status"), [(OverdueBehavior.RERUN, PENDING), (IGNORE, SKIPPED)])
-def test_v3_v4_after_t_everything_runs_again_or_nothing_does(
+def test_v3_v4_after_t_what_has_begun_runs_again_or_is_skipped(
     flight: Flight, overdue: OverdueBehavior, status: PhaseStatus
 ) -> None:
     batch = flight.batch()
+    flight.begin([batch], "prepare")
+    flight.begin([batch], "cutover")
     flight.clock.advance(timedelta(days=30))
     flight.publish(SECOND, overdue_behavior=overdue)
     flight.tick()
     assert [one for version, _, one in flight.phases(batch) if version == 2] == [status] * 3
 
 
+def test_v4_a_batch_that_waits_for_its_init_loses_no_phase_to_ignore(flight: Flight) -> None:
+    batch = flight.batch(BatchStatus.INIT_DISPATCHED)
+    flight.publish(SECOND, overdue_behavior=IGNORE)
+    counts = flight.tick()
+    assert counts.phases_skipped == 0
+    assert [one for one in flight.phases(batch) if one[0] == 2] == [
+        (2, "prepare", PENDING),
+        (2, "stage", PENDING),
+        (2, "cutover", PENDING),
+    ]
+    assert flight.phase_rows(batch)[3].completed_at is None
+
+
 def test_t6_a_held_batch_takes_the_version_after_its_release(flight: Flight) -> None:
     held, free = flight.batches(2)
+    flight.begin([held], "prepare")
     with flight.store.transaction() as tx:
         hold_batches(tx, [Hold(held.id, "too many left", "k", "{}")], flight.clock.now())
     flight.publish(SECOND, overdue_behavior=IGNORE)
     counts = flight.tick()
     assert (counts.batches, counts.batches_waiting) == (1, 1)
     assert flight.now(free).runbook_id == flight.version().id != flight.now(held).runbook_id
-    assert [one for _, _, one in flight.phases(held)] == [PENDING] * 3
+    assert [one for _, _, one in flight.phases(held)] == [DISPATCHED, PENDING, PENDING]
     assert not flight.version().ignore_overdue_applied
     with flight.store.transaction() as tx:
         release_batches(tx, [held.id])

@@ -77,6 +77,31 @@ def test_v4_a_phase_that_is_due_this_very_moment_is_past_due() -> None:
     assert names(before.skipped) == ["prepare"]
 
 
+def test_v4_ignore_does_not_skip_what_no_member_has_begun() -> None:
+    waiting = (phase(1, PhaseStatus.PENDING, "PREPARE"), phase(2, PhaseStatus.PENDING, "cutover"))
+    made = transition(batch(*waiting, status=BatchStatus.INIT_DISPATCHED), TargetVersion(2, WITHOUT_INIT, IGNORE), NOON)
+    assert not made.skipped
+    assert names(made.staying_due) == ["prepare"]
+    assert names(made.first_time) == ["prepare", "cutover", "verify"]
+    assert made.in_words().startswith(
+        "run: cutover, verify; run although past due, because they have not begun: prepare; superseded: PREPARE, "
+    )
+
+
+@pytest.mark.parametrize("before", [PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.SUPERSEDED])
+def test_v4_ignore_skips_a_pending_phase_that_an_older_version_began(before: PhaseStatus) -> None:
+    begun, again = phase(1, before, version=1), phase(2, PhaseStatus.PENDING, version=2)
+    made = transition(batch(begun, again), TargetVersion(3, WITHOUT_INIT, IGNORE), NOON)
+    assert names(made.skipped) == ["prepare"]
+
+
+@pytest.mark.parametrize("before", [PhaseStatus.SKIPPED, PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED])
+def test_v4_ignore_skips_a_phase_that_is_not_pending_at_the_transition(before: PhaseStatus) -> None:
+    passed_by = PhaseInFlight(1, 1, "prepare", 0, 0, before)
+    made = transition(batch(passed_by), TargetVersion(2, WITHOUT_INIT, IGNORE), NOON)
+    assert names(made.skipped) == ["prepare"]
+
+
 def test_v3_a_phase_of_a_still_older_version_that_runs_on_is_superseded_too() -> None:
     older = phase(1, PhaseStatus.DISPATCHED, version=1)
     old = phase(2, PhaseStatus.PENDING, "cutover", version=2)
@@ -196,7 +221,8 @@ def test_v2_after_a_transition_nothing_of_an_old_version_is_pending_and_nobody_i
         assert not made.skipped
     else:
         assert not made.interrupted
-        assert all((one.due_at <= NOON) == one.is_skipped for one in made.created)
+        assert all((one.due_at <= NOON) == (one.is_skipped or one.stays_due) for one in made.created)
+        assert not any(one.stays_due and (one.is_skipped or one.is_repeated) for one in made.created)
     # Whatever waits for init after the transition has an init that runs, or one that still did.
     if old.status is BatchStatus.DETECTED:
         assert made.activates or made.init is InitChange.REQUESTED

@@ -64,6 +64,7 @@ class ImpactShape(Shape):
     effect: str
     takes_version: bool
     repeated_phases: list[str]
+    skipped_phases: list[str]
 
 
 class PublishedShape(Shape):
@@ -197,6 +198,7 @@ def _impact(impact: Impact) -> ImpactShape:
         effect=change.in_words(),
         takes_version=change.stays is None,
         repeated_phases=[phase.name for phase in change.repeated],
+        skipped_phases=[phase.name for phase in change.skipped],
     )
 
 
