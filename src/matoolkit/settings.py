@@ -25,6 +25,8 @@ from matoolkit.duration import parse_duration
 from matoolkit.errors import InvalidSettings, did_you_mean
 
 PREFIX = "MATOOLKIT_"
+# Variables that are no settings: each holds a secret for a worker without a Key Vault (rule W8).
+SECRET_PREFIX = "MATOOLKIT_SECRET_"  # noqa: S105 - the beginning of a name, not a secret
 
 # Read by the command itself or by the tests rather than by a settings class.
 _ALSO_KNOWN = ("MATOOLKIT_DEBUG", "MATOOLKIT_TEST_POSTGRES_URL")
@@ -184,6 +186,11 @@ def is_own_variable(name: str) -> bool:
     return name.upper().startswith(PREFIX) or name.upper() in variable_names(WorkerSettings).values()
 
 
+def secret_variable(name: str) -> str:
+    """Return the environment variable of a secret: letters become capitals, and `-` and `.` become `_`."""
+    return SECRET_PREFIX + name.replace("-", "_").replace(".", "_").upper()
+
+
 def load_settings(settings: type[SettingsT], environ: Mapping[str, str] = os.environ) -> SettingsT:
     """Read settings from the environment; an empty variable counts as not set.
 
@@ -204,10 +211,14 @@ def load_settings(settings: type[SettingsT], environ: Mapping[str, str] = os.env
 
 def _unknown_names(environ: Mapping[str, str]) -> tuple[list[str], str | None]:
     known = {name for cls in SETTINGS_CLASSES for name in variable_names(cls).values()} | set(_ALSO_KNOWN)
-    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    unknown = sorted(name for name in environ if _is_setting(name) and name not in known)
     hints = {name: did_you_mean(name, known) for name in unknown}
     problems = [f"{name} is not a setting" for name in unknown]
     return problems, "; ".join(f"{name}: {hint}" for name, hint in hints.items() if hint) or None
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith(PREFIX) and not name.startswith(SECRET_PREFIX)
 
 
 _PROBLEMS = {

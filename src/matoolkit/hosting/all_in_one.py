@@ -93,7 +93,9 @@ def run_all(
         story = Story(store, clock, audience.tell or (lambda _: None))
         so_far = None if is_first else tuple(story.so_far())
         audience.welcome(Places(f"http://{HOST}:{port_of(place)}", tenant.url, _address(store), so_far))
-        worker = system.worker(tenant.url)
+        masking = Masking()
+        stack.enter_context(masking.guarded_streams())
+        worker = system.worker(tenant.url, masking)
         stack.callback(worker.close)
         parts = {"worker": worker.run, "api": system.api(place)}
         if audience.tell:
@@ -113,7 +115,7 @@ class _System:
     bus: SqlBus
     clock: Clock
 
-    def worker(self, tenant_url: str) -> Runner:
+    def worker(self, tenant_url: str, masking: Masking) -> Runner:
         """Put a worker together that works in the simulated tenant, whatever else the environment names."""
         ours = {
             "simulated_tenant_url": tenant_url,
@@ -122,7 +124,6 @@ class _System:
             "shutdown_grace_seconds": _GRACE_SECONDS,
         }
         settings = load_settings(WorkerSettings, self.environ).model_copy(update=ours)
-        masking = Masking()
         masking.guard(logging.getLogger("matoolkit"))
         registry, broken = functions_of_worker(settings)
         for file in broken:

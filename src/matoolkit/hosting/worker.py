@@ -20,6 +20,7 @@ def run_worker(
     with ExitStack() as stack:
         masking = Masking()
         masking.guard(logging.getLogger("matoolkit"))
+        stack.enter_context(masking.guarded_streams())
         registry, broken = functions_of_worker(worker)
         for file in broken:
             log.error("%s cannot be used: %s", file.path, file.why)

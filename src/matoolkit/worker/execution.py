@@ -80,8 +80,9 @@ class Execution:
 
     def _told(self, error: BaseException, secrets: Collection[str]) -> WorkerError:
         told = _error_of(error)
-        message: str = self.masking.outgoing(told.message, secrets)
-        return replace(told, message=message[:_LONGEST_MESSAGE])
+        # The kind of an error may be any text that the function chose.
+        message, kind = self.masking.outgoing([told.message, told.type], secrets)
+        return replace(told, message=message[:_LONGEST_MESSAGE], type=kind)
 
 
 def result_type(value: Json) -> str | None:

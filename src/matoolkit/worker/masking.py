@@ -1,47 +1,40 @@
-"""Nothing secret leaves the worker: every text that goes out is searched for the secrets that are known (rule W8).
+"""Nothing secret leaves the worker: every text that goes out is searched for the secrets that are known (rule W8)."""
 
-A secret is found as it is and as JSON, URLs, HTML and Python write it. A short one is taken for the secret only where
-it stands alone, or every text that happens to have its letters would be spoilt.
-"""
-
-import html
-import json
 import logging
-import re
+import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote, quote_plus
 
-MASK = "***"
+from matoolkit.domain.masking import Mask
 
-_SHORT = 6
 # Tokens are renewed by the hour; what is older than so many others is of no use to anybody.
 _MOST_KEPT = 1000
+# Threads that a function started may speak of a job after its end.
+_MOST_ENDED = 200
 
 
 class Masking:
-    """The secrets that a process knows: some as long as it lives, others while a job runs."""
+    """The secrets that a process knows: some as long as it lives, others while a job runs and for a while after."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._here = threading.local()
         self._kept: dict[str, None] = {}
-        self._kept_spellings: tuple[str, ...] = ()
+        self._lasting = Mask()
         self._passing: Counter[str] = Counter()
-        self._all: tuple[str, ...] | None = ()
+        self._ended: dict[str, None] = {}
+        self._all: Mask | None = Mask()
 
     def conceal(self, value: str) -> None:
         """Mask a value from now on."""
         if not value or value in self._kept:
             return
         with self._lock:
-            kept = {**self._kept, value: None}
-            for oldest in list(kept)[:-_MOST_KEPT]:
-                del kept[oldest]
-            self._kept, self._kept_spellings = kept, _spellings_of(kept)
+            self._kept = _latest({**self._kept, value: None}, _MOST_KEPT)
+            self._lasting = Mask(self._kept)
             self._all = None
 
     def conceal_here(self, value: str) -> None:
@@ -59,23 +52,22 @@ class Masking:
         self._count(secrets, 1)
 
     def end(self, secrets: set[str]) -> None:
-        """Let go of the secrets of the job that this thread began."""
+        """Let go of the secrets of the job that this thread began, except in what is still logged of it."""
         self._here.secrets = None
         self._count(secrets, -1)
 
     def text(self, text: str) -> str:
         """Mask all that is secret at the moment: for logs, where any job may be told of."""
-        spellings = self._all
-        if spellings is None:
+        mask = self._all
+        if mask is None:
             with self._lock:
-                spellings = self._all = _spellings_of([*self._kept, *self._passing])
-        return _masked_text(text, spellings)
+                mask = self._all = Mask([*self._kept, *self._passing, *self._ended])
+        return mask.text(text)
 
     def outgoing(self, value: Any, secrets: Collection[str] = ()) -> Any:
         """Mask what goes out for one job, however deep: the lasting secrets and the job's own, not other jobs'."""
         # Most jobs have no secrets of their own.
-        spellings = _spellings_of([*self._kept, *secrets]) if secrets else self._kept_spellings
-        return _masked(value, spellings) if spellings else value
+        return (Mask([*self._kept, *secrets]) if secrets else self._lasting).value(value)
 
     def guard(self, logger: logging.Logger) -> None:
         """Mask what a logger's handlers write, and what those of all others do, such as a library's."""
@@ -83,6 +75,16 @@ class Masking:
         for handler in filter(None, spoken):
             if not isinstance(handler.formatter, _MaskingFormatter):
                 handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), self))
+
+    @contextmanager
+    def guarded_streams(self) -> Iterator[None]:
+        """Mask what is printed meanwhile: by functions, by their threads, and by Python about either."""
+        before: Any = (sys.stdout, sys.stderr)
+        sys.stdout, sys.stderr = (_MaskingStream(stream, self) for stream in before)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
 
     def _count(self, secrets: Collection[str], by: int) -> None:
         if not secrets:
@@ -92,7 +94,14 @@ class Masking:
                 self._passing[secret] += by
                 if not self._passing[secret]:
                     del self._passing[secret]
+                    self._ended.pop(secret, None)
+                    self._ended[secret] = None
+            self._ended = _latest(self._ended, _MOST_ENDED)
             self._all = None
+
+
+def _latest(values: dict[str, None], most: int) -> dict[str, None]:
+    return values if len(values) <= most else dict.fromkeys(list(values)[-most:])
 
 
 class _MaskingFormatter(logging.Formatter):
@@ -108,44 +117,31 @@ class _MaskingFormatter(logging.Formatter):
         return self._masking.text(self._formatter.format(record))
 
 
-def _masked(value: Any, spellings: Sequence[str]) -> Any:
-    match value:
-        case str():
-            return _masked_text(value, spellings)
-        case dict():
-            return {_masked(key, spellings): _masked(item, spellings) for key, item in value.items()}
-        case list():
-            return [_masked(item, spellings) for item in value]
-        case _:
-            return value
+class _MaskingStream:
+    """A stream that masks what is written to it, as text or as bytes; all else is the stream's own."""
 
+    def __init__(self, stream: Any, masking: Masking) -> None:
+        self._stream = stream
+        self._masking = masking
 
-def _masked_text(text: str, spellings: Sequence[str]) -> str:
-    for spelling in spellings:
-        if spelling in text:
-            if len(spelling) >= _SHORT:
-                text = text.replace(spelling, MASK)
-            else:
-                text = re.sub(rf"(?<!\w){re.escape(spelling)}(?!\w)", MASK, text)
-    return text
+    def write(self, written: Any) -> int:
+        """Write a piece without the secrets in it."""
+        if isinstance(written, str):
+            self._stream.write(self._masking.text(written))
+        else:
+            text = bytes(written).decode(errors="surrogateescape")
+            self._stream.write(self._masking.text(text).encode(errors="surrogateescape"))
+        return len(written)
 
+    def writelines(self, lines: Any) -> None:
+        """Write pieces one after the other."""
+        for line in lines:
+            self.write(line)
 
-def _spellings_of(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Return every spelling of secrets, the longest first: one may begin with another."""
-    spellings = {spelling for secret in secrets if secret for spelling in _spellings(secret)}
-    return tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))
+    @property
+    def buffer(self) -> "_MaskingStream":
+        """The bytes below the text, masked as well."""
+        return _MaskingStream(self._stream.buffer, self._masking)
 
-
-@lru_cache(maxsize=256)
-def _spellings(secret: str) -> frozenset[str]:
-    return frozenset(
-        {
-            secret,
-            json.dumps(secret)[1:-1],
-            json.dumps(secret, ensure_ascii=False)[1:-1],
-            repr(secret)[1:-1],
-            html.escape(secret),
-            quote(secret, safe="", errors="replace"),
-            quote_plus(secret, errors="replace"),
-        }
-    )
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

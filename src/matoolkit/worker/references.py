@@ -1,20 +1,19 @@
 """`secret:NAME` in a job's parameters becomes the secret, here and nowhere else (rule W8).
 
 Only what is meant to be secret is looked up: a parameter that its function marks as such, and a `Password` at any
-depth. Anything else may come from a column that people fill in themselves, and must not fetch a secret into a display
-name.
+depth. A reference anywhere else would write a secret where everybody can read it.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping
 
+from matoolkit.domain.masking import texts_in
 from matoolkit.records import record
+from matoolkit.runbook.secrecy import REFERENCE
 from matoolkit.runbook.templates import Json
 from matoolkit.worker.failures import InvalidParameters
 
-_REFERENCE = re.compile(r"secret:\s*([A-Za-z0-9_.-]{1,127})\s*")
-# The folded names that are secret in every function.
-ALWAYS_SECRET = frozenset({"password"})
+_REFERENCE = re.compile(rf"{REFERENCE}\s*([A-Za-z0-9_.-]{{1,127}})\s*")
 
 
 def resolved(
@@ -29,7 +28,7 @@ def resolved(
     The names that are secret are folded. The values that are join `secrets`.
     """
     resolver = _Resolver(function, secret_names, look_up, secrets)
-    return {name: resolver.value(value, name) for name, value in given.items()}
+    return {name: resolver.value(value, name, is_secret=False) for name, value in given.items()}
 
 
 @record
@@ -39,25 +38,26 @@ class _Resolver:
     look_up: Callable[[str], str]
     secrets: set[str]
 
-    def value(self, value: Json, key: str) -> Json:
-        if isinstance(value, str):
-            is_secret = key.casefold() in self.secret_names
-            return self._text(value, key, is_secret) if is_secret or "secret:" in value else value
-        if isinstance(value, dict):
-            return {name: self.value(item, name) for name, item in value.items()}
-        if isinstance(value, list):
-            return [self.value(item, key) for item in value]
+    def value(self, value: Json, key: str, *, is_secret: bool) -> Json:
+        is_secret = is_secret or key.casefold() in self.secret_names
+        match value:
+            case dict():
+                return {name: self.value(item, name, is_secret=is_secret) for name, item in value.items()}
+            case list():
+                return [self.value(item, key, is_secret=is_secret) for item in value]
+            case str() if value.startswith(REFERENCE):
+                value = self._referred(value, key, is_secret=is_secret)
+            case _:
+                pass
+        if is_secret:
+            self.secrets.update(filter(None, texts_in(value)))
         return value
 
-    def _text(self, text: str, key: str, is_secret: bool) -> str:
+    def _referred(self, text: str, key: str, *, is_secret: bool) -> str:
         reference = _REFERENCE.fullmatch(text)
-        if not is_secret:
-            if reference is not None:
-                raise InvalidParameters(
-                    self.function, [f"{key} is no secret parameter, and a secret is fetched only into one that is"]
-                )
+        if reference is None:
             return text
-        secret = self.look_up(reference[1]) if reference is not None else text
-        if secret:
-            self.secrets.add(secret)
-        return secret
+        if not is_secret:
+            problem = f"{key} is no secret parameter, and a secret is fetched only into one that is"
+            raise InvalidParameters(self.function, [problem])
+        return self.look_up(reference[1])

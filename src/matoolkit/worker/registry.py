@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from matoolkit.domain.messages import AnnouncedFunction
 from matoolkit.errors import did_you_mean
+from matoolkit.runbook.secrecy import ALWAYS_SECRET
 from matoolkit.runbook.templates import Json
 from matoolkit.worker.context import Context
 from matoolkit.worker.conversion import arguments
 from matoolkit.worker.failures import UnknownFunction
 from matoolkit.worker.needs import Need
-from matoolkit.worker.references import ALWAYS_SECRET
 from matoolkit.worker.signature import Parameter, parameters_of
 
 Call = Callable[..., Any]

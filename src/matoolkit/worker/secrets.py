@@ -7,7 +7,7 @@ from typing import Protocol
 import httpx
 
 from matoolkit.clock import Clock
-from matoolkit.settings import is_own_variable
+from matoolkit.settings import secret_variable
 from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 
@@ -63,17 +63,17 @@ class WorkerSecrets:
 
 
 class EnvironmentSecrets:
-    """Secrets in environment variables; `initial-password` is also found as `INITIAL_PASSWORD`."""
+    """Secrets in environment variables of their own: `initial-password` is `MATOOLKIT_SECRET_INITIAL_PASSWORD`."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
     def read(self, name: str) -> str:
-        """Return the value of a variable; the system's own settings are no secrets to hand out."""
-        for variable in (name, name.replace("-", "_").replace(".", "_").upper()):
-            if self._environ.get(variable) and not is_own_variable(variable):
-                return self._environ[variable]
-        raise SecretUnavailable(f"the secret {name} is not in the worker's environment")
+        """Return the value of the secret's variable; no other variable is ever handed out."""
+        variable = secret_variable(name)
+        if value := self._environ.get(variable):
+            return value
+        raise SecretUnavailable(f"the secret {name} is not in the worker's environment: it is read from {variable}")
 
     def close(self) -> None:
         """There is nothing to let go of."""

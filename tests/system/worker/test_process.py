@@ -19,7 +19,7 @@ from tests.waiting import until
 from tests.workshop import WORKER, Workshop, job_id_of
 
 FUNCTIONS = '''
-import os, time
+import os, threading, time, warnings
 from pathlib import Path
 from matoolkit.worker import Context, Secret, function
 
@@ -33,6 +33,10 @@ def wait_for_file(context: Context, user_id: str, password: Secret = "") -> str:
     while not (PLACE / f"{user_id}.go").exists():
         time.sleep(0.01)
     if password:
+        print("printed", password, flush=True)
+        thread = threading.Thread(target=warnings.warn, args=(f"warned of {password}",))
+        thread.start()
+        thread.join()
         raise ValueError(f"wrong password {password}")
     return user_id
 '''
@@ -67,12 +71,14 @@ def start(database: Database, tmp_path: Path) -> Iterator[Start]:
             "MATOOLKIT_DATABASE_URL": database.url,
             "CUSTOM_MODULES_PATH": str(functions),
             "PLACE": str(tmp_path),
-            "THE_SECRET": SECRET,
+            "MATOOLKIT_SECRET_THE_SECRET": SECRET,
             "IDLE_TIMEOUT_SECONDS": "0",
             **environ,
         }
         command = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "worker", "--id", WORKER]
-        processes.append(subprocess.Popen([*command, *arguments], env=known, stderr=subprocess.PIPE))
+        processes.append(
+            subprocess.Popen([*command, *arguments], env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        )
         return processes[-1]
 
     yield started
@@ -155,16 +161,18 @@ def test_w1_health_can_be_asked_for(workshop: Workshop, start: Start) -> None:
 
 def test_w8_a_secret_is_in_no_log_and_no_result(workshop: Workshop, start: Start, tmp_path: Path) -> None:
     (tmp_path / "u.go").touch()
-    workshop.send("Wait-ForFile", 1, UserId="u", Password="secret:THE_SECRET")
+    workshop.send("Wait-ForFile", 1, UserId="u", Password="secret:the-secret")
     workshop.send("Wait-ForFile", 2, UserId="u", Password=SECRET)
     process = start(MATOOLKIT_LOG_LEVEL="DEBUG")
     workshop.until_settled()
     process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=20)
+    printed, log = process.communicate(timeout=20)
     results = workshop.results()
     assert {one.error.message for one in results.values() if one.error} == {"wrong password ***"}
     assert b"ValueError" in log
-    assert SECRET.encode() not in log
+    assert b"printed ***" in printed
+    assert b"warned of ***" in log
+    assert SECRET.encode() not in printed + log
 
 
 def _status(port: int, path: str) -> int:

@@ -1,7 +1,12 @@
 """W8: a secret is fetched by the worker, given to the function that needs it, and is nowhere else."""
 
+import base64
+import html
 import io
+import json
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +22,7 @@ from matoolkit.ports import Outgoing
 from matoolkit.settings import WorkerSettings
 from matoolkit.system import build_worker
 from matoolkit.telemetry import configure_logging
-from matoolkit.worker import Context, Registry, function
+from matoolkit.worker import Context, FunctionFailed, Registry, Secret, function
 from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, KeyVault, WorkerSecrets, key_vault
@@ -25,11 +30,19 @@ from tests.servers.http import Answer, Request, served
 from tests.workshop import Workshop, job
 
 SECRET = 'Tr0ub4dor&"3 /\\ü'
+# Variables of the system, of Azure, of a source, and of a runbook that was written for an older version.
+OTHERS = {
+    "MATOOLKIT_DATABASE_URL": "postgres://x",
+    "APP_ID": "app",
+    "AZURE_CLIENT_SECRET": "azure",
+    "PEOPLE_URL": "sqlite://",
+    "OLD_PASSWORD": "old",
+}
 
 
 @pytest.fixture
 def workshop(workshop: Workshop) -> Workshop:
-    workshop.environ = {"INITIAL_PASSWORD": SECRET, "MATOOLKIT_DATABASE_URL": "postgres://x", "APP_ID": "app"}
+    workshop.environ = {"MATOOLKIT_SECRET_INITIAL_PASSWORD": SECRET, **OTHERS}
     return workshop
 
 
@@ -77,12 +90,14 @@ def test_w8_a_reference_in_any_other_parameter_fetches_nothing(workshop: Worksho
     assert workshop.calls == []
 
 
-@pytest.mark.parametrize("name", ["NOT_THERE", "MATOOLKIT_DATABASE_URL", "matoolkit-database-url", "APP_ID"])
-def test_w8_a_secret_that_cannot_be_had_is_a_clear_failure(workshop: Workshop, name: str) -> None:
+@pytest.mark.parametrize("name", ["NOT_THERE", "matoolkit-database-url", "azure.client-secret", *OTHERS])
+def test_w8_only_variables_with_the_prefix_of_secrets_are_secrets(workshop: Workshop, name: str) -> None:
     result = workshop.result_of("Show-Secret", Password=f"secret:{name}")
     assert result.error is not None
     assert result.error.type == "SecretUnavailable"
-    assert result.error.message == f"the secret {name} is not in the worker's environment"
+    variable = f"MATOOLKIT_SECRET_{name.replace('-', '_').replace('.', '_').upper()}"
+    assert result.error.message == f"the secret {name} is not in the worker's environment: it is read from {variable}"
+    assert workshop.calls == []
 
 
 @pytest.mark.parametrize("given", ["secret:INITIAL_PASSWORD", SECRET])
@@ -137,7 +152,7 @@ def test_w8_a_password_that_a_function_makes_up_is_masked_until_the_job_ends(wor
         workshop.runner().turn()
     assert "it is ***" in stream.getvalue()
     assert [one.result for one in workshop.results().values()] == ["***"]
-    assert workshop.masking.text("made-up-password") == "made-up-password"
+    assert workshop.masking.outgoing("made-up-password") == "made-up-password"
 
 
 def test_w8_a_token_is_masked_from_then_on() -> None:
@@ -156,13 +171,121 @@ def test_w8_a_token_is_masked_from_then_on() -> None:
         '{"p": "Tr0ub4dor&\\"3 /\\\\\\u00fc"}',
         "p=Tr0ub4dor%26%223%20%2F%5C%C3%BC",
         "p=Tr0ub4dor%26%223+%2F%5C%C3%BC",
+        "p=Tr0ub4dor%26%223%20/%5c%c3%bc",
+        "p=Tr0ub4dor&%223%20%2f\\%C3%BC",
         repr({"p": SECRET}),
+        repr({"p": SECRET.encode()}),
+        json.dumps({"said": json.dumps({"p": SECRET})}),
+        json.dumps({"said": repr(SECRET.encode())}),
+        html.escape(f"<b>{SECRET}</b>"),
+        "<b>Tr0ub4dor&amp;&#34;3 /\\ü</b>".replace("&#34;", "&quot;"),
     ],
 )
 def test_w8_a_secret_is_recognised_however_it_is_written(written: str) -> None:
     masking = Masking()
     masking.conceal(SECRET)
     assert "Tr0ub4dor" not in masking.text(written)
+
+
+@pytest.mark.parametrize("before", ["", "u:", "user:", "ada@contoso.example:"])
+@pytest.mark.parametrize("after", ["", "\n", ":x"])
+def test_w8_a_secret_is_recognised_in_base64_wherever_it_stands(before: str, after: str) -> None:
+    masking = Masking()
+    masking.conceal("Tr0ub4dor&3?>~battery")
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        written = encode(f"{before}Tr0ub4dor&3?>~battery{after}".encode()).decode()
+        told = masking.text(f"Authorization: Basic {written}")
+        assert "***" in told
+        # What is left of it are the letters that the texts before and after share with it.
+        assert len(told) <= len("Authorization: Basic ***") + 2 * len(before + after) + 6
+
+
+def test_w8_text_that_only_looks_quoted_stays_as_it_is() -> None:
+    masking = Masking()
+    masking.conceal(SECRET)
+    assert masking.text("100% of Tr0ub4dor%26 + 5%2") == "100% of Tr0ub4dor%26 + 5%2"
+
+
+def test_w8_the_kind_of_an_error_is_masked_like_its_message(workshop: Workshop) -> None:
+    @function("Fail-With")
+    def fail_with(context: Context, password: Secret) -> None:
+        """Fail, and name the failure after the password."""
+        raise FunctionFailed("no", f"Wrong_{password}")
+
+    workshop.registry.register(fail_with)
+    result = workshop.result_of("Fail-With", Password=SECRET)
+    assert result.error is not None
+    assert result.error.type == "Wrong_***"
+
+
+def test_w8_a_number_in_a_secret_place_is_a_secret_too(workshop: Workshop) -> None:
+    result = workshop.result_of("Return-It", Value={"Pin": 271828, "Said": "it is 271828", "Other": 5}, Password=271828)
+    assert result.result == {"Pin": "***", "Said": "it is ***", "Other": 5}
+
+
+def test_w8_all_that_stands_in_a_secret_place_is_secret(workshop: Workshop) -> None:
+    given = {"password": {"old": "Correct-Horse-1", "new": ["secret:initial-password"]}}
+    result = workshop.result_of("Return-It", Value=given)
+    assert workshop.calls[0][1][0] == {"password": {"old": "Correct-Horse-1", "new": [SECRET]}}
+    assert result.result == {"password": {"old": "***", "new": ["***"]}}
+
+
+def test_w8_what_a_function_prints_is_masked_in_its_threads_too(
+    workshop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @function("Say-It")
+    def say_it(context: Context, password: Secret) -> None:
+        """Be careless in every way."""
+
+        def in_a_thread() -> None:
+            print("the thread has", password)  # noqa: T201
+            raise LookupError(password)
+
+        print("printed:", password)  # noqa: T201
+        print("to stderr:", password, file=sys.stderr)  # noqa: T201
+        sys.stdout.writelines([f"line: {password}\n"])
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"bytes: {password}\n".encode())
+        sys.stdout.buffer.flush()
+        thread = threading.Thread(target=in_a_thread)
+        thread.start()
+        thread.join()
+
+    workshop.registry.register(say_it)
+    hook, threading.excepthook = threading.excepthook, threading.__excepthook__
+    try:
+        with workshop.masking.guarded_streams():
+            workshop.result_of("Say-It", Password=SECRET)
+    finally:
+        threading.excepthook = hook
+    said = capsys.readouterr()
+    assert "Tr0ub4dor" not in said.out + said.err
+    for line in ("printed: ***", "line: ***", "bytes: ***", "the thread has ***"):
+        assert line in said.out
+    for line in ("to stderr: ***", "LookupError: ***"):
+        assert line in said.err
+
+
+def test_w8_a_thread_that_outlives_its_job_is_masked_as_well(workshop: Workshop) -> None:
+    go, done = threading.Event(), threading.Event()
+
+    @function("Leave-AThread")
+    def leave_a_thread(context: Context, password: Secret) -> None:
+        """Let a thread speak later."""
+
+        def later() -> None:
+            go.wait(30)
+            logging.getLogger("matoolkit.worker").info("at last: %s", password)
+            done.set()
+
+        threading.Thread(target=later).start()
+
+    workshop.registry.register(leave_a_thread)
+    with logged(workshop.masking) as stream:
+        workshop.result_of("Leave-AThread", Password=SECRET)
+        go.set()
+        assert done.wait(30)
+    assert "at last: ***" in stream.getvalue()
 
 
 def test_w8_the_longer_of_two_secrets_is_masked_whole() -> None:
@@ -174,7 +297,7 @@ def test_w8_the_longer_of_two_secrets_is_masked_whole() -> None:
 
 def test_w8_the_worker_gives_its_own_certificate_to_no_job(workshop: Workshop) -> None:
     settings = WorkerSettings(cert_name="the-certificate")
-    environ = {"THE_CERTIFICATE": "pfx", "the-certificate": "pfx"}
+    environ = {"MATOOLKIT_SECRET_THE_CERTIFICATE": "pfx"}
     runner = build_worker(workshop.bus, settings, "w", Registry(), Masking(), environ, workshop.clock)
     with pytest.raises(SecretUnavailable, match="the worker's own"):
         runner._execution.context.secrets.get("The-Certificate")  # noqa: SLF001
@@ -278,5 +401,6 @@ def test_w8_a_named_vault_is_asked_with_the_identity_of_the_process(
 
 
 def test_w8_without_a_vault_the_environment_is_read(workshop: Workshop) -> None:
-    runner = build_worker(workshop.bus, WorkerSettings(), "w", Registry(), Masking(), {"PIN": "1234"}, workshop.clock)
-    assert runner._execution.context.secrets.get("PIN") == "1234"  # noqa: SLF001
+    environ = {"MATOOLKIT_SECRET_PIN": "1234", "PIN": "4321"}
+    runner = build_worker(workshop.bus, WorkerSettings(), "w", Registry(), Masking(), environ, workshop.clock)
+    assert runner._execution.context.secrets.get("Pin") == "1234"  # noqa: SLF001
