@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -11,7 +12,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from matoolkit.admin.uploads import UploadedRow
-from matoolkit.domain.cells import UnreadableCell, multi_valued_cell
+from matoolkit.domain.cells import MOST_COLUMNS, UnreadableCell, multi_valued_cell
 from matoolkit.domain.keys import folded
 from matoolkit.errors import InvalidMembers
 from matoolkit.runbook.model import DataSource
@@ -29,25 +30,22 @@ _NUMBER = re.compile(r"^[+-]?\d+(\.\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """The rows of a file, read as they are asked for, and what is odd about its columns."""
+    """The rows of a file, read from its beginning whenever they are gone through, and what is odd about its columns."""
 
-    rows: Iterator[UploadedRow]
+    file: BinaryIO
+    source: DataSource
     warnings: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[UploadedRow]:
+        text, lines, header = _begun(self.file, self.source)
+        return _rows(text, lines, header, self.source)
 
 
 def read_csv(file: BinaryIO, source: DataSource) -> CsvRows:
-    """Begin to read an uploaded file; row numbers are those of a spreadsheet, in which the header is row 1."""
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    lines = csv.reader(text, strict=True)
-    try:
-        header = _header(lines, source)
-    except UnicodeDecodeError:
-        text.detach()
-        raise _not_text() from None
-    except InvalidMembers:
-        text.detach()
-        raise
-    return CsvRows(_rows(text, lines, header, source), _warnings(header, source))
+    """Look at the header of an uploaded file; row numbers are those of a spreadsheet, in which the header is row 1."""
+    text, _, header = _begun(file, source)
+    text.detach()
+    return CsvRows(file, source, _warnings(header, source))
 
 
 def template_csv(source: DataSource) -> str:
@@ -80,6 +78,20 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode().strip('"')
+
+
+def _begun(file: BinaryIO, source: DataSource) -> tuple[io.TextIOWrapper, Iterator[list[str]], list[str]]:
+    file.seek(0)
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    lines = csv.reader(text, strict=True)
+    try:
+        return text, lines, _header(lines, source)
+    except UnicodeDecodeError:
+        text.detach()
+        raise _not_text() from None
+    except InvalidMembers:
+        text.detach()
+        raise
 
 
 def _rows(
@@ -128,13 +140,16 @@ def _header(lines: Iterator[list[str]], source: DataSource) -> list[str]:
         header = [name.strip() for name in next(lines, [])]
     except csv.Error as broken:
         raise InvalidMembers([f"row 1: {broken}"]) from None
-    names = [folded(name) for name in header]
+    if len(header) > MOST_COLUMNS:
+        raise InvalidMembers([f"row 1: there are {len(header):,} columns, and at most {MOST_COLUMNS} can be used"])
     if not any(header):
         raise InvalidMembers(["the file is empty; its first row names the columns"])
+    names = [folded(name) for name in header]
     if folded(source.primary_key) not in names:
         apart = "; cells are separated by commas" if ";" in header[0] else ""
         raise InvalidMembers([f"row 1: there is no column '{source.primary_key}', which holds the key{apart}"])
-    doubled = sorted({name for name in header if names.count(folded(name)) > 1})
+    times = Counter(names)
+    doubled = sorted(name for name, fold in zip(header, names, strict=True) if times[fold] > 1)
     if doubled or "" in header:
         raise InvalidMembers(
             [f"row 1: {f'column {doubled[0]!r} is there twice' if doubled else 'a column has no name'}"]

@@ -1,14 +1,16 @@
 """Manual batches: made by a person from rows, and changed by a person (rule O13)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
+from typing import TypeVar
 
 import orjson
 
 from matoolkit.admin.recording import locked_batch, record
-from matoolkit.admin.uploads import Piece, Row, UploadedRow, keyed_pieces
+from matoolkit.admin.uploads import Piece, Row, Upload, UploadedRow, keyed_pieces
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
@@ -50,6 +52,8 @@ from matoolkit.store.runbooks import (
 from matoolkit.store.steps import cancel_steps_of_members
 from matoolkit.store.withdrawal import withdraw_unsent
 
+ToldT = TypeVar("ToldT")
+
 _MOST_NAMED = 100
 _TAKEN_OUT = "removed by a person"
 
@@ -81,8 +85,67 @@ class _Tally:
         self.left_out_count += len(out)
         self.left_out += out[: _MOST_NAMED - len(self.left_out)]
 
+    def add(self, other: "_Tally") -> None:
+        self.joined += other.joined
+        self.left_out_count += other.left_out_count
+        self.left_out += other.left_out[: _MOST_NAMED - len(self.left_out)]
+
     def change(self, batch: BatchRow) -> ManualChange:
         return ManualChange(batch, self.joined, self.left_out_count, tuple(self.left_out))
+
+
+class ManualUpload:
+    """Puts the rows of a file into a manual batch, which is made if there is none, each part in one transaction.
+
+    Other writers have their turn between two parts. If it breaks off, the parts before stay; whoever has the same file
+    again goes on with the batch that was made.
+    """
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        upload: Upload,
+        *,
+        by: str,
+        reason: str | None,
+        runbook_name: str = "",
+        batch_id: int | None = None,
+    ) -> None:
+        self._publisher = publisher
+        self._upload = upload
+        self._by = by
+        self._reason = reason
+        self._runbook_name = runbook_name
+        self._batch_id = batch_id
+        self._is_resumed = False
+        self._tally = _Tally()
+
+    def resume(self, batch_id: int | None) -> None:
+        """Go on with the batch, if any, that this upload made before it broke off; who is in it counts as joined."""
+        self._batch_id, self._is_resumed = batch_id, True
+
+    def parts(self, told: Callable[[ManualChange], ToldT]) -> Iterator[Callable[[Store], ToldT | None]]:
+        """Return what is to be done, part by part; each tells how far it has come, once there is a batch."""
+        for number, rows in enumerate(self._upload.parts(), start=1):
+            yield partial(self._take, told, rows, number == len(self._upload))
+
+    def _take(
+        self, told: Callable[[ManualChange], ToldT], rows: Sequence[UploadedRow], is_last: bool, store: Store
+    ) -> ToldT | None:
+        with store.transaction() as tx:
+            if self._batch_id is None:
+                batch, tally = _created(tx, self._runbook_name, rows, self._by, self._reason)
+            else:
+                batch, tally = _added(
+                    tx, self._publisher, self._batch_id, rows, self._by, self._reason, again=self._is_resumed
+                )
+            if batch is None and is_last:
+                raise _nobody_free()
+        self._tally.add(tally)
+        if batch is None:
+            return None
+        self._batch_id = batch.id
+        return told(self._tally.change(batch))
 
 
 def create_manual_batch(
@@ -90,25 +153,42 @@ def create_manual_batch(
 ) -> ManualChange:
     """Make a batch of rows, as the active version of a runbook wants it; nothing runs before it is advanced."""
     with store.transaction() as tx:
-        lock_runbook(tx, runbook_name)
-        version = _version_in_use(tx, runbook_name)
-        model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
-        new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
-        (batch,) = insert_batches(tx, [new], at)
-        for piece in keyed_pieces(rows, model.data_source.primary_key):
-            taken = taken_keys(tx, version.name, piece)
-            joining = {fold: row for fold, row in piece.items() if fold not in taken}
-            insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
-            tally.note(piece, joining)
-        if not tally.joined:
-            raise InvalidMembers(["all of them are in batches under way, or something still runs for them there"])
+        batch, tally = _created(tx, runbook_name, rows, by, reason)
+        if batch is None:
+            raise _nobody_free()
+        return tally.change(batch)
+
+
+def _nobody_free() -> InvalidMembers:
+    return InvalidMembers(["all of them are in batches under way, or something still runs for them there"])
+
+
+def _created(
+    tx: Transaction, runbook_name: str, rows: Iterable[Row | UploadedRow], by: str, reason: str | None
+) -> tuple[BatchRow | None, _Tally]:
+    """Make a batch of those rows whom no other batch has, if there are any."""
+    lock_runbook(tx, runbook_name)
+    version = _version_in_use(tx, runbook_name)
+    model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
+    batch: BatchRow | None = None
+    for piece in keyed_pieces(rows, model.data_source.primary_key):
+        taken = taken_keys(tx, version.name, piece)
+        joining = {fold: row for fold, row in piece.items() if fold not in taken}
+        tally.note(piece, joining)
+        if not joining:
+            continue
+        if batch is None:
+            new = NewBatch(version.id, version.name, None, BatchStatus.DETECTED, is_manual=True, created_by=by)
+            (batch,) = insert_batches(tx, [new], at)
+        insert_members(tx, [_member(batch.id, key, row, at) for key, row in joining.values()], at)
+    if batch is not None:
         phases = [
             NewPhase(batch.id, version.version, phase.name, index, phase.offset.minutes, None)
             for index, phase in enumerate(model.phases)
         ]
         insert_phases(tx, phases)
         record(tx, batch, "batch.create", by, reason, None, {"members": tally.joined, "version": version.version})
-        return tally.change(batch)
+    return batch, tally
 
 
 def add_to_manual_batch(
@@ -122,13 +202,28 @@ def add_to_manual_batch(
 ) -> ManualChange:
     """Let members join a manual batch, or join it again; they catch up with what it has begun."""
     with store.transaction() as tx:
-        batch, at, tally = _manual_batch(tx, batch_id), tx.time(), _Tally()
-        lock_runbook(tx, batch.runbook_name)
-        version = runbooks_by_id(tx, [batch.runbook_id])[0]
-        for piece in keyed_pieces(rows, parse_runbook(version.yaml_content).data_source.primary_key):
-            tally.note(piece, _join(tx, publisher, batch, piece, at))
-        record(tx, batch, "batch.add_members", by, reason, None, {"members": tally.joined})
+        batch, tally = _added(tx, publisher, batch_id, rows, by, reason)
         return tally.change(batch)
+
+
+def _added(
+    tx: Transaction,
+    publisher: Publisher,
+    batch_id: int,
+    rows: Iterable[Row | UploadedRow],
+    by: str,
+    reason: str | None,
+    *,
+    again: bool = False,
+) -> tuple[BatchRow, _Tally]:
+    batch, at, tally = _manual_batch(tx, batch_id), tx.time(), _Tally()
+    lock_runbook(tx, batch.runbook_name)
+    version = runbooks_by_id(tx, [batch.runbook_id])[0]
+    for piece in keyed_pieces(rows, parse_runbook(version.yaml_content).data_source.primary_key):
+        there = {folded(member.member_key) for member in members_with_keys(tx, batch.id, piece)} if again else set()
+        tally.note(piece, there.union(_join(tx, publisher, batch, piece, at)))
+    record(tx, batch, "batch.add_members", by, reason, None, {"members": tally.joined})
+    return batch, tally
 
 
 def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, at: datetime) -> Collection[str]:

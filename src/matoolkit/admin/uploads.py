@@ -2,11 +2,15 @@
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from matoolkit.domain.keys import folded, is_usable_key
 from matoolkit.errors import InvalidMembers
 
+# What one transaction takes, so that it keeps other writers out for a fraction of a second, on a busy machine too.
+MOST_ROWS_IN_PART = 2_500
+MOST_TEXT_IN_PART = 1024 * 1024
 _AT_ONCE = 500
 _MOST_PROBLEMS = 100
 _YOUNG = 1
@@ -22,6 +26,41 @@ class UploadedRow(NamedTuple):
     number: int
     row: Row | None
     problems: tuple[str, ...] = ()
+
+
+class Upload:
+    """Rows that are good, every one: they are all looked at before anything is done with them.
+
+    They are read once more to be used, so that none has to be kept, in parts that are small enough for a transaction.
+    """
+
+    def __init__(self, rows: Iterable[UploadedRow], key_column: str) -> None:
+        self._rows = rows
+        self._lengths: list[int] = []
+        checks = _Checks(key_column)
+        length = text = 0
+        for given in rows:
+            _, _, row = checks.checked(given)
+            if len(checks.problems) >= _MOST_PROBLEMS:
+                break
+            length += 1
+            text += sum(map(len, row.values()))
+            if length == MOST_ROWS_IN_PART or text >= MOST_TEXT_IN_PART:
+                self._lengths.append(length)
+                length = text = 0
+        checks.require_good()
+        if length:
+            self._lengths.append(length)
+
+    def __len__(self) -> int:
+        """Count the parts."""
+        return len(self._lengths)
+
+    def parts(self) -> Iterator[list[UploadedRow]]:
+        """Read the rows once more, part by part."""
+        rows = iter(self._rows)
+        for length in self._lengths:
+            yield list(islice(rows, length))
 
 
 def keyed_pieces(rows: Iterable[Row | UploadedRow], key_column: str) -> Iterator[Piece]:

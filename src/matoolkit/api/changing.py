@@ -1,13 +1,13 @@
 """Changes: done once however often they are sent, and only to what was looked at.
 
-The key, the look, the change and the answer are one transaction.
+The key, the look, the change and the answer are one transaction; only a long file is several.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import orjson
 from fastapi import Depends, Header, Response
@@ -17,12 +17,14 @@ from matoolkit.api.services import Admin, Services, Serving
 from matoolkit.api.shapes.naming import Shape
 from matoolkit.errors import KeyReused
 from matoolkit.store import Store, Transaction
-from matoolkit.store.idempotency import begin_request, finish_request
+from matoolkit.store.idempotency import RequestRow, begin_request, finish_request
 
 KEPT_FOR = timedelta(hours=24)
 _PIECE = 1024 * 1024
 
 ShapeT = TypeVar("ShapeT", bound=Shape)
+# What is done in one transaction: it returns the answer, or how far a long work has come, if there is anything to say.
+Part = Callable[[Store], ShapeT | None]
 
 IdempotencyKey = Annotated[
     str | None,
@@ -51,41 +53,79 @@ class Change:
         work: Callable[[Store], ShapeT],
         *,
         of: Subject | None = None,
-        file: BinaryIO | None = None,
         status: Callable[[ShapeT], int] = lambda _: 200,
     ) -> Response:
         """Do the work, or if the key of this very request is known, give the answer that was given then.
 
-        `asked` and `file` are what makes it this request and no other.
+        `asked` is what makes it this request and no other.
         """
-        store = self.services.store
-        if self.key is None and (self.seen is None or of is None):
-            done = work(store)
-            return _answer(status(done), json_of(done))
-        request = None if self.key is None else _fingerprint(asked, file)
-        with store.transaction() as tx:
-            if request is not None and (before := self._before(tx, request)) is not None:
-                return before
-            within = store.within(tx)
-            # After the key: what is sent again was looked at before it was done the first time.
-            if self.seen is not None and of is not None:
-                of.require(within, tx, self.seen)
-            done = work(within)
-            content = json_of(done)
-            if self.key is not None:
-                finish_request(tx, self.by, self.key, status(done), content)
-            return _answer(status(done), content)
+        return self._made(_fingerprint(asked), iter([work]), of=of, status=status)
 
-    def _before(self, tx: Transaction, request: str) -> Response | None:
-        at = tx.time()
-        before = begin_request(tx, self.by, self.key or "", request, at, at + KEPT_FOR)
-        if before is None:
+    def made_in_parts(
+        self,
+        asked: Sequence[object],
+        parts: Iterator[Part[ShapeT]],
+        *,
+        file: BinaryIO,
+        resume: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        of: Subject | None = None,
+        status: Callable[[ShapeT], int] = lambda _: 200,
+    ) -> Response:
+        """Do the same in several transactions, so that others can write between them.
+
+        A part is asked for outside of any transaction, and says how far the work has come. If it broke off, the same
+        request with its key goes on from there: `resume` is told what the last part said.
+        """
+        return self._made(_fingerprint(asked, file), parts, of=of, status=status, resume=resume)
+
+    def _made(
+        self,
+        request: str,
+        parts: Iterator[Part[ShapeT]],
+        *,
+        of: Subject | None,
+        status: Callable[[ShapeT], int],
+        resume: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> Response:
+        store, done = self.services.store, None
+        if self.key is None and (self.seen is None or of is None):
+            for part in parts:
+                done = part(store)
+            return _answered(done, status)
+        part, following = next(parts), next(parts, None)
+        with store.transaction() as tx:
+            before = self._before(tx, request)
+            if before is not None and before.response_status is not None:
+                return _replayed(before.response_status, before.response_json)
+            if before is not None:
+                resume(orjson.loads(before.response_json or "{}"))
+            # What is sent again was looked at before it was done the first time.
+            elif self.seen is not None and of is not None:
+                of.require(store.within(tx), tx, self.seen)
+            done = self._done(tx, part, status, is_last=following is None)
+        while following is not None:
+            part, following = following, next(parts, None)
+            with store.transaction() as tx:
+                done = self._done(tx, part, status, is_last=following is None)
+        return _answered(done, status)
+
+    def _done(
+        self, tx: Transaction, part: Part[ShapeT], status: Callable[[ShapeT], int], *, is_last: bool
+    ) -> ShapeT | None:
+        """Do a part, and keep with the key how far it has come."""
+        done = part(self.services.store.within(tx))
+        if self.key is not None and done is not None:
+            finish_request(tx, self.by, self.key, status(done) if is_last else None, json_of(done))
+        return done
+
+    def _before(self, tx: Transaction, request: str) -> RequestRow | None:
+        if self.key is None:
             return None
-        if before.request_hash != request or before.response_status is None:
+        at = tx.time()
+        before = begin_request(tx, self.by, self.key, request, at, at + KEPT_FOR)
+        if before is not None and before.request_hash != request:
             raise KeyReused
-        replayed = _answer(before.response_status, before.response_json or "")
-        replayed.headers["Idempotent-Replayed"] = "true"
-        return replayed
+        return before
 
 
 def _creation(serving: Serving, admin: Admin, key: IdempotencyKey = None) -> Change:
@@ -100,14 +140,25 @@ Creating = Annotated[Change, Depends(_creation)]
 Changing = Annotated[Change, Depends(_change)]
 
 
-def _fingerprint(asked: Sequence[object], file: BinaryIO | None) -> str:
+def _fingerprint(asked: Sequence[object], file: BinaryIO | None = None) -> str:
     """Return the same for the same request."""
     seen = hashlib.sha256(orjson.dumps([str(part) for part in asked]))
     if file is not None:
+        file.seek(0)
         while piece := file.read(_PIECE):
             seen.update(piece)
-        file.seek(0)
     return seen.hexdigest()
+
+
+def _answered(done: ShapeT | None, status: Callable[[ShapeT], int]) -> Response:
+    assert done is not None  # noqa: S101 - the last part has an answer
+    return _answer(status(done), json_of(done))
+
+
+def _replayed(status: int, content: str | None) -> Response:
+    replayed = _answer(status, content or "")
+    replayed.headers["Idempotent-Replayed"] = "true"
+    return replayed
 
 
 def _answer(status: int, content: str) -> Response:

@@ -14,6 +14,8 @@ import orjson
 from matoolkit.domain.texts import storable
 from matoolkit.runbook.templates import Json
 
+# Of a query or a file. A database page holds a row of pointers to this many long texts, and our own columns.
+MOST_COLUMNS = 300
 _LARGEST_NUMBER = 2**63
 
 

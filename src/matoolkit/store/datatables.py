@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
+from matoolkit.domain.cells import MOST_COLUMNS
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.store.datanames import column_names
@@ -33,9 +34,6 @@ from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import data_table_columns
 from matoolkit.store.statements import insert_each
 from matoolkit.store.transaction import Transaction
-
-# Of a query. A database page holds a row of pointers to this many long texts, and our own columns.
-MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from matoolkit.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A request that came with a key; it is still at work while it has no response."""
+    """A request that came with a key; while its response has no status it is at work, or it broke off."""
 
     actor: str
     idempotency_key: str
@@ -39,7 +39,8 @@ def begin_request(
 ) -> RequestRow | None:
     """Reserve a key for a request; if it was used before, return that request instead.
 
-    Both run in the transaction that does the work, so a key is never kept for work that was undone.
+    It runs in the transaction that does the work, or the first part of it, so a key is never kept for work that was
+    undone.
     """
     tx.execute(_run_out(tx, actor, key, at))
     new = _NewRequest(actor, key, request_hash, at, expires_at)
@@ -59,13 +60,13 @@ def _made(_draft: Drafting, actor: str, key: str) -> Select[Any]:
     return select_records(RequestRow, idempotency_keys).where(_is_key(actor, key))
 
 
-def finish_request(tx: Transaction, actor: str, key: str, status: int, response_json: str) -> bool:
-    """Keep the answer, for whoever sends the request again."""
+def finish_request(tx: Transaction, actor: str, key: str, status: int | None, response_json: str) -> bool:
+    """Keep the answer for when the request is sent again; without a status it is how far the request has come."""
     return bool(tx.changed(_answered(tx, actor, key, status, response_json)))
 
 
 @prepared
-def _answered(_draft: Drafting, actor: str, key: str, status: int, response_json: str) -> Update:
+def _answered(_draft: Drafting, actor: str, key: str, status: int | None, response_json: str) -> Update:
     unanswered = idempotency_keys.c.response_status.is_(None)
     statement = update(idempotency_keys).where(_is_key(actor, key), unanswered)
     return statement.values(response_status=status, response_json=response_json)

@@ -5,10 +5,10 @@ from hashlib import blake2b
 import pytest
 from sqlalchemy import inspect, text
 
+from matoolkit.domain.cells import MOST_COLUMNS
 from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.store import Store
 from matoolkit.store.datatables import (
-    MOST_COLUMNS,
     DataRow,
     DataTable,
     current_keys,

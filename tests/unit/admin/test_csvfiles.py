@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from matoolkit.admin.csvfiles import csv_lines, harmless, read_csv, template_csv
-from matoolkit.admin.uploads import keyed_pieces
+from matoolkit.admin.uploads import Upload
 from matoolkit.errors import InvalidMembers
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.parse import parse_runbook
@@ -33,8 +33,8 @@ def source() -> DataSource:
 
 
 def rows_of(content: bytes, source: DataSource) -> list[Any]:
-    pieces = keyed_pieces(read_csv(io.BytesIO(content), source).rows, source.primary_key)
-    return [row for piece in pieces for _, row in piece.values()]
+    upload = Upload(read_csv(io.BytesIO(content), source), source.primary_key)
+    return [row for part in upload.parts() for row in part]
 
 
 def problems(text: str | bytes, source: DataSource) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def test_a4_a_file_is_read_with_and_without_byte_order_mark(source: DataSource, 
     text = 'EMAIL,Name,Groups\r\nann@x,"Ärmel, ""Ann""\nSmith",a; b\r\n\r\nbob@x,,\r\n'
     file = io.BytesIO(mark + text.encode())
     read = read_csv(file, source)
-    assert [row.row for row in read.rows] == [
+    assert [row.row for row in read] == [
         {"EMAIL": "ann@x", "Name": 'Ärmel, "Ann"\nSmith', "Groups": ["a", "b"]},
         {"EMAIL": "bob@x", "Name": "", "Groups": []},
     ]
@@ -84,6 +84,7 @@ def test_a4_bad_keys_are_named_by_their_rows(source: DataSource) -> None:
         (b"Email;Name\na;b\n", "separated by commas"),
         (b"Email,email\na,b\n", "is there twice"),
         (b"Email,\na,b\n", "a column has no name"),
+        (b"Email" + b"".join(b",c%d" % number for number in range(84_000)), "84,001 columns, and at most 300"),
         (b"Email\n\xff\xfe\n", "not UTF-8"),
         (b'Email\n"a\n', "row 2: unexpected end of data"),
         (b"Email\n" + b"x" * 200_000, "row 2: field larger than field limit"),
@@ -123,7 +124,7 @@ def test_a4_an_export_of_any_length_takes_the_memory_of_a_line() -> None:
 
 def test_a_file_that_is_closed_before_it_is_read_to_its_end_is_no_trouble(source: DataSource) -> None:
     file = io.BytesIO(b"Email\nanna@contoso.com\nben@contoso.com\n")
-    rows = read_csv(file, source).rows
+    rows = iter(read_csv(file, source))
     next(rows)
     file.close()
     rows.close()  # type: ignore[attr-defined]

@@ -7,8 +7,9 @@ from fastapi import APIRouter, File, Form, Query, Response, UploadFile
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.csvfiles import read_csv
-from matoolkit.admin.manual import create_manual_batch
+from matoolkit.admin.manual import ManualChange, ManualUpload
 from matoolkit.admin.queries import batch_views, existing_batch, latest_runbook, phase_views
+from matoolkit.admin.uploads import Upload
 from matoolkit.api.changing import Changing, Creating
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
@@ -63,9 +64,11 @@ def create_batch(
     with change.services.store.reading() as tx:
         model = parse_runbook(latest_runbook(tx, name).yaml_content)
 
-    def create(store: Store) -> CreatedBatch:
-        given = read_csv(file.file, model.data_source)
-        made = create_manual_batch(store, name, given.rows, by=change.by, reason=reason)
+    given = read_csv(file.file, model.data_source)
+    rows = Upload(given, model.data_source.primary_key)
+    filling = ManualUpload(change.services.publisher, rows, by=change.by, reason=reason, runbook_name=name)
+
+    def shape(made: ManualChange) -> CreatedBatch:
         return CreatedBatch(
             batch_id=made.batch.id,
             status=made.batch.status,
@@ -76,7 +79,13 @@ def create_batch(
             warnings=list(given.warnings),
         )
 
-    return change.made(("create", name, reason), create, file=file.file, status=lambda _: 201)
+    return change.made_in_parts(
+        ("create", name, reason),
+        filling.parts(shape),
+        file=file.file,
+        resume=lambda said: filling.resume(said.get("batchId")),
+        status=lambda _: 201,
+    )
 
 
 @router.get("/{batch_id}", response_model=BatchDetailShape, responses=TAGGED)

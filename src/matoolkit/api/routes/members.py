@@ -8,8 +8,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from matoolkit.admin.csvfiles import csv_lines, read_csv
-from matoolkit.admin.manual import add_to_manual_batch, remove_from_manual_batch
+from matoolkit.admin.manual import ManualChange, ManualUpload, remove_from_manual_batch
 from matoolkit.admin.queries import existing_batch, member_history, member_keys
+from matoolkit.admin.uploads import Upload
 from matoolkit.api.changing import Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import MOST_AT_ONCE, Count, Page, PageQuery, page, position, whole
@@ -97,10 +98,12 @@ def add_members(
     with change.services.store.reading() as tx:
         (version,) = runbooks_by_id(tx, [existing_batch(tx, batch_id).runbook_id])
 
-    def add(store: Store) -> AddedMembers:
-        given = read_csv(file.file, parse_runbook(version.yaml_content).data_source)
-        publisher = change.services.publisher
-        done = add_to_manual_batch(store, publisher, batch_id, given.rows, by=change.by, reason=reason)
+    source = parse_runbook(version.yaml_content).data_source
+    given = read_csv(file.file, source)
+    rows = Upload(given, source.primary_key)
+    filling = ManualUpload(change.services.publisher, rows, by=change.by, reason=reason, batch_id=batch_id)
+
+    def shape(done: ManualChange) -> AddedMembers:
         return AddedMembers(
             batch_id=batch_id,
             added_count=done.members,
@@ -109,7 +112,12 @@ def add_members(
             warnings=list(given.warnings),
         )
 
-    return change.made(("add", batch_id, reason), add, of=batch_subject(batch_id), file=file.file)
+    return change.made_in_parts(
+        ("add", batch_id, reason),
+        filling.parts(shape),
+        of=batch_subject(batch_id),
+        file=file.file,
+    )
 
 
 @router.get("/batches/{batch_id}/members/{member_id}", response_model=MemberHistoryShape, responses=TAGGED)
