@@ -17,6 +17,7 @@ import pytest
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
+from tests.calls.watching import watched_tenants
 from tests.databases import NOON, Database, PostgresServer
 
 
@@ -35,6 +36,18 @@ def _own_log() -> Iterator[None]:
     before = logger.handlers[:], logger.level, logger.propagate
     yield
     logger.handlers[:], logger.level, logger.propagate = before
+
+
+@pytest.fixture(autouse=True)
+def _calls_keep_to_the_contract(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let no call to a simulated tenant be one that the real services do not have, nor an answer that they cannot give.
+
+    A test that means to break the contract says so with `@pytest.mark.off_contract`.
+    """
+    with watched_tenants() as problems:
+        yield
+    if request.node.get_closest_marker("off_contract") is None:
+        assert not problems, "\n".join(("a call breaks the contract (tests/calls/contract.json)", *problems))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from matoolkit.clock import VirtualClock
+from tests.calls.checking import HttpApi
 from tests.servers.http import Answer, Request
 
 STATEMENTS = "/api/2.0/sql/statements"
@@ -27,6 +28,7 @@ class Workspace:
     ends: dict[str, Any] = field(default_factory=lambda: {"state": "SUCCEEDED"})
     next_answers: list[tuple[str, Answer]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     _links: dict[str, tuple[int, datetime]] = field(default_factory=dict)
 
     def answer(self, request: Request) -> Answer:
@@ -39,7 +41,10 @@ class Workspace:
             return self._from_storage(request)
         if request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.good_tokens:
             return Answer({"error_code": "UNAUTHENTICATED", "message": "Credential was not sent"}, 401)
-        return self._from_api(request)
+        answer = self._from_api(request)
+        seen = request.method, request.path, request.body, answer.status, answer.body
+        self.problems.extend(HttpApi("databricks").problems(*seen))
+        return answer
 
     def asked(self, part: str) -> list[Request]:
         return [request for request in self.requests if part in request.path]

@@ -37,6 +37,7 @@ def exchange(world: World, name: str, expected: Any, **more: Any) -> Any:
         (5, 5.0, True),
     ],
 )
+@pytest.mark.off_contract
 def test_one_value_is_compared_as_text(world: World, current: Any, expected: Any, is_match: bool) -> None:
     world.user().properties["department"] = current
     assert entra(world, "department", expected)["complete"] is is_match
@@ -54,6 +55,7 @@ def test_one_value_is_compared_as_text(world: World, current: Any, expected: Any
         ("smtp:a@x.y", ["smtp:a@x.y"], True),
     ],
 )
+@pytest.mark.off_contract
 def test_of_several_expected_values_all_have_to_be_there(
     world: World, current: Any, expected: Any, is_match: bool
 ) -> None:
@@ -75,6 +77,7 @@ def test_an_attribute_inside_another_can_be_asked_for(world: World) -> None:
     assert entra(world, "onPremisesExtensionAttributes.extensionAttribute1", "wave-3")["complete"] is False
 
 
+@pytest.mark.off_contract
 def test_an_attribute_that_no_user_has_is_a_failure(world: World) -> None:
     with pytest.raises(Rejected, match="Could not find a property named 'shoeSize'"):
         entra(world, "shoeSize", 42)

@@ -38,7 +38,10 @@ def organisation(
 
 
 @pytest.fixture
-def workspace(clock: VirtualClock) -> Iterator[Workspace]:
+def workspace(clock: VirtualClock, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """A workspace that takes and gives nothing that Databricks' own client does not know (tests/calls)."""
     workspace = Workspace(clock)
     with served(workspace) as workspace.address:
         yield workspace
+    if request.node.get_closest_marker("off_contract") is None:
+        assert not workspace.problems
