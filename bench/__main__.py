@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("compare", "work", "latency", "tick", "tick --grow", "api", "worker", "bus", "store")
+BENCHES = ("compare", "work", "latency", "tick", "tick --grow", "wide", "api", "worker", "bus", "store")
 
 
 def main() -> int:

@@ -62,22 +62,26 @@ def source_of(members: int) -> Iterator[SqlSource]:
     """Make a source with so many people in it."""
     with tempfile.TemporaryDirectory(prefix="bench") as folder:
         path = Path(folder) / "source.db"
-        with sqlite3.connect(path) as people:
-            people.execute(
-                "CREATE TABLE people (email, cutover, name, title, department, site, manager, licence, aliases)"
-            )
-            people.executemany(f"INSERT INTO people VALUES ({', '.join('?' * 9)})", map(_person, range(members)))
-        people.close()
+        make_people(path, members)
         yield SqlSource(f"sqlite:///{path}")
 
 
-def _person(n: int) -> tuple[str, ...]:
+def make_people(path: Path, members: int, letters: int = 0) -> None:
+    """Write so many people to a file, each with a title of at least so many letters."""
+    with sqlite3.connect(path) as people:
+        people.execute("CREATE TABLE people (email, cutover, name, title, department, site, manager, licence, aliases)")
+        rows = (_person(n, letters) for n in range(members))
+        people.executemany(f"INSERT INTO people VALUES ({', '.join('?' * 9)})", rows)
+    people.close()
+
+
+def _person(n: int, letters: int) -> tuple[str, ...]:
     cutover = NOW + timedelta(days=30 + n % WAVES)
     return (
         f"user{n}@contoso.com",
         f"{cutover:%Y-%m-%d} 20:00",
         f"User Number {n}",
-        "Account Manager",
+        "Account Manager".ljust(letters, "."),
         f"Department {n % 97}",
         "Bern",
         f"manager{n % 1000}@contoso.com",

@@ -1,7 +1,8 @@
 """Rows of a source to candidates for membership, and the rows that are set aside (rule T3).
 
 A bad row never stops the others. Its key, if it has one, still counts as present: nobody is removed because of a typing
-error in somebody's row. What is known already is not kept, so that a million rows fit into memory.
+error in somebody's row. Candidates hold what membership is decided by. The data of rows that are not known yet is kept
+elsewhere, so that a million rows fit into memory however wide they are.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from matoolkit.domain.batch_time import UnreadableBatchTime, read_batch_time
@@ -33,17 +34,43 @@ class Reason(StrEnum):
     BAD_VALUE = "bad_value"
 
 
+class KeptRows(Protocol):
+    """Keeps the data of rows, which is JSON in one line."""
+
+    def keep(self, data: bytes) -> int:
+        """Keep the data of a row, and return the place where it is."""
+
+    def at(self, place: int) -> bytes:
+        """Return the data at a place."""
+
+
+class RowsInMemory:
+    """Keeps the data of a few rows."""
+
+    def __init__(self) -> None:
+        self._rows: list[bytes] = []
+
+    def keep(self, data: bytes) -> int:
+        """Keep the data of a row, and return the place where it is."""
+        self._rows.append(data)
+        return len(self._rows) - 1
+
+    def at(self, place: int) -> bytes:
+        """Return the data at a place."""
+        return self._rows[place]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A row that can be a member. An immediate runbook's rows have no batch time of their own.
 
-    The fingerprint changes when anything in the row does. The data, JSON, is left out when it is known already.
+    The fingerprint changes when anything in the row does. A row whose data is known already has no place.
     """
 
     key: str
     batch_time: datetime | None
     fingerprint: bytes
-    data: bytes | None
+    place: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +91,15 @@ class Reading:
     set_aside_keys: frozenset[str]
     counts: Mapping[Reason, int]
     samples: Sequence[SetAside]
+    kept: KeptRows = field(default_factory=RowsInMemory)
 
     def is_present(self, folded_key: str) -> bool:
         """Whether the source returned a key, in a good row or a bad one."""
         return folded_key in self.candidates or folded_key in self.set_aside_keys
+
+    def data_of(self, candidate: Candidate) -> bytes:
+        """Return the data of a row that was not known before, as JSON."""
+        return b"{}" if candidate.place is None else self.kept.at(candidate.place)
 
 
 @dataclass(slots=True)
@@ -76,6 +108,7 @@ class RowReader:
 
     source: DataSource
     is_known: Callable[[bytes], bool] = lambda _: False
+    kept: KeptRows = field(default_factory=RowsInMemory)
     _read: int = 0
     _candidates: dict[str, Candidate] = field(default_factory=dict)
     _set_aside: set[str] = field(default_factory=set)
@@ -99,7 +132,8 @@ class RowReader:
     def reading(self) -> Reading:
         """Return what was read so far."""
         samples = [sample for found in self._samples.values() for sample in found]
-        return Reading(self._read, self._candidates, frozenset(self._set_aside), dict(self._counts), samples)
+        set_aside, counts = frozenset(self._set_aside), dict(self._counts)
+        return Reading(self._read, self._candidates, set_aside, counts, samples, self.kept)
 
     def _take(self, row: Sequence[Any], layout: "_Layout") -> None:
         raw_key = row[layout.key_place]
@@ -129,9 +163,8 @@ class RowReader:
             self._put_aside(Reason.BAD_VALUE, key, str(why))
         else:
             fingerprint = blake2b(f"{batch_time}".encode() + data, digest_size=16).digest()
-            # Copied, because what the JSON library returns keeps hold of a page of memory.
-            kept = None if self.is_known(fingerprint) else bytes(memoryview(data))
-            self._candidates[name] = Candidate(name if key == name else key, batch_time, fingerprint, kept)
+            place = None if self.is_known(fingerprint) else self.kept.keep(data)
+            self._candidates[name] = Candidate(name if key == name else key, batch_time, fingerprint, place)
 
     def _time_of(self, written: Any) -> datetime:
         if not isinstance(written, str | date):

@@ -69,6 +69,7 @@
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
     ├── SourceFailed              SC502   a source could not be queried
+    ├── SpoolFailed               SC507   a source could not be queried
     ├── MissingColumn             SC422   a query returned no column of a name that its runbook refers to
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
@@ -164,7 +165,7 @@ from matoolkit.errors.runbook import (
     UnresolvedVariable,
 )
 from matoolkit.errors.scheduler import AnotherSchedulerWorks
-from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured
+from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured, SpoolFailed
 from matoolkit.errors.store import (
     DriverMissing,
     InvalidDatabaseUrl,
@@ -242,6 +243,7 @@ __all__ = [
     "SignInUnavailable",
     "SourceFailed",
     "SourceNotConfigured",
+    "SpoolFailed",
     "StillRunning",
     "StoreBusy",
     "StoreDamaged",

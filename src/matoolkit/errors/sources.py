@@ -27,6 +27,20 @@ class SourceFailed(MatoolkitError):
     transient = True
 
 
+class SpoolFailed(MatoolkitError):
+    """The rows of a source cannot be kept in the folder for temporary files; nothing was changed (rule T2)."""
+
+    code = "SC507"
+    http_status = 507
+    transient = True
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(
+            f"the rows of the source cannot be kept in {folder}: {reason}",
+            hint="make room there, or set TMPDIR to a folder on a disk with room for all rows",
+        )
+
+
 class MissingColumn(MatoolkitError):
     """A query returned no column of a name that its runbook refers to."""
 

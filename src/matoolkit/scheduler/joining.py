@@ -1,13 +1,13 @@
 """Members that join a batch, move into it or return to it, and batches that begin with them (rule T5)."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from matoolkit.domain.changes import BatchChanges, Join, Return
 from matoolkit.domain.messages import BatchInit, MemberAdded
 from matoolkit.domain.remarks import Remarks, Seen
-from matoolkit.domain.rows import Candidate
+from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.ids import batch_init_id, member_added_id
 from matoolkit.ports import Outgoing, Publisher
@@ -50,7 +50,7 @@ class Joining:
     publisher: Publisher
     runbook: RunbookRow
     model: Runbook
-    candidates: Mapping[str, Candidate]
+    reading: Reading
     tally: Tally
     remarks: Remarks
     at: datetime
@@ -75,7 +75,8 @@ class Joining:
             return {}
         # Nobody else lets people in meanwhile, so whoever is in no other batch now will not be until we commit.
         lock_runbook(self.tx, self.runbook.name)
-        known = [someone for someone in coming if self.candidates[someone.key].data is not None]
+        candidates = self.reading.candidates
+        known = [someone for someone in coming if candidates[someone.key].place is not None]
         leaving = {someone.leaves.id for someone in known if someone.leaves}
         left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
         places = self._places(someone.key for someone in known)
@@ -84,7 +85,7 @@ class Joining:
             there = places.get(someone.key, [])
             own = someone.member_id if isinstance(someone, Return) else None
             elsewhere = [place for place in there if place.id != own]
-            is_known = self.candidates[someone.key].data is not None
+            is_known = candidates[someone.key].place is not None
             has_left = someone.leaves is None or someone.leaves.id in left
             if not (is_known and has_left) or any(place.is_under_way for place in elsewhere):
                 self.remarks.add(Seen.BATCH_CHANGED, someone.key)
@@ -143,15 +144,15 @@ class Joining:
         return Outgoing(batch_init_id(batch.id, self.runbook.version, batch.init_count), message)
 
     def _join(self, parts: Sequence[Part], new: Collection[int], ready: dict[str, str | None]) -> None:
-        joining = ((part.batch_id, join.key) for part in parts for join in part.changes.joins)
-        for some in in_slices(joining, AT_ONCE):
-            rows = [
-                self._new_member(batch_id, key, ready[key] or "{}", new)
-                for batch_id, key in some
-                if batch_id is not None
-            ]
+        joining = (
+            self._new_member(part.batch_id, join.key, ready[join.key] or "{}", new)
+            for part in parts
+            if part.batch_id is not None
+            for join in part.changes.joins
+        )
+        for rows in in_slices(joining, AT_ONCE, letters=lambda row: len(row.data_json)):
             made = insert_members(self.tx, rows, self.at)
-            spelled = {row.member_key_fold: self.candidates[row.member_key_fold].key for row in made}
+            spelled = {row.member_key_fold: self.reading.candidates[row.member_key_fold].key for row in made}
             late = [
                 MemberLabel(row.id, row.batch_id, spelled[row.member_key_fold], epoch=1)
                 for row in made
@@ -161,26 +162,29 @@ class Joining:
             self.tally.members_added += len(made)
 
     def _new_member(self, batch_id: int, key: str, outputs: str, new: Collection[int]) -> NewMember:
-        candidate = self.candidates[key]
         return NewMember(
             batch_id,
-            candidate.key,
-            *_row(candidate),
+            self.reading.candidates[key].key,
+            *self._row(key),
             outputs,
             caught_up_at=self.at if batch_id in new else None,
         )
 
     def _return(self, returns: Sequence[Return], ready: dict[str, str | None]) -> None:
-        for some in in_slices(returns, AT_ONCE):
-            rows = [stored.Return(back.member_id, *_row(self.candidates[back.key])) for back in some]
+        # Who was in another batch meanwhile brings what it got there.
+        brought = {back.member_id: ready[back.key] for back in returns}
+        returning = (stored.Return(back.member_id, *self._row(back.key)) for back in returns)
+        for rows in in_slices(returning, AT_ONCE, letters=lambda row: len(row.data_json)):
             returned = set(return_members(self.tx, rows, self.at))
             labels = member_labels(self.tx, returned)
-            # Who was in another batch meanwhile brings what it got there.
-            brought = {back.member_id: ready[back.key] for back in some}
             pairs = ((member, brought[member.id]) for member in labels)
             keep_outputs(self.tx, [Outputs(one.id, one.epoch, data) for one, data in pairs if data is not None])
             self._announce(labels)
             self.tally.members_returned += len(returned)
+
+    def _row(self, key: str) -> tuple[str, str]:
+        candidate = self.reading.candidates[key]
+        return self.reading.data_of(candidate).decode(), candidate.fingerprint.hex()
 
     def _announce(self, members: Sequence[MemberLabel]) -> None:
         """Tell the orchestrator of members that have to catch up with their batch."""
@@ -197,10 +201,6 @@ class Joining:
                 for member in members
             ],
         )
-
-
-def _row(candidate: Candidate) -> tuple[str, str]:
-    return (candidate.data or b"{}").decode(), candidate.fingerprint.hex()
 
 
 def _outputs(places: Sequence[Place], own: int | None) -> str | None:

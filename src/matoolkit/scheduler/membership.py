@@ -4,7 +4,7 @@ What changes in a batch is one transaction with its messages.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ from matoolkit.domain.immediate import decide_immediate
 from matoolkit.domain.membership import decide
 from matoolkit.domain.picture import Picture
 from matoolkit.domain.remarks import Remarks, Seen
-from matoolkit.domain.rows import Candidate, Reading
+from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
@@ -22,6 +22,7 @@ from matoolkit.scheduler.leasing import Confirm
 from matoolkit.scheduler.leaving import remove_absent, remove_movers
 from matoolkit.scheduler.packing import packed
 from matoolkit.scheduler.pictures import last_times, load_picture
+from matoolkit.scheduler.reading import AT_ONCE, in_slices
 from matoolkit.scheduler.starts import hold, restart_and_release
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store
@@ -95,7 +96,6 @@ class Enrolling:
         return decide_immediate(picture, before, self.model.data_source.cooldown), picture
 
     def _apply(self, tx: Transaction, parts: Sequence[Part], picture: Picture, remarks: Remarks) -> None:
-        candidates = picture.reading.candidates
         parts = _unchanged(tx, parts, remarks)
         movers = [member.id for part in parts for member in part.changes.movers]
         remove_movers(tx, self.publisher, movers, self.tally, self.at)
@@ -104,7 +104,7 @@ class Enrolling:
             self.publisher,
             self.runbook,
             self.model,
-            candidates,
+            picture.reading,
             self.tally,
             remarks,
             self.at,
@@ -115,18 +115,20 @@ class Enrolling:
         remove_absent(tx, self.publisher, removals, self.tally, self.at)
         note_left_source(tx, [member for part in parts for member in part.changes.left_source], self.at)
         note_in_source(tx, [member for part in parts for member in part.changes.back_in_source])
-        self._refresh(tx, parts, candidates)
+        self._refresh(tx, parts, picture.reading)
         for part in parts:
             self._log(part)
 
-    def _refresh(self, tx: Transaction, parts: Sequence[Part], candidates: Mapping[str, Candidate]) -> None:
-        rows: list[Refresh] = []
-        for part in parts:
-            for refresh in part.changes.refreshes:
-                candidate = candidates[refresh.key]
-                if candidate.data is not None:
-                    rows.append(Refresh(refresh.member_id, candidate.data.decode(), candidate.fingerprint.hex()))
-        self.tally.members_refreshed += len(refresh_members(tx, rows))
+    def _refresh(self, tx: Transaction, parts: Sequence[Part], reading: Reading) -> None:
+        changed = (
+            (refresh.member_id, candidate)
+            for part in parts
+            for refresh in part.changes.refreshes
+            if (candidate := reading.candidates[refresh.key]).place is not None
+        )
+        rows = (Refresh(id_, reading.data_of(row).decode(), row.fingerprint.hex()) for id_, row in changed)
+        for some in in_slices(rows, AT_ONCE, letters=lambda row: len(row.data_json)):
+            self.tally.members_refreshed += len(refresh_members(tx, some))
 
     def _log(self, part: Part) -> None:
         changes, about = part.changes, {"runbook": self.runbook.name, "batch": part.batch_id}

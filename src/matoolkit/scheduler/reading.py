@@ -1,10 +1,10 @@
 """Reading a source: rows to candidates, and into the data table of the runbook's version (rules T3, T4, D2).
 
 A row that has not changed costs no write. What is written is committed slice by slice, so that nobody waits for long;
-after a crash the next tick writes the rest.
+after a crash the next tick writes the rest. A slice has few rows if they are wide.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import TypeVar
 import orjson
 
 from matoolkit.domain.cells import report_text
-from matoolkit.domain.rows import Candidate, Reading, RowReader
+from matoolkit.domain.rows import Candidate, KeptRows, Reading, RowReader
 from matoolkit.ports import Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import Confirm
@@ -31,23 +31,29 @@ from matoolkit.store.membership import member_fingerprints
 from matoolkit.store.runbooks import RunbookRow
 
 AT_ONCE = 5_000
+# Of data, in a slice: writing it takes several times as much memory.
+LETTERS_AT_ONCE = 4 * 1024 * 1024
 
 ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReader:
-    """Reads the source of a runbook into its data table; `confirm` is called first in every transaction."""
+    """Reads the source of a runbook into its data table; `confirm` is called first in every transaction.
+
+    The data of rows that somebody may not know yet goes to `kept`.
+    """
 
     store: Store
     confirm: Confirm
+    kept: KeptRows
 
     def read(self, runbook: RunbookRow, description: DataSource, source: Source, at: datetime) -> Reading:
-        """Run the query and return what it returned, with the data of the rows that somebody may not know yet."""
+        """Run the query and return what it returned."""
         with self.store.reading() as tx:
             members = member_fingerprints(tx, runbook.name)
         rows: set[bytes] = set()
-        reader = RowReader(description, lambda fingerprint: fingerprint in rows and fingerprint in members)
+        reader = RowReader(description, lambda fingerprint: fingerprint in rows and fingerprint in members, self.kept)
         table: DataTable | None = None
         for piece in source.pieces(description.query):
             if table is None:
@@ -69,11 +75,12 @@ class SourceReader:
             return known_fingerprints(tx, table)
 
     def _keep(self, table: DataTable, reading: Reading, known: set[bytes], at: datetime) -> None:
-        changed = (row for row in reading.candidates.values() if row.data is not None and row.fingerprint not in known)
-        for some in in_slices(changed, AT_ONCE):
+        changed = (row for row in reading.candidates.values() if row.place is not None and row.fingerprint not in known)
+        pairs = ((candidate, reading.data_of(candidate)) for candidate in changed)
+        for some in in_slices(pairs, AT_ONCE, letters=lambda pair: len(pair[1])):
             with self.store.transaction() as tx:
                 self.confirm(tx)
-                rows = [_data_row(candidate, table) for candidate in some]
+                rows = [_data_row(candidate, data, table) for candidate, data in some]
                 upsert_rows(tx, table, rows, at, is_empty=table.is_new)
         if sum(row.fingerprint in known for row in reading.candidates.values()) < len(known):
             self._mark_gone(table, reading, at)
@@ -93,14 +100,27 @@ class SourceReader:
             return current_keys(tx, table, after=after, limit=AT_ONCE)
 
 
-def in_slices(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
-    """Cut something long into lists of at most this size."""
+def in_slices(
+    items: Iterable[ItemT], size: int, *, letters: Callable[[ItemT], int] | None = None
+) -> Iterator[list[ItemT]]:
+    """Cut something long into lists of at most this size; where items have letters, of no more than fit into memory."""
     rest = iter(items)
-    while some := list(islice(rest, size)):
+    if letters is None:
+        while some := list(islice(rest, size)):
+            yield some
+        return
+    some, room = [], LETTERS_AT_ONCE
+    for item in rest:
+        some.append(item)
+        room -= letters(item)
+        if room <= 0 or len(some) == size:
+            yield some
+            some, room = [], LETTERS_AT_ONCE
+    if some:
         yield some
 
 
-def _data_row(candidate: Candidate, table: DataTable) -> DataRow:
-    data = orjson.loads(candidate.data or b"{}")
-    values = [report_text(data.get(column)) for column in table.columns]
+def _data_row(candidate: Candidate, data: bytes, table: DataTable) -> DataRow:
+    cells = orjson.loads(data)
+    values = [report_text(cells.get(column)) for column in table.columns]
     return DataRow(candidate.key, candidate.batch_time, candidate.fingerprint, values)

@@ -6,6 +6,7 @@ Running a tick twice changes nothing.
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from matoolkit.scheduler.due import dispatch_due_phases
 from matoolkit.scheduler.leasing import SchedulerLease, Stopping
 from matoolkit.scheduler.membership import Enrolling
 from matoolkit.scheduler.reading import SourceReader
+from matoolkit.scheduler.spool import Spool
 from matoolkit.scheduler.sweeps import ask_for_checks
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.transitions import transition_batches
@@ -117,14 +119,15 @@ class Scheduler:
 
     def _enrol(self, runbook: RunbookRow, model: Runbook, tally: Tally) -> None:
         source = self.open_source(model.data_source)
-        reader = SourceReader(self.store, self.lease.confirm)
-        reading = reader.read(runbook, model.data_source, source, self.clock.now())
-        tally.note_reading(reading)
-        # The time is asked again: reading may have taken long, and T may have passed meanwhile.
-        enrolling = Enrolling(
-            self.store, self.publisher, self.lease.confirm, runbook, model, self.interval, tally, self.clock.now()
-        )
-        enrolling.follow(reading)
+        with closing(Spool()) as spool:
+            reader = SourceReader(self.store, self.lease.confirm, spool)
+            reading = reader.read(runbook, model.data_source, source, self.clock.now())
+            tally.note_reading(reading)
+            # The time is asked again: reading may have taken long, and T may have passed meanwhile.
+            enrolling = Enrolling(
+                self.store, self.publisher, self.lease.confirm, runbook, model, self.interval, tally, self.clock.now()
+            )
+            enrolling.follow(reading)
 
     def _record(self, runbook: RunbookRow, tally: Tally) -> None:
         with self.store.transaction() as tx:

@@ -17,7 +17,7 @@ from matoolkit.sources.addresses import Address, read_address
 from matoolkit.sources.tokens import Tokens
 
 ADDRESS_EXAMPLE = "https://org.crm4.dynamics.com"
-ROWS_IN_A_PIECE = 5_000
+ROWS_IN_A_PIECE = 500
 SIGN_IN_SECONDS = 30
 
 _PORT = 1433

@@ -10,7 +10,8 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from matoolkit.errors import SourceFailed
 from matoolkit.ports import Piece
 
-ROWS_IN_A_PIECE = 5_000
+# Few enough that wide rows fit into memory: the driver holds as many again.
+ROWS_IN_A_PIECE = 500
 
 # What makes a transaction read-only, by database. Elsewhere the account's permissions must see to it.
 _READ_ONLY = {

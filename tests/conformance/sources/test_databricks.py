@@ -378,7 +378,7 @@ def test_the_rows_of_a_query_become_candidates(workspace: Workspace, source: Dat
         reader.take(piece.columns, piece.rows)
     (candidate,) = reader.reading().candidates.values()
     assert candidate.batch_time == datetime(2026, 3, 3, 20, tzinfo=UTC)
-    assert orjson.loads(candidate.data or b"") == {
+    assert orjson.loads(reader.reading().data_of(candidate)) == {
         "id": "ada",
         "cutover": "2026-03-03T20:00:00Z",
         "proxies": ["smtp:a@b"],

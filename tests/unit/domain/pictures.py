@@ -63,7 +63,7 @@ class Given:
         members = self.members()
         ids = {(member.batch_id, member.member_key_fold): member.id for member in members}
         candidates = {
-            key: Candidate(key, time, _ROW, b"{}") for time, keys in self.source.items() for key in keys.split()
+            key: Candidate(key, time, _ROW, None) for time, keys in self.source.items() for key in keys.split()
         }
         aside = frozenset(self.set_aside.split())
         return Picture(

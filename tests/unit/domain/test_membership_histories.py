@@ -50,7 +50,7 @@ class Model:
 
     def picture(self) -> Picture:
         candidates = {
-            key: Candidate(key, start, start.isoformat().encode(), b"{}")
+            key: Candidate(key, start, start.isoformat().encode(), None)
             for key, start in self.rows.items()
             if key not in self.aside
         }

@@ -46,16 +46,15 @@ def test_t3_a_good_row_is_a_candidate_with_its_data() -> None:
     reading = read(row(" Ada "))
     candidate = reading.candidates["ada"]
     assert (candidate.key, candidate.batch_time) == ("Ada", T)
-    assert candidate.data is not None
-    assert orjson.loads(candidate.data)["Aliases"] == ["a", "b"]
+    assert orjson.loads(reading.data_of(candidate))["Aliases"] == ["a", "b"]
     assert (reading.read, reading.counts) == (1, {})
 
 
 def test_t4_what_is_known_already_is_not_kept() -> None:
     known = {candidate.fingerprint for candidate in read(row("ada"), row("bob")).candidates.values()}
     reading = read(row("ada"), row("bob", aliases="c"), reader=RowReader(source(), known.__contains__))
-    assert reading.candidates["ada"].data is None
-    assert reading.candidates["bob"].data is not None
+    assert reading.candidates["ada"].place is None
+    assert orjson.loads(reading.data_of(reading.candidates["bob"]))["Aliases"] == ["c"]
 
 
 def test_t4_a_fingerprint_changes_with_the_time_that_a_row_means() -> None:
@@ -67,9 +66,8 @@ def test_t4_a_fingerprint_changes_with_the_time_that_a_row_means() -> None:
 
 
 def test_t3_half_a_character_in_a_value_is_replaced() -> None:
-    data = read(row("ada", aliases="a\ud800;b")).candidates["ada"].data
-    assert data is not None
-    assert orjson.loads(data)["Aliases"] == ["a\N{REPLACEMENT CHARACTER}", "b"]
+    reading = read(row("ada", aliases="a\ud800;b"))
+    assert orjson.loads(reading.data_of(reading.candidates["ada"]))["Aliases"] == ["a\N{REPLACEMENT CHARACTER}", "b"]
 
 
 @pytest.mark.parametrize("key", [None, "", "   "])
