@@ -602,6 +602,41 @@ UPDATE alembic_version SET version_num='0005' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0005 -> 0006
+
+ALTER TABLE batches ADD removals_approved_at DATETIME2(6) NULL;
+
+GO
+
+ALTER TABLE batch_members ADD source_time DATETIME2(6) NULL;
+
+GO
+
+UPDATE batch_members SET source_time=(SELECT batches.batch_start_time
+FROM batches
+WHERE batches.id = batch_members.batch_id);
+
+GO
+
+CREATE TABLE member_inclusions (
+    runbook_key NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    member_key_fold NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    runbook_name NVARCHAR(100) NOT NULL,
+    member_key NVARCHAR(400) NOT NULL,
+    batch_time DATETIME2(6) NOT NULL,
+    included_at DATETIME2(6) NOT NULL,
+    included_by NVARCHAR(200) NOT NULL,
+    reason NVARCHAR(max) NULL,
+    applied_at DATETIME2(6) NULL,
+    CONSTRAINT pk_member_inclusions PRIMARY KEY (runbook_key, member_key_fold)
+);
+
+GO
+
+UPDATE alembic_version SET version_num='0006' WHERE alembic_version.version_num = '0005';
+
+GO
+
 COMMIT;
 
 GO

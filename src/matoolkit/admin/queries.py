@@ -64,13 +64,17 @@ class BatchDetail:
 
 @dataclass(frozen=True, slots=True)
 class HoldView:
-    """What a batch waits for a person to approve: so many members, the first of them by name, or a new start."""
+    """What a batch waits for a person to approve: so many members, the first of them by name, or a new start.
+
+    `waits_for` is what keeps an approval from being followed, if something does.
+    """
 
     batch: BatchRow
     kind: HoldKind
     count: int
     members: Sequence[str]
     new_start: str | None
+    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,21 @@ def automation_status(tx: Transaction, name: str) -> AutomationRow:
     return automation_of(tx, name) or AutomationRow(runbook.name, False, None, None, None, None)
 
 
+def what_waits(store: Store, name: str) -> str | None:
+    """Say why no tick follows what people decide about a runbook's batches, if none does (rules T1 and V7)."""
+    with store.reading() as tx:
+        return _what_ticks_wait_for(tx, name)
+
+
+def _what_ticks_wait_for(tx: Transaction, name: str) -> str | None:
+    runbook = latest_runbook(tx, name)
+    if not runbook.is_active:
+        return f"no version of {runbook.name} is active: publish one"
+    if not automation_status(tx, name).automation_enabled:
+        return f"automation of {runbook.name} is off: enable it"
+    return None
+
+
 def runbook_status(store: Store, name: str) -> RunbookStatus:
     """Return how a runbook is doing."""
     with store.reading() as tx:
@@ -171,7 +190,8 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
         kind = HoldKind(held.get("kind", HoldKind.REMOVALS))
         ids = _held_ids(held)
         members = [label.member_key for label in member_labels(tx, ids[:_HELD_SHOWN])]
-        return HoldView(batch, kind, len(ids), members, held.get("start"))
+        waits_for = _what_ticks_wait_for(tx, batch.runbook_name)
+        return HoldView(batch, kind, len(ids), members, held.get("start"), waits_for)
 
 
 def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 
@@ -10,6 +10,7 @@ from matoolkit.runbook.values import RemovalLimit
 
 DEFAULT_PERCENT = 20
 DEFAULT_COUNT = 5
+GUARDED_TIME = timedelta(hours=24)
 
 
 class HoldKind(StrEnum):
@@ -43,9 +44,9 @@ class Hold:
 
 
 def removal_limit(limit: RemovalLimit | None, members: int) -> int:
-    """Return how many of so many active members one tick may remove."""
+    """Return how many of so many members may go within a day without a person."""
     if limit is None:
-        return max(members * DEFAULT_PERCENT // 100, DEFAULT_COUNT)
+        return min(max(members * DEFAULT_PERCENT // 100, DEFAULT_COUNT), members // 2)
     if limit.percent is not None:
         return members * limit.percent // 100
     return limit.count or 0

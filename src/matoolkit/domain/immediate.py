@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
+from matoolkit.domain.membership import judge_holds
 from matoolkit.domain.picture import Picture, View
 from matoolkit.domain.remarks import Seen
 from matoolkit.domain.states import MemberStatus
@@ -34,6 +35,8 @@ def decide_immediate(picture: Picture, before: Mapping[str, LastTime], cooldown:
     source that lags nor a failure may loop.
     """
     changes, view = Changes(), View(picture)
+    # A batch may have been held under a version whose members did not start at once: its hold has to end here.
+    judge_holds(view, changes)
     for members in view.active.values():
         for member in members:
             candidate = view.candidates.get(member.member_key_fold)

@@ -17,7 +17,7 @@ def decide(picture: Picture) -> Changes:
     """Compare the source with the batches, and say what changes."""
     changes, view = Changes(), View(picture)
     reschedule_batches(view, changes)
-    _judge_holds(view, changes)
+    judge_holds(view, changes)
     open_batches = [batch for batch in view.automated() if not view.is_closed(batch.id)]
     held = [batch for batch in open_batches if not _compare(batch, view, changes)]
     # Moves come after every batch was looked at: one that was just held takes nobody.
@@ -29,7 +29,7 @@ def decide(picture: Picture) -> Changes:
     return changes
 
 
-def _judge_holds(view: View, changes: Changes) -> None:
+def judge_holds(view: View, changes: Changes) -> None:
     """Look at batches that are held: everybody may be back, a person may have approved, or else they stay so."""
     for batch in view.automated():
         if batch.hold is None or view.is_closed(batch.id) or batch.id in changes.reschedules:
@@ -67,12 +67,18 @@ def _removes(batch: BatchInFlight, gone: list[Membership], view: View, changes: 
     if not is_returned and view.start_of(batch.id) - view.now <= view.picture.tick:
         for member in gone:
             changes.remarks.add(Seen.LEFT_WINDOW, member.member_key_fold, batch.id)
-    elif is_returned and len(gone) <= removal_limit(view.picture.limit, staying):
+    elif is_returned and _is_allowed(batch, len(gone), staying, view):
         changes.of(batch.id).removals += [member.id for member in gone]
     else:
         view.close(batch.id)
         return False
     return True
+
+
+def _is_allowed(batch: BatchInFlight, gone: int, staying: int, view: View) -> bool:
+    """Tell whether so many may go without a person, those included who went lately (rule T6)."""
+    before = view.removed_lately(batch)
+    return before + gone <= removal_limit(view.picture.limit, before + staying)
 
 
 def _look_at(member: Membership, view: View, changes: Changes) -> None:
@@ -155,6 +161,8 @@ def _removal_hold(batch: BatchInFlight, view: View, moving: Collection[int] = ()
     is_called_off = len(gone) == len(members) and view.start_of(batch.id) not in view.returned_times
     kind = HoldKind.CALLED_OFF if is_called_off else HoldKind.REMOVALS
     reason = _why_held(len(gone), len(elsewhere), len(members), is_called_off=is_called_off)
+    if (before := view.removed_lately(batch)) and not is_called_off:
+        reason += f"; {before} left in the last day"
     return Hold(batch.id, kind, removal_key(gone, elsewhere), reason, member_ids=tuple(gone))
 
 

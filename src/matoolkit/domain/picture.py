@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from matoolkit.domain.holds import HoldKind, StandingHold
+from matoolkit.domain.holds import GUARDED_TIME, HoldKind, StandingHold
 from matoolkit.domain.rows import Candidate, Reading
-from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.states import ABSENT, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
 
 
@@ -21,6 +21,8 @@ class Membership:
     status: MemberStatus
     data_hash: str
     left_source_at: datetime | None
+    removed_at: datetime | None = None
+    remove_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class BatchInFlight:
     hold: StandingHold | None = None
     pending_due: tuple[datetime, ...] = ()
     has_cut_over: bool = False
+    removals_approved_at: datetime | None = None
 
     @property
     def is_deaf(self) -> bool:
@@ -74,6 +77,7 @@ class View:
         self.places: dict[str, Membership] = {}
         self.former: dict[tuple[int, str], Membership] = {}
         self.in_manual: dict[str, int] = {}
+        self._removed: dict[int, list[datetime]] = {}
         self.claimed_times: set[datetime] = set()
         self._starts = {batch.id: batch.start for batch in picture.batches}
         self._closed = {batch.id for batch in picture.batches if batch.is_deaf}
@@ -132,6 +136,13 @@ class View:
         time = self.time_of(member)
         return time is not None and time != self.start_of(member.batch_id)
 
+    def removed_lately(self, batch: BatchInFlight) -> int:
+        """Count the members that the source removed in the guarded time, without a person, and that are not back."""
+        since = self.now - GUARDED_TIME
+        if batch.removals_approved_at is not None:
+            since = max(since, batch.removals_approved_at)
+        return sum(1 for at in self._removed.get(batch.id, ()) if at > since)
+
     def is_in_place(self, member: Membership) -> bool:
         """Tell whether the source returns a member where it is."""
         return not self.is_gone(member) and not self.is_elsewhere(member)
@@ -145,6 +156,8 @@ class View:
             self.places[member.member_key_fold] = member
         else:
             self.former[member.batch_id, member.member_key_fold] = member
+            if member.removed_at is not None and member.remove_reason == ABSENT:
+                self._removed.setdefault(member.batch_id, []).append(member.removed_at)
 
     def _arranged_by_start(self) -> dict[datetime, BatchInFlight]:
         starts = ((self._starts[batch.id], batch) for batch in self.picture.batches)

@@ -73,7 +73,11 @@ class DeadLetterStatus(StrEnum):
     DISCARDED = "discarded"
 
 
-MOVED = "moved"  # the reason for which a member left that now belongs to another batch: nothing is undone
+# Why members leave. Those who moved, or whose batch had not begun, have nothing to undo.
+MOVED = "moved"
+ABSENT = "the source no longer returns it"
+NOT_BEGUN = "the source no longer returned it, and its batch had not begun"
+NOTHING_TO_UNDO = frozenset({MOVED, NOT_BEGUN})
 
 ENDED_BATCHES = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.CANCELLED})
 UNFINISHED_BATCHES = frozenset(BatchStatus) - ENDED_BATCHES

@@ -179,12 +179,12 @@ class DataSource(Part):
 
 
 class Safeguards(Part):
-    """Limits on what one tick may do."""
+    """Limits on what happens without a person."""
 
     max_removals: MayBeLeftOut[MaxRemovals] = Field(
         None,
-        description="How many active members one tick may remove from a batch, as a count or a percentage; beyond it"
-        " the batch is held for a person. Default: 20 %, or 5 members if that is more.",
+        description="How many members may leave a batch within a day without a person, as a count or a percentage;"
+        " beyond it the batch is held. Default: 20 %, or 5 members if that is more, but at most half.",
     )
 
 
@@ -194,7 +194,7 @@ class Runbook(Part):
     name: Name = Field(description="Name of the runbook.")
     description: MayBeLeftOut[str] = Field(None, description="What it is for, in words.")
     data_source: DataSource = Field(description="Where members come from.")
-    safeguards: MayBeLeftOut[Safeguards] = Field(None, description="Limits on what one tick may do.")
+    safeguards: MayBeLeftOut[Safeguards] = Field(None, description="Limits on what happens without a person.")
     retry: MayBeLeftOut[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
     init: Steps = Field((), description="Steps that run once for a batch before its phases. They know no member.")
     phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] = Field(

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from matoolkit.domain.messages import MemberRemoved
-from matoolkit.domain.states import MOVED
+from matoolkit.domain.states import ABSENT, MOVED
 from matoolkit.ids import member_removed_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.tallies import Tally
@@ -14,7 +14,6 @@ from matoolkit.store.transaction import Transaction
 from matoolkit.store.withdrawal import withdraw_unsent
 
 SCHEDULER = "scheduler"
-ABSENT = "the source no longer returns it"
 
 
 def remove_absent(

@@ -68,6 +68,7 @@ def _in_flight(batch: BatchRow, phases: Sequence[PhaseRow]) -> BatchInFlight:
         hold=standing_hold(batch),
         pending_due=tuple(due for due in pending if due is not None),
         has_cut_over=any(phase.offset_minutes <= 0 and phase.dispatched_at is not None for phase in phases),
+        removals_approved_at=batch.removals_approved_at,
     )
 
 

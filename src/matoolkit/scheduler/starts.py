@@ -16,7 +16,7 @@ from matoolkit.scheduler.leaving import remove_absent
 from matoolkit.scheduler.pictures import standing_hold
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import batches as stored
-from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches
+from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches, note_removals_approved
 from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
 from matoolkit.store.transaction import Transaction
 from matoolkit.store.waking import release_and_wake
@@ -43,6 +43,7 @@ def restart_and_release(
     _reschedule(tx, changes.reschedules, tally)
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
+    note_removals_approved(tx, changes.approved_removals.keys(), at)
     tally.batches_released += len(release_and_wake(tx, publisher, changes.releases))
     for batch_id, why in changes.releases.items():
         log.info("hold ended: %s", why, extra={"runbook": tally.runbook_name, "batch": batch_id})

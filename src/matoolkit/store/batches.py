@@ -68,6 +68,7 @@ class BatchRow:
     approved_hold_key: str | None
     approved_hold_by: str | None
     approved_hold_at: datetime | None
+    removals_approved_at: datetime | None
 
     @property
     def is_held(self) -> bool:
@@ -292,6 +293,11 @@ def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
     """End the hold of batches."""
     values = {"held_at": None, "hold_reason": None, "hold_key": None, "hold_json": None}
     return move(tx, batches, ids, values, _HELD)
+
+
+def note_removals_approved(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Note that removals were made that a person approved: the removal guard counts from then on (rule T6)."""
+    return move(tx, batches, ids, {"removals_approved_at": at}, _UNFINISHED)
 
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:

@@ -16,7 +16,7 @@ from matoolkit.domain.remarks import Seen
 from matoolkit.scheduler import membership
 from matoolkit.store import Store
 from matoolkit.store.batches import Hold, hold_batches
-from tests.conformance.scheduler.calendar import TICK, Calendar, runbook
+from tests.conformance.scheduler.calendar import TICK, Calendar, immediate, runbook
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 TEN = tuple(f"m{number}" for number in range(10))
@@ -62,6 +62,64 @@ def test_t6_a_runbook_can_set_its_own_guard(store: Store, clock: VirtualClock, l
     calendar.gone(*TEN[: 2 * gone + 1])
     assert calendar.tick(TICK).batches_held == 1
     assert list(calendar.members().values()).count("removed") == gone
+
+
+TWENTY = tuple(f"t{number}" for number in range(20))
+
+
+def test_t6_the_guard_counts_over_a_day(calendar: Calendar) -> None:
+    calendar.in_source(*TWENTY)
+    calendar.tick()
+    calendar.gone(*TWENTY[:5])
+    assert calendar.tick(TICK).members_removed == 5
+    calendar.gone(*TWENTY[:10])
+    assert calendar.tick(TICK).batches_held == 1
+    assert calendar.batch().hold_reason == "the source no longer returns 5 of its 15 members; 5 left in the last day"
+    assert calendar.tick(DAY).members_removed == 0
+    assert list(calendar.members().values()).count("removed") == 5
+
+
+def test_t6_the_guard_counts_anew_after_a_day_and_not_those_who_are_back(calendar: Calendar) -> None:
+    calendar.in_source(*TWENTY)
+    calendar.tick()
+    calendar.gone(*TWENTY[:5])
+    calendar.tick(TICK)
+    calendar.in_source(*TWENTY[:5])
+    assert calendar.tick(TICK).members_returned == 5
+    calendar.gone(*TWENTY[:5])
+    assert calendar.tick(TICK).members_removed == 5
+    calendar.gone(*TWENTY[:10])
+    assert calendar.tick(DAY + TICK).members_removed == 5
+
+
+def test_t6_the_guard_counts_from_the_last_approval_of_removals(held: Calendar) -> None:
+    held.approve()
+    assert held.tick(TICK).members_removed == 6
+    assert held.batch().removals_approved_at == held.clock.now()
+    held.gone(TEN[6])
+    assert held.tick(TICK).members_removed == 1
+    held.gone(TEN[7])
+    assert held.tick(TICK).members_removed == 1
+    held.gone(TEN[8])
+    assert held.tick(TICK).batches_held == 1
+
+
+def test_t6_moves_do_not_count_for_the_guard(calendar: Calendar) -> None:
+    calendar.in_source(*TWENTY)
+    calendar.tick()
+    calendar.in_source(*TWENTY[:8], at=calendar.start + WEEK)
+    assert calendar.tick(TICK).members_moved == 8
+    calendar.gone(*TWENTY[8:13])
+    assert calendar.tick(TICK).members_removed == 5
+
+
+def test_t6_a_hold_ends_under_a_version_whose_members_start_at_once(held: Calendar) -> None:
+    held.publish(immediate())
+    assert held.tick(TICK).batches_held == 0
+    assert held.batch().is_held
+    held.approve()
+    tally = held.tick(TICK)
+    assert (tally.members_removed, held.batch().held_at) == (6, None)
 
 
 def test_t6_approved_removals_leave_and_the_batch_goes_on(held: Calendar) -> None:

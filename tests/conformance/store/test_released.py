@@ -25,6 +25,7 @@ RELEASED = {
     "0003_executions": "3eda697db6e130355b1d478e275b6639fac7e19adda28b20351d88717dc40211",
     "0004_messages": "f552ccd0d98864815d0453962df0656a07e9df74601a63f0f6aeb36e491a2cc0",
     "0005_administration": "bb8509748a0261a7070064cbc3b67058bdfcbca3c9593107c54bb373e3561732",
+    "0006_membership": "fe309687d48e9c109e4d353f7f0595bbc402d2c034db4846c4ea777e8e70bc4a",
 }
 
 Rows = dict[str, list[dict[str, Any]]]

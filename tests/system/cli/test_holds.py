@@ -28,3 +28,17 @@ def test_a3_of_a_hold_about_many_all_are_shown_and_counted(cli: Cli, stage: Stag
     assert [member["memberKey"] for member in listed] == keys
     cli("hold", "approve", str(batch.id), "--yes")
     assert "150 members would leave (u0, u1, u2, u3, u4 and 145 more): approved" in cli.err
+
+
+def test_t6_an_approval_while_automation_is_off_says_that_it_waits_for_it(cli: Cli, stage: Stage) -> None:
+    cli.published()
+    with stage.store.reading() as tx:
+        row = active_runbook(tx, "wave")
+    assert row
+    batch = stage.batch(row, 1)
+    with stage.store.transaction() as tx:
+        hold_batches(tx, [Hold(batch.id, "too many are gone", "k", "{}")], stage.now)
+    cli("automation", "disable", "wave")
+    assert cli.json("hold", "show", str(batch.id))["waitsFor"] == "automation of wave is off: enable it"
+    cli("hold", "approve", str(batch.id), "--yes")
+    assert "approved; it waits, automation of wave is off: enable it" in cli.err

@@ -100,7 +100,12 @@ LEAVING = (
     case(
         "everybody replaced",
         of(Batch(1, T1, "ann bob"), source={T1: "cid"}),
-        "ann leaves 1",
+        "batch 1 is held: removals",
+        "cid: batch_is_held",
+    ),
+    case(
+        "half of a batch replaced",
+        of(Batch(1, T1, "ann bob"), source={T1: "ann cid"}),
         "bob leaves 1",
         "cid joins 1",
     ),
@@ -145,6 +150,47 @@ GUARD = (
     case(
         "guard of zero",
         of(Batch(1, T1, TEN), source={T1: "a b c d e f g h i"}, limit=RemovalLimit(count=0)),
+        "batch 1 is held: removals",
+    ),
+    case(
+        "more than half are gone",
+        of(Batch(1, T1, "a b c d e"), source={T1: "a b"}),
+        "batch 1 is held: removals",
+    ),
+    case(
+        "half are gone",
+        of(Batch(1, T1, "a b c d"), source={T1: "a b"}),
+        "c leaves 1",
+        "d leaves 1",
+    ),
+    case(
+        "others left in the last day",
+        of(Batch(1, T1, f"{TEN} v< w< x< y< z<"), source={T1: "a b c d e f g h i"}),
+        "batch 1 is held: removals",
+    ),
+    case(
+        "others left in the last day, within the guard",
+        of(Batch(1, T1, f"{TEN} w< x< y< z<"), source={T1: "a b c d e f g h i"}),
+        "j leaves 1",
+    ),
+    case(
+        "others left before the last day",
+        of(Batch(1, T1, f"{TEN} v- w- x- y- z-"), source={T1: "a b c d e f g h i"}),
+        "j leaves 1",
+    ),
+    case(
+        "others left as a person approved",
+        of(Batch(1, T1, f"{TEN} v< w< x< y< z<", approved_at=PAST), source={T1: "a b c d e f g h i"}),
+        "j leaves 1",
+    ),
+    case(
+        "others moved away in the last day",
+        of(Batch(1, T1, f"{TEN} v> w> x> y> z>"), source={T1: "a b c d e f g h i"}),
+        "j leaves 1",
+    ),
+    case(
+        "others left in the last day, guard as a count",
+        of(Batch(1, T1, f"{TEN} z<"), source={T1: "a b c d e f g h i"}, limit=RemovalLimit(count=1)),
         "batch 1 is held: removals",
     ),
     case(

@@ -7,7 +7,7 @@ from datetime import timedelta
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.immediate import LastTime
 from tests.unit.domain.cases import of
-from tests.unit.domain.pictures import NOW, Batch, Given, Held
+from tests.unit.domain.pictures import NOW, T1, T2, Batch, Given, Held
 
 _EARLIER = NOW - timedelta(hours=1)
 _ROW, _OTHER_ROW = b"now".hex(), b"before".hex()
@@ -51,6 +51,21 @@ _NOW = (
         "batch of the interval is held",
         of(Batch(1, NOW, "ann~", Held(kind=HoldKind.INIT)), source={None: "ann bob"}),
         frozenset({"bob: batch_is_held"}),
+    ),
+    ImmediateCase(
+        "held before members started at once, everybody is there",
+        _ann(Batch(1, T1, "ann", Held(start=T2))),
+        frozenset({"batch 1 is released"}),
+    ),
+    ImmediateCase(
+        "held before members started at once, and some are gone",
+        _ann(Batch(1, T1, "ann bob", Held(gone="bob"))),
+        frozenset({"batch 1 is held: removals"}),
+    ),
+    ImmediateCase(
+        "held before members started at once, and approved",
+        _ann(Batch(1, T1, "ann bob", Held(gone="bob", approved=True))),
+        frozenset({"batch 1 is released", "bob leaves 1, as approved"}),
     ),
     ImmediateCase("batch of the interval has ended", _ann(ended=(NOW,)), frozenset({"ann: interval_has_ended"})),
 )

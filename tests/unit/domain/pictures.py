@@ -8,7 +8,7 @@ from matoolkit.domain.changes import BatchChanges, Changes, Join, Return
 from matoolkit.domain.holds import HoldKind, StandingHold, removal_key, reschedule_key
 from matoolkit.domain.picture import BatchInFlight, Membership, Picture
 from matoolkit.domain.rows import Candidate, Reading
-from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
 
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -21,6 +21,7 @@ NEVER = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)  # as some sources write "not
 
 _NAMES = {NEVER: "NEVER", PAST: "PAST", NOW: "NOW", SOON: "SOON", T1: "T1", T2: "T2", T3: "T3", T4: "T4"}
 _ROW, _OLD_ROW = b"now", b"before"
+_LEFT = {"-": (NOW - timedelta(days=2), ABSENT), "<": (PAST, ABSENT), ">": (PAST, MOVED)}
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch and its members: `ann` is active, `ann-` was removed, `ann!` failed, `ann?` is known to have left the
-    source, and the row of `ann~` has changed since."""
+    """A batch and its members: `ann` is active, `ann-` was removed by the source two days ago and `ann<` an hour ago,
+    `ann>` moved away an hour ago, `ann!` failed, `ann?` is known to have left the source, and the row of `ann~` has
+    changed since."""
 
     id: int
     start: datetime | None
@@ -46,6 +48,7 @@ class Batch:
     reopened: bool = False
     pending: tuple[datetime, ...] = ()
     cut_over: bool = False
+    approved_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,22 @@ class Given:
 
 
 def _member(number: int, batch_id: int, word: str) -> Membership:
-    status = {"-": MemberStatus.REMOVED, "!": MemberStatus.FAILED}.get(word[-1], MemberStatus.ACTIVE)
-    row = _OLD_ROW if word[-1] == "~" else _ROW
-    return Membership(number, batch_id, word.rstrip("-!?~"), status, row.hex(), PAST if word[-1] == "?" else None)
+    sign = word[-1] if word[-1] in "-<>!?~" else ""
+    status = MemberStatus.REMOVED if sign and sign in _LEFT else MemberStatus.ACTIVE
+    return Membership(
+        number,
+        batch_id,
+        word.removesuffix(sign),
+        MemberStatus.FAILED if sign == "!" else status,
+        (_OLD_ROW if sign == "~" else _ROW).hex(),
+        PAST if sign == "?" else None,
+        *_LEFT.get(sign, (None, None)),
+    )
 
 
 def _in_flight(batch: Batch, ids: Mapping[tuple[int, str], int]) -> BatchInFlight:
     hold = _standing(batch.held, batch.id, ids) if batch.held else None
-    return BatchInFlight(batch.id, batch.start, batch.reopened, hold, batch.pending, batch.cut_over)
+    return BatchInFlight(batch.id, batch.start, batch.reopened, hold, batch.pending, batch.cut_over, batch.approved_at)
 
 
 def _standing(held: Held, batch_id: int, ids: Mapping[tuple[int, str], int]) -> StandingHold:

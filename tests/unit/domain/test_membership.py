@@ -71,6 +71,10 @@ def test_t6_another_set_is_another_key() -> None:
         (of(Batch(1, T1, "a b")), "the source no longer returns the batch, which has 2 members"),
         (of(Batch(1, T1, TEN), source={T1: "a"}), "the source no longer returns 9 of its 10 members"),
         (
+            of(Batch(1, T1, "a b x< y< z<"), source={T1: "a"}),
+            "the source no longer returns 1 of its 2 members; 3 left in the last day",
+        ),
+        (
             of(Batch(1, T1, "a b c", Held()), source={T1: "a", T2: "b"}),
             "the source no longer returns 1 of its 3 members and gives another time to 1",
         ),

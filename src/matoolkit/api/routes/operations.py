@@ -6,14 +6,14 @@ from fastapi import APIRouter, Query, Response
 
 from matoolkit.admin.approving import approve
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
-from matoolkit.admin.queries import batch_views, existing_batch, held_members, one_dead_letter
+from matoolkit.admin.queries import batch_views, existing_batch, held_members, one_dead_letter, what_waits
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import Chosen, MemberRetry, preview_member_retry, retry_members
 from matoolkit.api.changing import Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
 from matoolkit.api.services import Admin, Reader, Serving
-from matoolkit.api.shapes.batches import BatchDetailShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
+from matoolkit.api.shapes.batches import ApprovedShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
 from matoolkit.api.shapes.naming import RowId, WithReason
 from matoolkit.api.shapes.operations import (
     ApproveRequest,
@@ -78,13 +78,16 @@ def list_held_members(
     return page(rows, wanted.limit, "held", lambda row: row.id, HeldMemberShape.model_validate, Count(count, count))
 
 
-@router.post("/batches/{batch_id}/hold/approve", response_model=BatchDetailShape)
+@router.post("/batches/{batch_id}/hold/approve", response_model=ApprovedShape)
 def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Changing) -> Response:
     """Approve what a batch is held for, if it is still what was shown."""
 
-    def let_go(store: Store) -> BatchDetailShape:
-        approve(store, change.services.publisher, batch_id, asked.hold_key, by=change.by, reason=asked.reason)
-        return batch_shown(store, batch_id)
+    def let_go(store: Store) -> ApprovedShape:
+        publisher = change.services.publisher
+        done = approve(store, publisher, batch_id, asked.hold_key, by=change.by, reason=asked.reason)
+        # What was held for its init goes on at once; everything else is done by a tick.
+        waits_for = what_waits(store, done.runbook_name) if done.is_held else None
+        return ApprovedShape(**dict(batch_shown(store, batch_id)), waits_for=waits_for)
 
     return change.made(("approve", batch_id, asked.hold_key, asked.reason), let_go, of=hold_subject(batch_id))
 

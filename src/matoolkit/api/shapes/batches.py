@@ -158,6 +158,13 @@ class HoldShape(Shape):
     member_count: int
     members: list[str] = Field(description="The first 100; `/hold/members` lists them all.")
     new_start: datetime | None
+    waits_for: str | None = Field(description="What keeps an approval from being followed, if something does.")
+
+
+class ApprovedShape(BatchDetailShape):
+    """A batch whose hold was approved."""
+
+    waits_for: str | None = Field(description="What keeps the approval from being followed, if something does.")
 
 
 class HeldMemberShape(Shape):
@@ -224,6 +231,7 @@ def hold_shape(hold: HoldView) -> HoldShape:
             "member_count": hold.count,
             "members": list(hold.members),
             "new_start": hold.new_start,
+            "waits_for": hold.waits_for,
         }
     )
 

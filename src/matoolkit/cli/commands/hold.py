@@ -28,6 +28,7 @@ _HOLD = (
     Column("MEMBERS", "members"),
     Column("APPROVED", "isApproved"),
     Column("BY", "approvedBy"),
+    Column("WAITS FOR", "waitsFor"),
     Column("KEY", "holdKey"),
 )
 _MEMBERS = (number("ID", "id"), Column("KEY", "memberKey"))
@@ -80,7 +81,8 @@ def approve(
     asked = {"holdKey": key or hold.get("holdKey"), "reason": reason}
     done = session.client.post(path_of("batches", batch, "hold", "approve"), asked)
     if session.is_for_people:
-        session.say(f"batch {batch}: {_in_words(hold)}: approved")
+        waits_for = wording.text(done.get("waitsFor"))
+        session.say(f"batch {batch}: {_in_words(hold)}: approved" + (f"; it waits, {waits_for}" if waits_for else ""))
     else:
         session.show(done, BATCHES)
 

@@ -42,6 +42,7 @@ batches = Table(
     Column("approved_hold_key", Unicode(64), doc="Fingerprint of what a person approved."),
     Column("approved_hold_by", Unicode(200), doc="Who approved it."),
     Column("approved_hold_at", Instant, doc="When it was approved."),
+    Column("removals_approved_at", Instant, doc="When removals that a person approved were last made."),
     one_of("status", BatchStatus, "status"),
     Index("ix_batches_runbook_id", "runbook_id"),
     Index("ix_batches_runbook_name_status", "runbook_name", "status"),
@@ -85,6 +86,9 @@ batch_members = Table(
     Column("remove_reason", UnicodeText, doc="Why it left."),
     Column("remove_dispatched_at", Instant, doc="When the orchestrator was told that it left."),
     Column("failed_at", Instant, doc="When one of its steps failed for good."),
+    Column(
+        "source_time", Instant, doc="The last time that the source gave it while this batch had it; empty if manual."
+    ),
     UniqueConstraint("batch_id", "member_key_fold"),
     one_of("status", MemberStatus, "status"),
     Index("ix_batch_members_status", "batch_id", "status", "id"),

@@ -12,6 +12,7 @@ from sqlalchemy import (
     true,
 )
 
+from matoolkit.domain.keys import MAX_KEY_LENGTH
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.store.dialect.types import FoldedKey, Instant, OneOf, id_column, one_of, partial_index
 from matoolkit.store.schema.metadata import metadata
@@ -86,6 +87,20 @@ runbook_ticks = Table(
     Column("phases_dispatched", Integer, nullable=False, doc="Phases that came due."),
     Column("set_aside_json", UnicodeText, nullable=False, doc="Reasons with counts and sample rows, JSON."),
     Column("remarks_json", UnicodeText, nullable=False, doc="What else a person should see, a JSON array."),
+)
+
+member_inclusions = Table(
+    "member_inclusions",
+    metadata,
+    Column("runbook_key", FoldedKey, primary_key=True, doc="The runbook's name folded for comparison."),
+    Column("member_key_fold", FoldedKey, primary_key=True, doc="The member's key folded for comparison."),
+    Column("runbook_name", Unicode(100), nullable=False, doc="Name of the runbook."),
+    Column("member_key", Unicode(MAX_KEY_LENGTH), nullable=False, doc="The member's key."),
+    Column("batch_time", Instant, nullable=False, doc="The time for which it is let in."),
+    Column("included_at", Instant, nullable=False, doc="When a person said so."),
+    Column("included_by", Unicode(200), nullable=False, doc="Who said so."),
+    Column("reason", UnicodeText, doc="Why."),
+    Column("applied_at", Instant, doc="When a tick let it in; empty while it waits."),
 )
 
 data_table_columns = Table(
