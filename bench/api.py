@@ -33,7 +33,7 @@ from matoolkit.store.executions import Work
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.schema import step_executions
-from matoolkit.store.steps import insert_phase_steps
+from matoolkit.store.steps import PhasePlace, insert_phase_steps
 
 SIZES = (10, 10_000, 100_000)
 STEPS = 5
@@ -87,7 +87,8 @@ def filled(store: Store, members: int) -> dict[str, object]:
         numbers = range(first, min(first + 5_000, members))
         with store.transaction() as tx:
             new = [NewMember(batch.id, f"user{n}@contoso.com", '{"a": "%s"}' % ("x" * 200), "h") for n in numbers]
-            insert_phase_steps(tx, phase.id, work, [one.id for one in insert_members(tx, new, NOW)], NOW)
+            ids = [one.id for one in insert_members(tx, new, NOW)]
+            insert_phase_steps(tx, PhasePlace(phase.id, row.version, 0), work, ids, NOW)
     with store.transaction() as tx:
         mine = update(step_executions).where(step_executions.c.batch_id == batch.id)
         tx.execute(mine.values(status=StepStatus.SUCCEEDED))

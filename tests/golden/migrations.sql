@@ -637,6 +637,20 @@ UPDATE alembic_version SET version_num='0006' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0006 -> 0007
+
+ALTER TABLE batch_members ADD first_phase_version INTEGER NULL;
+
+GO
+
+ALTER TABLE batch_members ADD first_phase_place INTEGER NULL;
+
+GO
+
+UPDATE alembic_version SET version_num='0007' WHERE alembic_version.version_num = '0006';
+
+GO
+
 COMMIT;
 
 GO

@@ -194,6 +194,13 @@ GO
 UPDATE batches SET batch_start_time=anon_1.batch_start_time OUTPUT inserted.id FROM batches, (SELECT [id], [batch_start_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [batch_start_time] DATETIME2(6) '$[1]')) AS anon_1 WHERE batches.id = anon_1.id AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.is_manual = 0
 GO
 
+-- store.batches.take_version
+UPDATE batches SET runbook_id=:p_values_runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.runbook_id != :p_given_runbook_id AND batches.runbook_name = (SELECT runbooks.name 
+FROM runbooks 
+WHERE runbooks.id = :p_given_runbook_id)
+GO
+
 -- store.batches.unfinished_batches
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
 FROM batches 
@@ -534,7 +541,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.members.members_by_id
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -579,21 +586,11 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.members.restart_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'failed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=anon_1.first_phase_version, first_phase_place=anon_1.first_phase_place, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [first_phase_version], [first_phase_place] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [first_phase_version] BIGINT '$[1]', [first_phase_place] BIGINT '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'failed'
 GO
 
 -- store.members.return_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
-GO
-
--- store.membership.batches_with_active_members
-SELECT batches.id 
-FROM batches 
-WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
-FROM batch_members 
-WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active'))
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
 GO
 
 -- store.membership.count_members
@@ -606,6 +603,13 @@ GO
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.member_key_fold = :member_key_fold_1 ORDER BY batch_members.id DESC
+GO
+
+-- store.membership.first_phases_of_active
+SELECT DISTINCT batch_members.batch_id, batch_members.first_phase_version, batch_members.first_phase_place 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
 -- store.membership.latest_enrolments
@@ -624,13 +628,13 @@ WHERE batches.runbook_name = :p_runbook_name AND batches.status IN ('active', 'd
 GO
 
 -- store.membership.members_page
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.membership.members_waiting_to_catch_up
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.failed_at 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL AND batch_members.status = 'active'
@@ -666,7 +670,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_execu
 GO
 
 -- store.memberstates.active_members
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active'
 GO
@@ -685,7 +689,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.memberstates.member_states
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -699,19 +703,19 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.memberstates.members_to_catch_up
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.status = 'active' AND batches.held_at IS NULL AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.memberstates.members_to_see_off
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.status = 'removed' AND batch_members.caught_up_at IS NULL AND batch_members.remove_reason != :remove_reason_1 AND batch_members.removed_at <= :p_gone_since AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.memberstates.members_with_keys
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.caught_up_at, batch_members.remove_reason 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
@@ -1201,7 +1205,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.steps.current_steps_of_members
-SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+SELECT step_executions.id, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.step_index, step_executions.status 
 FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1212,7 +1216,7 @@ INSERT INTO step_executions (batch_member_id, batch_id, epoch, step_name, step_i
 FROM (SELECT batch_members.id AS id, batch_members.batch_id AS batch_id, batch_members.epoch AS epoch 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_2.value 
-FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_2)) AS anon_1 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND (batch_members.first_phase_version IS NULL OR batch_members.first_phase_version != :p_version OR batch_members.first_phase_place <= :p_place)) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there.phase_execution_id = :p_alike_phase_execution_id AND there.step_index = :p_alike_step_index)) ORDER BY anon_1.id

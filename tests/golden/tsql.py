@@ -50,6 +50,7 @@ NOT_STATEMENTS = {
     "store.prepared",
     "store.driver",
     "store.running",
+    "store.following",
     "store.withdrawal",
     "store.waking",
     "store.listening",

@@ -131,11 +131,11 @@ def the_lease_is_not_confirmed(patch: Patch) -> None:
 
 
 def expansion_is_not_idempotent(patch: Patch) -> None:
-    def insert(tx: Transaction, phase_id: int, works: Any, ids: Sequence[int], at: Any) -> Any:
+    def insert(tx: Transaction, phase: Any, works: Any, ids: Sequence[int], at: Any) -> Any:
         known = stored_steps.current_steps_of_members(tx, ids)
-        if any(step.phase_execution_id == phase_id for step in known):
+        if any(step.phase_execution_id == phase.id for step in known):
             raise ValueError("UNIQUE constraint failed")
-        return stored_steps.insert_phase_steps(tx, phase_id, works, ids, at)
+        return stored_steps.insert_phase_steps(tx, phase, works, ids, at)
 
     patch.setattr(due, "insert_phase_steps", insert)
 

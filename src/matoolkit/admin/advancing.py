@@ -1,11 +1,11 @@
 """Manual batches are advanced by a person: init first, then phase by phase in order (rule O13)."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.messages import BatchInit, PhaseDue
-from matoolkit.domain.progress import phase_order
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import CannotAdvance, NotManual
 from matoolkit.ids import batch_init_id, phase_due_id
@@ -81,7 +81,4 @@ def _next_phases(tx: Transaction, batch: BatchRow, members: int) -> list[PhaseRo
 
 def _in_order(phases: list[PhaseRow]) -> list[PhaseRow]:
     """Return the phases that wait, the largest offset first, then as the runbook lists them."""
-    return sorted(
-        (phase for phase in phases if phase.status is PhaseStatus.PENDING),
-        key=lambda phase: phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index),
-    )
+    return sorted((phase for phase in phases if phase.status is PhaseStatus.PENDING), key=attrgetter("order"))

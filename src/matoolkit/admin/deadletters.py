@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import orjson
 
 from matoolkit.admin.reinitializing import retry_init_within, version_that_failed
-from matoolkit.admin.retrying import Chosen, retry_members_within
+from matoolkit.admin.retrying import retry_members_within
+from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import Message, RetryCheck
 from matoolkit.domain.states import DeadLetterStatus, MemberStatus, StepStatus
@@ -92,7 +93,7 @@ def _retry(
             step = next(iter(steps_by_id(tx, [ref.execution_id])), None)
             if step is None or step.job_id != letter.message_id or step.status is not StepStatus.FAILED:
                 raise NothingToRetry(letter.message_id, "its step has moved on since")
-            retry_members_within(tx, publisher, step.batch_id, Chosen([step.batch_member_id]), by, reason)
+            retry_members_within(tx, publisher, step.batch_id, Chosen([step.batch_member_id]), Terms(), by, reason)
         case Kind.INIT:
             init = next(iter(inits_by_id(tx, [ref.execution_id])), None)
             if init is None or init.job_id != letter.message_id or init.status is not StepStatus.FAILED:

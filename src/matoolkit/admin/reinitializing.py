@@ -1,16 +1,18 @@
-"""A person's retry of an init that failed (rules O1, V2 and V5)."""
+"""A person's retry of an init that failed (rules O1, O14 and V2 to V5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.domain.batch import PersonRetriedInit, decide
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus
+from matoolkit.domain.version import TargetVersion, transition
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.ids import Kind, batch_init_id
 from matoolkit.ports import Outgoing, Publisher
+from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
@@ -22,12 +24,13 @@ from matoolkit.store.batches import (
     reopen_batches,
 )
 from matoolkit.store.executions import InitRow
+from matoolkit.store.following import change_phases
+from matoolkit.store.inflight import batches_in_flight
 from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
 from matoolkit.store.membership import taken_keys
 from matoolkit.store.memberstates import active_members
 from matoolkit.store.moves import reopen
-from matoolkit.store.phases import NewPhase, insert_phases, phases_of_batches, supersede_phases
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
 from matoolkit.store.waking import wake_after_init
@@ -43,7 +46,7 @@ class InitRetry:
 
 
 def retry_init(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> InitRetry:
-    """Let the init of a batch run again that failed or is held for it; a failed batch takes the active version."""
+    """Let the init of a batch run again that failed, in a batch that is over or held for it: the active version's."""
     with store.transaction() as tx:
         return retry_init_within(tx, publisher, batch_id, by, reason)
 
@@ -61,12 +64,13 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
     if batch.status is BatchStatus.FAILED:
         reopen_batches(tx, [batch_id], BatchStatus.INIT_DISPATCHED, tx.time())
     release_batches(tx, [batch_id])
+    model = parse_runbook(version.yaml_content)
     if version.id != batch.runbook_id:
-        _take_version(tx, batch, version)
+        _take_version(tx, publisher, batch, version, model)
     _reopen(tx, batch, [init for init in inits if init.runbook_version == version.version])
     record(tx, batch, "batch.retry_init", by, reason, {"status": batch.status}, {"version": version.version})
     dispatch_init(tx, [batch_id], tx.time())
-    if parse_runbook(version.yaml_content).init:
+    if model.init:
         message_id = batch_init_id(batch_id, version.version, batch.init_count + 1)
         publisher.publish(tx, [Outgoing(message_id, BatchInit(batch_id, batch.runbook_name, version.version))])
     else:
@@ -101,28 +105,16 @@ def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
 
 def _version_to_run(tx: Transaction, batch: BatchRow) -> RunbookRow:
     own = runbooks_by_id(tx, [batch.runbook_id])[0]
-    if batch.is_manual or batch.status is not BatchStatus.FAILED:
-        return own
-    return active_runbook(tx, batch.runbook_name) or own
+    return own if batch.is_manual else active_runbook(tx, batch.runbook_name) or own
 
 
-def _take_version(tx: Transaction, batch: BatchRow, version: RunbookRow) -> None:
-    """Let a batch that never began follow the active version: its phases are those of that version."""
+def _take_version(tx: Transaction, publisher: Publisher, batch: BatchRow, version: RunbookRow, model: Runbook) -> None:
+    """Let a batch follow the active version as it was published; that its init runs is what the person wants."""
+    (now,) = batches_in_flight(tx, [batch], version.id)
+    ready = replace(now, status=BatchStatus.INIT_DISPATCHED, is_held=False)
+    target = TargetVersion(version.version, model, version.overdue_behavior, rerun_init=True)
     follow_version(tx, [batch.id], version.id)
-    supersede_phases(tx, [phase.id for phase in phases_of_batches(tx, [batch.id])], tx.time())
-    start = batch.batch_start_time
-    new = [
-        NewPhase(
-            batch.id,
-            version.version,
-            phase.name,
-            index,
-            phase.offset.minutes,
-            phase.offset.due_at(start) if start else None,
-        )
-        for index, phase in enumerate(parse_runbook(version.yaml_content).phases)
-    ]
-    insert_phases(tx, new)
+    change_phases(tx, publisher, version.version, [transition(ready, target, tx.time())], tx.time())
 
 
 def _reopen(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:

@@ -3,12 +3,13 @@
 The scheduler does what is decided here, and publishing shows it beforehand: both ask the same question.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from matoolkit.domain.keys import folded
+from matoolkit.domain.progress import phase_order
 from matoolkit.domain.states import ENDED_BATCHES, OPEN_PHASES, BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.runbook.model import Runbook
 
@@ -74,6 +75,12 @@ class TargetVersion:
     overdue_behavior: OverdueBehavior = OverdueBehavior.RERUN
     rerun_init: bool = False
 
+    @property
+    def in_order(self) -> list[int]:
+        """The places of its phases in the runbook, in the order in which a member goes through them (rule O3)."""
+        phases = self.runbook.phases
+        return sorted(range(len(phases)), key=lambda index: phase_order(0, phases[index].offset.minutes, index))
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
@@ -85,7 +92,7 @@ class PlannedPhase:
     name: str
     index: int
     offset_minutes: int
-    due_at: datetime
+    due_at: datetime | None
     status: PhaseStatus
     is_repeated: bool = False
     stays_due: bool = False
@@ -156,7 +163,7 @@ class Transition:
 
 def transition(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Transition:
     """Decide what a version does to a batch; a phase is past due when its time is now or before."""
-    stays = _stays(batch)
+    stays = why_it_stays(batch)
     if stays is not None or batch.start_time is None:
         return Transition(batch.id, stays or Stay.MANUAL)
     unfinished = [phase for phase in batch.phases if phase.version != target.number and phase.status in OPEN_PHASES]
@@ -172,7 +179,48 @@ def transition(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Tr
     )
 
 
-def _stays(batch: BatchInFlight) -> Stay | None:
+def taken_up(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Transition:
+    """Decide what becomes of the phases of a batch that takes a version for a person's retry (rule O14).
+
+    What has begun goes on under the version that began it. What is past is skipped, so that it opens for those who are
+    retried and for nobody else. The rest is still to come, for everybody.
+    """
+    unfinished = [phase for phase in batch.phases if phase.version != target.number and phase.status in OPEN_PHASES]
+    waiting = [phase for phase in unfinished if phase.status is PhaseStatus.PENDING]
+    planned = [_as_planned(batch, target, index) for index in target.in_order]
+    past = _past(batch, planned, {folded(phase.name) for phase in waiting}, now)
+    return Transition(
+        batch.id,
+        superseded=tuple(waiting),
+        going_on=tuple(phase for phase in unfinished if phase not in waiting),
+        created=tuple(replace(phase, status=PhaseStatus.SKIPPED) if phase in past else phase for phase in planned),
+    )
+
+
+def _as_planned(batch: BatchInFlight, target: TargetVersion, index: int) -> PlannedPhase:
+    phase = target.runbook.phases[index]
+    due_at = phase.offset.due_at(batch.start_time) if batch.start_time else None
+    return PlannedPhase(phase.name, index, phase.offset.minutes, due_at, PhaseStatus.PENDING)
+
+
+def _past(
+    batch: BatchInFlight, planned: Sequence[PlannedPhase], waiting: Collection[str], now: datetime
+) -> Sequence[PlannedPhase]:
+    begun = {folded(phase.name) for phase in batch.phases if phase.has_begun}
+    if batch.is_manual:
+        # It has no calendar: whatever comes before a phase that has begun is past.
+        last = max((place for place, phase in enumerate(planned) if folded(phase.name) in begun), default=-1)
+        return planned[: last + 1]
+    return [
+        phase
+        for phase in planned
+        if folded(phase.name) in begun
+        or (phase.due_at is not None and phase.due_at <= now and folded(phase.name) not in waiting)
+    ]
+
+
+def why_it_stays(batch: BatchInFlight) -> Stay | None:
+    """Say why a batch does not take a version, if it does not."""
     # In the order in which they last: a hold ends, the rest does not.
     if batch.status in ENDED_BATCHES:
         return Stay.ENDED

@@ -14,7 +14,7 @@
     │   ├── PrimaryKeyChanged     PB409   a new version names another primary_key while batches are in flight
     │   ├── PublishedMeanwhile    PB410   somebody else published the same runbook at the same moment
     │   ├── VersionNotActive      PB411   a version was to be deactivated that is not the active one
-    │   ├── NoActiveVersion       PB412   automation was to be enabled without an active version
+    │   ├── NoActiveVersion       PB412   something needs the active version of a runbook that has none
     │   ├── UnknownBatch          AD404   no batch has this number
     │   ├── UnknownDeadLetter     AD405   no dead letter has this number
     │   ├── UnknownMembers        AD406   a batch has no such members in the state that was asked for
@@ -28,6 +28,8 @@
     │   ├── HoldChanged           AD414   a batch is not held, or no longer for what was approved
     │   ├── DeadLetterResolved    AD415   somebody has dealt with a dead letter already
     │   ├── HoldApproved          AD416   what a batch is held for is approved already
+    │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
+    │   ├── UnknownPhase          AD421   the version that is to run has no such phase
     │   ├── InvalidRequest        AP422   a request does not have the form it should have
     │   ├── UnknownRoute          AP404   nothing is served at an address
     │   ├── WrongMethod           AP405   an address does not take a method
@@ -143,6 +145,7 @@ from matoolkit.errors.publishing import (
     UnknownVersion,
     VersionNotActive,
 )
+from matoolkit.errors.retrying import NewerVersionWaits, UnknownPhase
 from matoolkit.errors.root import (
     InvalidSettings,
     MatoolkitError,
@@ -215,6 +218,7 @@ __all__ = [
     "MessageTooLarge",
     "MissingColumn",
     "NaiveTime",
+    "NewerVersionWaits",
     "NoActiveVersion",
     "NotAFunctionName",
     "NotFromHere",
@@ -260,6 +264,7 @@ __all__ = [
     "UnknownFindingCode",
     "UnknownMember",
     "UnknownMembers",
+    "UnknownPhase",
     "UnknownRoute",
     "UnknownRunbook",
     "UnknownVersion",

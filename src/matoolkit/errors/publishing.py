@@ -92,14 +92,12 @@ class VersionNotActive(Refused):
 
 
 class NoActiveVersion(Refused):
-    """Automation was to be enabled for a runbook of which no version is active."""
+    """Something needs the active version of a runbook, and no version of it is active."""
 
     code = "PB412"
     http_status = 409
     exit_code = 5
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"no version of '{name}' is active, so there is nothing to automate", hint="publish a version first"
-        )
+        super().__init__(f"no version of '{name}' is active", hint="publish a version first")
         self.name = name

@@ -18,7 +18,7 @@ from matoolkit.ports import Outgoing
 from matoolkit.store.executions import Work
 from matoolkit.store.memberstates import caught_up_members
 from matoolkit.store.phases import PhaseRow, note_expanded
-from matoolkit.store.steps import insert_phase_steps, members_yet_to_begin
+from matoolkit.store.steps import PhasePlace, insert_phase_steps, members_yet_to_begin
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ def expand_phases(pile: Pile, dues: Sequence[Due]) -> None:
         members = caught_up_members(pile.tx, phase.batch_id, after=cursor_of(due.message_id), limit=size)
         pile.members_to_move.update(members)
         if phase.expanded_at is None:
-            insert_phase_steps(pile.tx, phase.id, works_of_phase(pile, phase), members, pile.at)
+            place = PhasePlace(phase.id, phase.runbook_version, pile.place_of(phase))
+            insert_phase_steps(pile.tx, place, works_of_phase(pile, phase), members, pile.at)
         if len(members) == size:
             pile.messages.append(Outgoing(continued(due.message_id, members[-1]), due.message))
         else:

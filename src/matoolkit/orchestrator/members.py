@@ -45,7 +45,7 @@ def add_members(pile: Pile, messages: Sequence[MemberAdded]) -> None:
     for batch_id in sorted({member.batch_id for member in joining}):
         mine = [member for member in joining if member.batch_id == batch_id]
         for phase in _phases_to_catch_up(pile, batch_id):
-            new += _new_steps(pile, phase, mine)
+            new += _new_steps(pile, phase, [one for one in mine if _goes_through(pile, phase, one)])
     # Who goes on from where it failed has most of its steps already: those phases stay as they are.
     given = {step.phase_execution_id for step in insert_steps(pile.tx, new, pile.at)}
     for phase_id in reopen_phases(pile.tx, given, pile.at):
@@ -106,6 +106,11 @@ def _phases_to_catch_up(pile: Pile, batch_id: int) -> list[PhaseRow]:
     number = pile.version_of(batch_id).number
     current = [phase for phase in pile.phases_of(batch_id) if phase.runbook_version == number]
     return [phase for phase in current if is_caught_up_with(phase.status)]
+
+
+def _goes_through(pile: Pile, phase: PhaseRow, member: MemberState) -> bool:
+    first = member.first_phase
+    return first is None or not first.leaves_out(phase.runbook_version, pile.place_of(phase))
 
 
 def _new_steps(pile: Pile, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:

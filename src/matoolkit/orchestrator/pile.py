@@ -59,6 +59,11 @@ class Pile:
         """Return all phases of a batch."""
         return [self.phases[number] for number in self.numbers_of_phases.get(batch_id, ())]
 
+    def place_of(self, phase: PhaseRow) -> int:
+        """Return where a phase stands in the order in which members go through the phases of its version."""
+        others = (other for other in self.phases_of(phase.batch_id) if other.runbook_version == phase.runbook_version)
+        return sum(other.order < phase.order for other in others)
+
     def note_status(self, batch_ids: Collection[int], status: BatchStatus) -> None:
         """Remember that batches have moved."""
         for batch_id in batch_ids:

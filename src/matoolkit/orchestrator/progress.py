@@ -10,7 +10,6 @@ from matoolkit.domain.progress import (
     PhaseOrder,
     Situation,
     next_of,
-    phase_order,
 )
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
@@ -37,7 +36,7 @@ def move_members(pile: Pile) -> None:
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
     found = members_in_full(pile.tx, steps_of.keys() | rollbacks_of.keys())
     members = {member.id: member for member in found if member.batch_id in pile.batches}
-    order = {phase.id: _order(phase) for phase in pile.phases.values()}
+    order = {phase.id: phase.order for phase in pile.phases.values()}
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     for member in members.values():
@@ -77,16 +76,11 @@ def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> Sequence[NextStep]:
 
 
 def _unexpanded_before(pile: Pile, later: PhaseRow) -> list[int]:
-    mine = _order(later)
     return [
         phase.id
         for phase in pile.phases_of(later.batch_id)
-        if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and _order(phase) < mine
+        if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and phase.order < later.order
     ]
-
-
-def _order(phase: PhaseRow) -> PhaseOrder:
-    return phase_order(phase.runbook_version, phase.offset_minutes, phase.phase_index)
 
 
 def _situation(

@@ -10,8 +10,8 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
-from matoolkit.store.membership import batches_with_active_members
-from matoolkit.store.phases import PhaseRow, dispatch_phases, due_phases, skip_phases
+from matoolkit.store.membership import first_phases_of_active
+from matoolkit.store.phases import PhaseRow, dispatch_phases, due_phases, phases_of_batches, skip_phases
 from matoolkit.store.transaction import Transaction
 
 _AT_ONCE = 1_000
@@ -39,17 +39,44 @@ def dispatch_due_phases(
 def _dispatch(
     tx: Transaction, publisher: Publisher, due: Collection[PhaseRow], batches: dict[int, BatchRow], at: datetime
 ) -> int:
-    peopled = batches_with_active_members(tx, batches)
-    empty = [phase for phase in due if phase.batch_id not in peopled]
+    empty = _empty(tx, due)
     skip_phases(tx, [phase.id for phase in empty], at)
     for phase in empty:
-        log.info("phase skipped: nobody is left in the batch", extra=_about(phase, batches))
-    moved = set(dispatch_phases(tx, [phase.id for phase in due if phase.batch_id in peopled], at))
+        log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
+    wanted = {phase.id for phase in due} - {phase.id for phase in empty}
+    moved = set(dispatch_phases(tx, wanted, at))
     begun = [phase for phase in due if phase.id in moved]
     publisher.publish(tx, [_news(phase, batches[phase.batch_id]) for phase in begun])
     for phase in begun:
         log.info("phase dispatched: it was due at %s", phase.due_at, extra=_about(phase, batches))
     return len(begun)
+
+
+def _empty(tx: Transaction, due: Collection[PhaseRow]) -> list[PhaseRow]:
+    """Return the phases that no active member goes through: all have left, or begin with a later one (rule O14)."""
+    firsts = first_phases_of_active(tx, {phase.batch_id for phase in due})
+    late = {batch_id for batch_id, first in firsts.items() if None not in first}
+    places = _places(phases_of_batches(tx, late)) if late else {}
+    return [
+        phase
+        for phase in due
+        if not any(
+            first is None or not first.leaves_out(phase.runbook_version, places[phase.id])
+            for first in firsts.get(phase.batch_id, ())
+        )
+    ]
+
+
+def _places(phases: Collection[PhaseRow]) -> dict[int, int]:
+    """Return where phases stand among those of their version, by their ids."""
+    return {
+        phase.id: sum(
+            other.order < phase.order
+            for other in phases
+            if (other.batch_id, other.runbook_version) == (phase.batch_id, phase.runbook_version)
+        )
+        for phase in phases
+    }
 
 
 def _news(phase: PhaseRow, batch: BatchRow) -> Outgoing:

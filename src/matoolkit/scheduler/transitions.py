@@ -11,7 +11,7 @@ from datetime import datetime
 
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import OPEN_STEPS
-from matoolkit.domain.version import InitChange, PlannedPhase, Stay, TargetVersion, Transition, transition
+from matoolkit.domain.version import InitChange, Stay, TargetVersion, Transition, transition
 from matoolkit.ids import Kind, batch_init_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.runbook.model import Runbook
@@ -25,12 +25,11 @@ from matoolkit.store.batches import (
     lock_batches,
     unfinished_batches,
 )
+from matoolkit.store.following import change_phases
 from matoolkit.store.inflight import batches_in_flight, in_flight, target_of
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.moves import cancel
-from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
 from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition_done
-from matoolkit.store.steps import cancel_steps_of_phases
 from matoolkit.store.waking import wake_after_init
 from matoolkit.store.withdrawal import withdraw_unsent
 
@@ -124,30 +123,12 @@ def _change_phases(
     tx: Transaction, publisher: Publisher, version: _Version, moved: Sequence[Transition]
 ) -> TransitionCounts:
     """Supersede old phases with their open steps, and create the new ones (rules V3 and V4)."""
-    superseded = supersede_phases(tx, [phase.id for one in moved for phase in one.superseded], version.at)
-    interrupted = {phase.id for one in moved for phase in one.interrupted}
-    cancelled = cancel_steps_of_phases(tx, interrupted.intersection(superseded), version.at)
-    withdraw_unsent(tx, publisher, cancelled)
-    new = [_new_phase(one.batch_id, phase, version) for one in moved for phase in one.created]
-    insert_phases(tx, new)
+    done = change_phases(tx, publisher, version.row.version, moved, version.at)
     return TransitionCounts(
-        phases_created=len(new),
+        phases_created=done.created,
         phases_skipped=sum(len(one.skipped) for one in moved),
-        phases_superseded=len(superseded),
-        steps_cancelled=len(cancelled),
-    )
-
-
-def _new_phase(batch_id: int, phase: PlannedPhase, version: _Version) -> NewPhase:
-    return NewPhase(
-        batch_id=batch_id,
-        runbook_version=version.row.version,
-        phase_name=phase.name,
-        phase_index=phase.index,
-        offset_minutes=phase.offset_minutes,
-        due_at=phase.due_at,
-        status=phase.status,
-        completed_at=version.at if phase.is_skipped else None,
+        phases_superseded=done.superseded,
+        steps_cancelled=done.steps_cancelled,
     )
 
 

@@ -33,12 +33,12 @@ _HELD = batches.c.held_at.is_not(None)
 _HELD_FOR_THIS = batches.c.hold_key == given("hold_key", batches.c.hold_key.type)
 _NOT_APPROVED = batches.c.approved_hold_key.is_(None)  # a hold that comes to stand for something else forgets it
 _ONE_MORE_INIT = batches.c.init_count + 1
-_FOLLOWS_ANOTHER = (
+_OF_ANOTHER_VERSION = (
     batches.c.runbook_id != given("runbook_id", batches.c.runbook_id.type),
     batches.c.runbook_name
     == select(runbooks.c.name).where(runbooks.c.id == given("runbook_id", runbooks.c.id.type)).scalar_subquery(),
-    batches.c.reopened_at.is_(None),
 )
+_FOLLOWS_ANOTHER = (*_OF_ANOTHER_VERSION, batches.c.reopened_at.is_(None))
 _HELD_BY_THEN = func.coalesce(batches.c.held_at, given("at", Instant()))
 _ONE_MORE_HOLD = batches.c.hold_count + case((batches.c.held_at.is_(None), 1), else_=0)
 
@@ -267,6 +267,12 @@ def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> li
     """Let unfinished batches of a runbook follow another version of it, except manual and reopened ones (V2, V6)."""
     values = {"runbook_id": runbook_id}
     return move(tx, batches, ids, values, _UNFINISHED, _AUTOMATED, *_FOLLOWS_ANOTHER, having=values)
+
+
+def take_version(tx: Transaction, batch_id: int, runbook_id: int) -> list[int]:
+    """Let an unfinished batch follow another version because a person says so (rule O14)."""
+    values = {"runbook_id": runbook_id}
+    return move(tx, batches, [batch_id], values, _UNFINISHED, *_OF_ANOTHER_VERSION, having=values)
 
 
 def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[int]:

@@ -30,6 +30,8 @@ class MemberRow:
     member_key_fold: str
     status: MemberStatus
     epoch: int
+    first_phase_version: int | None
+    first_phase_place: int | None
     data_json: str
     data_hash: str
     worker_data_json: str
@@ -99,6 +101,15 @@ class MemberAt:
 
     id: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A failed member that begins again, and the phase with which it does; without one, with the first."""
+
+    id: int
+    first_phase_version: int | None = None
+    first_phase_place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +187,10 @@ def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
     return move(tx, batch_members, ids, values, _FAILED)
 
 
-def restart_members(tx: Transaction, ids: Collection[int], at: datetime, *, forget_outputs: bool) -> list[int]:
+def restart_members(tx: Transaction, restarts: Sequence[Restart], at: datetime, *, forget_outputs: bool) -> list[int]:
     """Let failed members begin again in a new epoch, without their outputs if a rollback undid them (O14)."""
-    values = _fresh_start(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
-    return move(tx, batch_members, ids, values, _FAILED)
+    values = _new_epoch(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
+    return move_each(tx, batch_members, restarts, values, _FAILED)
 
 
 def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
@@ -213,6 +224,10 @@ def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
 
 
 def _fresh_start(at: datetime) -> dict[str, object]:
+    return _new_epoch(at) | {"first_phase_version": None, "first_phase_place": None}
+
+
+def _new_epoch(at: datetime) -> dict[str, object]:
     return {
         "status": MemberStatus.ACTIVE,
         "epoch": _NEXT_EPOCH,

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, o
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.picture import Membership
+from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
 from matoolkit.store.prepared import Drafting, prepared
@@ -153,17 +154,19 @@ def _taken(draft: Drafting, runbook_name: str, folds: Collection[str], besides: 
     )
 
 
-def batches_with_active_members(tx: Transaction, batch_ids: Collection[int]) -> set[int]:
-    """Return those of the batches in which somebody is active."""
-    return set(tx.values(_with_active(tx, batch_ids))) if batch_ids else set()
+def first_phases_of_active(tx: Transaction, batch_ids: Collection[int]) -> dict[int, set[FirstPhase | None]]:
+    """Return the phases with which the active members of batches begin; nothing for a batch without any (rule T8)."""
+    found: dict[int, set[FirstPhase | None]] = {}
+    for batch_id, version, place in tx.rows(lambda *row: row, _first_phases(tx, batch_ids)) if batch_ids else ():
+        found.setdefault(batch_id, set()).add(first_phase(version, place))
+    return found
 
 
 @prepared
-def _with_active(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
-    active = exists().where(
-        batch_members.c.batch_id == batches.c.id, is_any(batch_members.c.status, {MemberStatus.ACTIVE})
-    )
-    return select(batches.c.id).where(among(draft, batches.c.id, batch_ids), active)
+def _first_phases(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    columns = (batch_members.c.batch_id, batch_members.c.first_phase_version, batch_members.c.first_phase_place)
+    active = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
+    return select(*columns).distinct().where(among(draft, batch_members.c.batch_id, batch_ids), active)
 
 
 def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Enrolment]:

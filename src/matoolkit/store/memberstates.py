@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
+from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.records import record
 from matoolkit.store.prepared import Drafting, prepared
@@ -23,8 +24,15 @@ class MemberState:
     member_key: str
     status: MemberStatus
     epoch: int
+    first_phase_version: int | None
+    first_phase_place: int | None
     caught_up_at: datetime | None
     remove_reason: str | None
+
+    @property
+    def first_phase(self) -> FirstPhase | None:
+        """The phase with which it begins in its present epoch, if that is not the first (rule O14)."""
+        return first_phase(self.first_phase_version, self.first_phase_place)
 
 
 @record

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, func, or_, select
 
+from matoolkit.domain.progress import PhaseOrder, phase_order
 from matoolkit.domain.states import (
     ENDED_PHASES,
     MOVED,
@@ -55,6 +56,11 @@ class PhaseRow:
     dispatch_count: int
     expanded_at: datetime | None
     completed_at: datetime | None
+
+    @property
+    def order(self) -> PhaseOrder:
+        """Where it stands in the order in which members go through the phases of their batch (rule O3)."""
+        return phase_order(self.runbook_version, self.offset_minutes, self.phase_index)
 
 
 @dataclass(frozen=True, slots=True)

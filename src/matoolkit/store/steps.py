@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, select, type_coerce, update
+from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, or_, select, type_coerce, update
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
+from matoolkit.records import record
 from matoolkit.store.executions import StepRow, Work, steps_by_id, unstarted
 from matoolkit.store.moves import cancelled
 from matoolkit.store.phases import phases_of_batches
@@ -43,6 +44,15 @@ class NewStep(Work):
 
 
 @dataclass(frozen=True, slots=True)
+class PhasePlace:
+    """A phase, and where it stands in the order in which the phases of its version run."""
+
+    id: int
+    version: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class InsertedStep:
     """Which step of which member got which id."""
 
@@ -51,6 +61,17 @@ class InsertedStep:
     batch_member_id: int
     epoch: int
     step_index: int
+
+
+@record
+class CurrentStep:
+    """A step that a member has in its present epoch, without what it was asked and answered."""
+
+    id: int
+    phase_execution_id: int
+    batch_member_id: int
+    step_index: int
+    status: StepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +94,36 @@ def insert_steps(tx: Transaction, new: Sequence[NewStep], at: datetime) -> list[
 
 
 def insert_phase_steps(
-    tx: Transaction, phase_id: int, works: Sequence[Work], member_ids: Collection[int], at: datetime
+    tx: Transaction, phase: PhasePlace, works: Sequence[Work], member_ids: Collection[int], at: datetime
 ) -> None:
-    """Create the steps of a phase for members in their present epochs, a statement for each step of the runbook."""
+    """Create the steps of a phase for members in their present epochs, a statement for each step of the runbook.
+
+    Members who begin with a later phase of that version are left out (rule O14).
+    """
     if not member_ids:
         return
     for work in works:
-        tx.execute(_phase_steps(tx, member_ids, asdict(work) | unstarted(at) | {"phase_execution_id": phase_id}))
+        alike = asdict(work) | unstarted(at) | {"phase_execution_id": phase.id}
+        tx.execute(_phase_steps(tx, member_ids, alike, phase.version, phase.place))
 
 
 @prepared
-def _phase_steps(draft: Drafting, member_ids: Collection[int], alike: Mapping[str, Any]) -> Insert:
+def _phase_steps(
+    draft: Drafting, member_ids: Collection[int], alike: Mapping[str, Any], version: int, place: int
+) -> Insert:
     chosen = select(batch_members.c.id, batch_members.c.batch_id, batch_members.c.epoch)
-    members = chosen.where(among(draft, batch_members.c.id, member_ids)).subquery()
+    goes_through = or_(
+        batch_members.c.first_phase_version.is_(None),
+        batch_members.c.first_phase_version != version,
+        batch_members.c.first_phase_place <= place,
+    )
+    members = chosen.where(among(draft, batch_members.c.id, member_ids), goes_through).subquery()
     whose = {"batch_member_id": members.c.id, "batch_id": members.c.batch_id, "epoch": members.c.epoch}
     same = {name: type_coerce(value, step_executions.c[name].type) for name, value in alike.items()}
     return draft.insert_missing(step_executions, {**whose, **same}, members, _KEY, order_by=members.c.id)
 
 
-def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[StepRow]:
+def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[CurrentStep]:
     """Return all steps of members in their present epochs, in every phase, by id (rule O3)."""
     if not member_ids:
         return []
@@ -99,9 +131,9 @@ def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> li
         batch_members.c.id == step_executions.c.batch_member_id,
         batch_members.c.epoch == step_executions.c.epoch,
     )
-    query = select_records(StepRow, step_executions).join(batch_members, present)
+    query = select_records(CurrentStep, step_executions).join(batch_members, present)
     mine = among(tx, step_executions.c.batch_member_id, member_ids)
-    return rows_by_id(tx, StepRow, query.where(mine))
+    return rows_by_id(tx, CurrentStep, query.where(mine))
 
 
 def members_in_phases(tx: Transaction, phase_ids: Collection[int], member_ids: Collection[int]) -> set[tuple[int, int]]:

@@ -17,7 +17,7 @@ from matoolkit.store.executions import (
     steps_by_id,
 )
 from matoolkit.store.inits import NewInit, inits_of_batches, insert_inits
-from matoolkit.store.members import MemberAt, fail_members, restart_members
+from matoolkit.store.members import MemberAt, Restart, fail_members, restart_members
 from matoolkit.store.moves import (
     Dispatch,
     Failure,
@@ -267,7 +267,7 @@ def test_o3_a_members_present_steps_leave_earlier_epochs_out(store: Store, world
     with store.transaction() as tx:
         assert [step.id for step in current_steps_of_members(tx, [member])] == old
         fail_members(tx, [MemberAt(member, 1)], world.now)
-        restart_members(tx, [member], world.now, forget_outputs=True)
+        restart_members(tx, [Restart(member)], world.now, forget_outputs=True)
         assert current_steps_of_members(tx, [member]) == []
         assert [step.id for step in steps_of_members(tx, [member])] == old
 
@@ -320,7 +320,7 @@ def test_o14_members_to_retry_are_chosen_by_step_and_error_of_their_present_epoc
         assert (group.error, chosen) == ("mailbox\ufffd not found", members[1:])
         assert members_that_failed(tx, batch.id, step_name="another") == []
         fail_members(tx, [MemberAt(member, 1) for member in members], world.now)
-        restart_members(tx, members[1:], world.now, forget_outputs=False)
+        restart_members(tx, list(map(Restart, members[1:])), world.now, forget_outputs=False)
         assert members_that_failed(tx, batch.id) == members[:1]
         assert len(failures_by_error(tx, batch.id)) == 1
 

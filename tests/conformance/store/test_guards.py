@@ -26,6 +26,7 @@ from matoolkit.store.batches import (
 from matoolkit.store.members import (
     MemberAt,
     Refresh,
+    Restart,
     Return,
     fail_members,
     note_left_source,
@@ -93,7 +94,7 @@ MEMBERS: dict[str, tuple[Move, str]] = {
     "return": (lambda tx, n: return_members(tx, [Return(n, "{}", "h")], NOON), "removed"),
     "fail": (lambda tx, n: fail_members(tx, [MemberAt(n, 1)], NOON), "active"),
     "reactivate": (lambda tx, n: reactivate_members(tx, [n]), "failed"),
-    "restart": (lambda tx, n: restart_members(tx, [n], NOON, forget_outputs=True), "failed"),
+    "restart": (lambda tx, n: restart_members(tx, [Restart(n)], NOON, forget_outputs=True), "failed"),
     "leave the source": (lambda tx, n: note_left_source(tx, [n], NOON), "active"),
 }
 PHASES: dict[str, tuple[Move, str]] = {

@@ -12,6 +12,7 @@ from matoolkit.store.members import (
     NewMember,
     Outputs,
     Refresh,
+    Restart,
     Return,
     fail_members,
     insert_members,
@@ -123,11 +124,18 @@ def test_o14_a_failed_member_goes_on_or_begins_again_without_its_outputs(store: 
         keep_outputs(tx, [Outputs(number, 1, '{"id": 7}') for number in members])
         fail_members(tx, [MemberAt(number, 1) for number in members], world.now)
         assert reactivate_members(tx, [going_on]) == [going_on]
-        assert restart_members(tx, [going_on, beginning], world.now, forget_outputs=False) == [beginning]
-        assert restart_members(tx, [forgetting], world.now, forget_outputs=True) == [forgetting]
+        restarts = [Restart(going_on), Restart(beginning, 2, 1)]
+        assert restart_members(tx, restarts, world.now, forget_outputs=False) == [beginning]
+        assert restart_members(tx, [Restart(forgetting)], world.now, forget_outputs=True) == [forgetting]
         now = {member.id: member for member in members_by_id(tx, members)}
     assert [now[number].epoch for number in members] == [1, 2, 2]
     assert [now[number].worker_data_json for number in members] == ['{"id": 7}', '{"id": 7}', "{}"]
+    assert (now[beginning].first_phase_version, now[beginning].first_phase_place) == (2, 1)
+    with store.transaction() as tx:
+        fail_members(tx, [MemberAt(beginning, 2)], world.now)
+        restart_members(tx, [Restart(beginning)], world.now, forget_outputs=False)
+        (again,) = members_by_id(tx, [beginning])
+    assert (again.first_phase_version, again.first_phase_place) == (None, None), "it belongs to one epoch"
 
 
 def test_t7_the_latest_place_of_a_key_is_found_whatever_became_of_its_batch(store: Store, world: World) -> None:

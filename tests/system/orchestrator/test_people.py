@@ -10,7 +10,8 @@ from matoolkit.admin.approving import approve
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.manual import add_to_manual_batch, create_manual_batch, remove_from_manual_batch
 from matoolkit.admin.reinitializing import retry_init
-from matoolkit.admin.retrying import Chosen, preview_member_retry, retry_members
+from matoolkit.admin.retrying import preview_member_retry, retry_members
+from matoolkit.admin.retryplan import Chosen
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import (
     CannotAdvance,

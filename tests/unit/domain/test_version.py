@@ -16,6 +16,7 @@ from matoolkit.domain.version import (
     Stay,
     TargetVersion,
     Transition,
+    taken_up,
     transition,
 )
 from matoolkit.runbook.parse import parse_runbook
@@ -52,7 +53,7 @@ def test_v3_rerun_supersedes_what_is_unfinished_and_runs_everything_also_what_is
     assert [one.id for one in made.superseded] == [1, 2, 3]
     assert [one.id for one in made.interrupted] == [1]
     assert not made.going_on
-    assert [(one.name, one.index, one.status, one.due_at - T_IN_THREE_DAYS) for one in made.created] == [
+    assert [(one.name, one.index, one.status, one.due_at and one.due_at - T_IN_THREE_DAYS) for one in made.created] == [
         ("prepare", 0, PhaseStatus.PENDING, timedelta(days=-5)),
         ("cutover", 1, PhaseStatus.PENDING, timedelta()),
         ("verify", 2, PhaseStatus.PENDING, timedelta(hours=2)),
@@ -221,8 +222,30 @@ def test_v2_after_a_transition_nothing_of_an_old_version_is_pending_and_nobody_i
         assert not made.skipped
     else:
         assert not made.interrupted
-        assert all((one.due_at <= NOON) == (one.is_skipped or one.stays_due) for one in made.created)
+        assert all(
+            (one.due_at is not None and one.due_at <= NOON) == (one.is_skipped or one.stays_due) for one in made.created
+        )
         assert not any(one.stays_due and (one.is_skipped or one.is_repeated) for one in made.created)
     # Whatever waits for init after the transition has an init that runs, or one that still did.
     if old.status is BatchStatus.DETECTED:
         assert made.activates or made.init is InitChange.REQUESTED
+
+
+def test_o14_what_is_past_is_skipped_when_a_retry_lets_a_batch_take_a_version() -> None:
+    over = (phase(1, PhaseStatus.COMPLETED), phase(2, PhaseStatus.COMPLETED, "cutover"))
+    made = taken_up(batch(*over, status=BatchStatus.COMPLETED), TargetVersion(2, WITHOUT_INIT), NOON)
+    assert names(made.skipped) == ["prepare", "cutover"], "past due, or begun though it is due later now"
+    assert names(made.first_time) == ["verify"]
+
+
+def test_o14_what_has_not_begun_is_still_to_come_for_everybody_when_a_retry_lets_a_batch_take_a_version() -> None:
+    waiting = phase(1, PhaseStatus.PENDING)
+    made = taken_up(batch(waiting, phase(2, PhaseStatus.DISPATCHED, "cutover")), TargetVersion(2, WITHOUT_INIT), NOON)
+    assert (made.superseded, names(made.going_on)) == ((waiting,), ["cutover"])
+    assert (names(made.skipped), names(made.first_time)) == (["cutover"], ["prepare", "verify"])
+
+
+def test_o14_all_that_comes_before_a_phase_that_has_begun_is_past_in_a_manual_batch() -> None:
+    manual = BatchInFlight(7, BatchStatus.ACTIVE, None, (phase(1, PhaseStatus.COMPLETED, "cutover"),), is_manual=True)
+    made = taken_up(manual, TargetVersion(2, WITHOUT_INIT), NOON)
+    assert (names(made.skipped), names(made.first_time)) == (["prepare", "cutover"], ["verify"])

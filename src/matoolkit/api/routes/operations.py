@@ -8,7 +8,8 @@ from matoolkit.admin.approving import approve
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
 from matoolkit.admin.queries import batch_views, existing_batch, held_members, one_dead_letter, what_waits
 from matoolkit.admin.reinitializing import retry_init
-from matoolkit.admin.retrying import Chosen, MemberRetry, preview_member_retry, retry_members
+from matoolkit.admin.retrying import preview_member_retry, retry_members
+from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.api.changing import Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
@@ -104,7 +105,7 @@ def list_failures(batch_id: RowId, serving: Serving, _: Reader) -> Page[FailureS
 @router.post("/batches/{batch_id}/retry/preview")
 def preview_retry(batch_id: RowId, serving: Serving, _: Admin, asked: RetrySelection | None = None) -> RetryShape:
     """Say what a retry would do; nothing is changed."""
-    return _retry_shape(preview_member_retry(serving.store, batch_id, _chosen(asked)))
+    return RetryShape.model_validate(preview_member_retry(serving.store, batch_id, *_meant(asked)))
 
 
 @router.post("/batches/{batch_id}/retry", response_model=RetryShape)
@@ -113,8 +114,8 @@ def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) 
     reason = asked.reason if asked else None
 
     def try_again(store: Store) -> RetryShape:
-        done = retry_members(store, change.services.publisher, batch_id, _chosen(asked), by=change.by, reason=reason)
-        return _retry_shape(done)
+        done = retry_members(store, change.services.publisher, batch_id, *_meant(asked), by=change.by, reason=reason)
+        return RetryShape.model_validate(done)
 
     what = ("retry", batch_id, asked.model_dump_json() if asked else "")
     return change.made(what, try_again, of=batch_subject(batch_id))
@@ -175,11 +176,8 @@ def discard(letter_id: RowId, change: Changing, asked: WithReason | None = None)
     return change.made(("discard", letter_id, reason), put_away, of=letter_subject(letter_id))
 
 
-def _chosen(asked: RetrySelection | None) -> Chosen:
+def _meant(asked: RetrySelection | None) -> tuple[Chosen, Terms]:
     if asked is None:
-        return Chosen()
-    return Chosen(asked.member_ids, asked.phase_name, asked.step_name, asked.error)
-
-
-def _retry_shape(done: MemberRetry) -> RetryShape:
-    return RetryShape.model_validate(done)
+        return Chosen(), Terms()
+    chosen = Chosen(asked.member_ids, asked.phase_name, asked.step_name, asked.error)
+    return chosen, Terms(asked.version, asked.begin_with)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from matoolkit.api.shapes.naming import Reason, RowId, Shape, WithReason, parsed
+from matoolkit.domain.retrying import VersionChoice
 from matoolkit.domain.states import BatchStatus, DeadLetterStatus
 from matoolkit.store.audit import AuditEntry
 from matoolkit.store.deadletters import DeadLetterRow
@@ -69,12 +70,22 @@ class ApproveRequest(WithReason):
 
 
 class RetrySelection(Shape):
-    """Which failed members are meant: all, some by number, or those that failed in a certain way."""
+    """Which failed members are meant: all, some by number, or those that failed in a certain way; and how."""
 
     member_ids: Annotated[list[RowId] | None, Field(max_length=100_000)] = None
     phase_name: str | None = None
     step_name: str | None = None
     error: Annotated[str | None, Field(description="`error` of a group of failures.")] = None
+    version: Annotated[
+        VersionChoice | None,
+        Field(
+            description="`current`: the version that the batch follows, even if a newer one waits. "
+            "`active`: the active one, in a batch that has ended, was taken up again or is manual."
+        ),
+    ] = None
+    begin_with: Annotated[
+        str | None, Field(description="Phase with which they begin again, unless they have yet to do an earlier one.")
+    ] = None
 
 
 class RetryRequest(RetrySelection):
@@ -83,12 +94,22 @@ class RetryRequest(RetrySelection):
     reason: Reason = None
 
 
+class BeginningShape(Shape):
+    """Members that begin again with the same phase; without one there is nothing left for them to do."""
+
+    phase_name: str | None
+    members: list[str]
+
+
 class RetryShape(Shape):
-    """Who goes on from where it failed, who begins again, and who is left out because another batch has it."""
+    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out."""
 
     batch_id: int
+    version: int
+    active_version: int | None
     going_on: list[str]
     beginning_again: list[str]
+    beginnings: list[BeginningShape]
     left_out: list[str]
 
 

@@ -14,6 +14,7 @@ from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
 from matoolkit.cli.watching import watch_items
+from matoolkit.domain.retrying import VersionChoice
 from matoolkit.errors import UnknownFailure
 
 app = typer.Typer()
@@ -28,6 +29,7 @@ _FAILURES = (
 )
 _RETRY = (
     number("BATCH", "batchId"),
+    number("VERSION", "version"),
     Column("GOING ON", "goingOn"),
     Column("BEGINNING AGAIN", "beginningAgain"),
     Column("LEFT OUT", "leftOut"),
@@ -62,6 +64,13 @@ def retry(
     step: Annotated[str | None, typer.Option(help="Those that failed in this step.")] = None,
     error: Annotated[str | None, typer.Option(help="Those that failed with this error.")] = None,
     member: Annotated[list[int] | None, typer.Option(help="These members, by number; may be repeated.")] = None,
+    version: Annotated[
+        VersionChoice | None,
+        typer.Option(help="`current`: the batch's version even if a newer one waits. `active`: the active one."),
+    ] = None,
+    begin_with: Annotated[
+        str | None, typer.Option("--from", help="Begin again with this phase, or with an earlier one not yet done.")
+    ] = None,
     reason: Reason = None,
     *,
     dry_run: DryRun = False,
@@ -72,7 +81,8 @@ def retry(
 
     --wait waits until nothing is under way; exit code 1 if somebody failed again.
     """
-    chosen = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
+    chosen: dict[str, Any] = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
+    chosen |= {"version": version, "beginWith": begin_with}
     if like is not None:
         chosen |= _group(session, batch, like)
     planned = session.client.preview(path_of("batches", batch, "retry", "preview"), chosen)
@@ -113,13 +123,22 @@ def _group(session: Session, batch: int, like: int) -> dict[str, Any]:
 
 
 def _in_words(plan: dict[str, Any]) -> str:
-    said = {
-        "goingOn": "go on from where they failed",
-        "beginningAgain": "begin again",
-        "leftOut": "are in another batch",
-    }
-    parts = [f"{_named(plan[name])} {words}" for name, words in said.items() if plan.get(name)]
-    return "; ".join(parts) or "nobody is meant"
+    parts = [f"version {plan['version']} runs{_other_version(plan)}"]
+    if plan["goingOn"]:
+        parts.append(f"{_named(plan['goingOn'])} go on from where they failed")
+    parts += [f"{_named(group['members'])} {_where(group['phaseName'])}" for group in plan["beginnings"]]
+    if plan["leftOut"]:
+        parts.append(f"{_named(plan['leftOut'])} are in another batch")
+    return "; ".join(parts)
+
+
+def _other_version(plan: dict[str, Any]) -> str:
+    active = plan["activeVersion"]
+    return "" if active in (None, plan["version"]) else f" (the active one is {active})"
+
+
+def _where(phase: str | None) -> str:
+    return "have nothing left to do" if phase is None else f"begin again with {phase}"
 
 
 def _named(keys: Sequence[str]) -> str:

@@ -72,6 +72,16 @@ batch_members = Table(
     Column("member_key_fold", FoldedKey, nullable=False, doc="The key folded for comparison."),
     Column("status", OneOf(MemberStatus), nullable=False, doc="Whether it still takes part."),
     Column("epoch", Integer, nullable=False, doc="1, and one more each time it starts all over."),
+    Column(
+        "first_phase_version",
+        Integer,
+        doc="Version of which it leaves out the first phases in this epoch; empty when it goes through all of them.",
+    ),
+    Column(
+        "first_phase_place",
+        Integer,
+        doc="Place of the phase with which it begins there, in the order in which phases run, from 0.",
+    ),
     Column("data_json", UnicodeText, nullable=False, doc="Its row of the source, JSON."),
     Column("data_hash", Unicode(32), nullable=False, doc="Hash of that row, to see whether it changed."),
     Column("worker_data_json", UnicodeText, nullable=False, doc="Outputs of its steps so far, JSON."),

@@ -1,0 +1,185 @@
+"""What a person's retry of failed members would do: which version runs, who takes up what, who is left out (O14)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from matoolkit.domain.batch import PersonRetriedMembers, decide
+from matoolkit.domain.keys import folded
+from matoolkit.domain.retrying import BeginAgain, GoOn, Past, PastPhase, PastStep, Retried, VersionChoice, Way, way_on
+from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.version import Stay, TargetVersion, Transition, taken_up, why_it_stays
+from matoolkit.errors import (
+    NewerVersionWaits,
+    NoActiveVersion,
+    NothingToRetry,
+    StillRunning,
+    UnknownPhase,
+    WrongBatchStatus,
+)
+from matoolkit.errors.admin import shown
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.store import Transaction
+from matoolkit.store.batches import BatchRow
+from matoolkit.store.counts import members_that_failed
+from matoolkit.store.inflight import batches_in_flight, in_flight
+from matoolkit.store.membership import taken_keys
+from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.phases import phases_of_batches
+from matoolkit.store.rollbacks import rollbacks_of_members
+from matoolkit.store.runbooks import RunbookRow, active_runbook, runbooks_by_id
+from matoolkit.store.steps import current_steps_of_members
+from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which failed members are meant: all, those with certain numbers, or those that failed in a certain way."""
+
+    member_ids: Collection[int] | None = None
+    phase_name: str | None = None
+    step_name: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How failed members are tried again: under which version, and with which phase they begin at the latest."""
+
+    version: VersionChoice | None = None
+    begin_with: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The version that runs, its phases in their order, and what it does to the batch if the batch has to take it."""
+
+    row: RunbookRow
+    target: TargetVersion
+    active: RunbookRow | None
+    transition: Transition | None = None
+
+    @property
+    def phase_names(self) -> list[str]:
+        """The names of its phases, in the order in which members go through them."""
+        return [self.target.runbook.phases[index].name for index in self.target.in_order]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who takes up what under which version, and who is left out."""
+
+    runs: Runs
+    members: Sequence[MemberState]
+    ways: dict[int, Way]
+    taken: Sequence[MemberState]
+
+    @property
+    def going_on(self) -> list[MemberState]:
+        """Those who go on from where they failed."""
+        return [member for member in self.members if isinstance(self.ways[member.id], GoOn)]
+
+    @property
+    def again(self) -> list[tuple[MemberState, BeginAgain]]:
+        """Those who begin again, and where."""
+        ways = ((member, self.ways[member.id]) for member in self.members)
+        return [(member, way) for member, way in ways if isinstance(way, BeginAgain)]
+
+    @property
+    def steps(self) -> list[PastStep]:
+        """The steps that are open again."""
+        return [step for way in self.ways.values() if isinstance(way, GoOn) for step in way.steps]
+
+
+def plan_retry(tx: Transaction, batch: BatchRow, chosen: Chosen, terms: Terms) -> Plan:
+    """Decide what a retry does; whatever stands in its way is an error."""
+    if decide(batch.status, PersonRetriedMembers()).ignored is not None:
+        raise WrongBatchStatus(batch.id, batch.status, "members of a batch that is under way or over can be retried")
+    failed = _failed_members(tx, batch, chosen)
+    folds = {member.id: folded(member.member_key) for member in failed}
+    taken = taken_keys(tx, batch.runbook_name, set(folds.values()), besides=batch.id)
+    wanted = [member for member in failed if folds[member.id] not in taken]
+    if not wanted:
+        raise NothingToRetry(f"batch {batch.id}", f"another batch has {shown(keys_of(failed))}")
+    _refuse_unsettled(tx, batch, wanted)
+    runs = version_that_runs(tx, batch, terms)
+    return Plan(runs, wanted, _ways(tx, batch, wanted, runs, terms), [one for one in failed if folds[one.id] in taken])
+
+
+def version_that_runs(tx: Transaction, batch: BatchRow, terms: Terms) -> Runs:
+    """Return the version that a batch follows, or the active one if a person says so and the batch may take it."""
+    own = runbooks_by_id(tx, [batch.runbook_id])[0]
+    active = active_runbook(tx, batch.runbook_name)
+    if active is None and terms.version is VersionChoice.ACTIVE:
+        raise NoActiveVersion(batch.runbook_name)
+    if active is None:
+        return _runs(own, None)
+    stay = why_it_stays(in_flight(batch, (), active.id))
+    if stay in (None, Stay.HELD):
+        if terms.version is not VersionChoice.CURRENT:
+            raise NewerVersionWaits(batch.id, own.version, active.version, is_held=batch.is_held)
+        return _runs(own, active)
+    if terms.version is not VersionChoice.ACTIVE or active.id == own.id:
+        return _runs(own, active)
+    runs = _runs(active, active)
+    (now,) = batches_in_flight(tx, [batch], active.id)
+    return Runs(runs.row, runs.target, active, taken_up(now, runs.target, tx.time()))
+
+
+def keys_of(members: Sequence[MemberState]) -> list[str]:
+    """Return the keys of members."""
+    return [member.member_key for member in members]
+
+
+def _runs(row: RunbookRow, active: RunbookRow | None) -> Runs:
+    return Runs(row, TargetVersion(row.version, parse_runbook(row.yaml_content)), active)
+
+
+def _failed_members(tx: Transaction, batch: BatchRow, chosen: Chosen) -> list[MemberState]:
+    ids: Collection[int] = members_that_failed(
+        tx, batch.id, phase_name=chosen.phase_name, step_name=chosen.step_name, error=chosen.error
+    )
+    if chosen.member_ids is not None:
+        ids = set(ids).intersection(chosen.member_ids)
+    failed = [member for member in member_states(tx, ids) if member.status is MemberStatus.FAILED]
+    if not failed:
+        raise NothingToRetry(f"batch {batch.id}", "no member that was asked for has failed")
+    return failed
+
+
+def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[MemberState]) -> None:
+    keys = {member.id: member.member_key for member in members}
+    undoing = {row.batch_member_id for row in unfinished_rollbacks_of_members(tx, keys)}
+    if undoing:
+        names = [key for number, key in keys.items() if number in undoing]
+        raise StillRunning(f"batch {batch.id}", f"the rollback of {shown(names)} has not ended")
+    out = {step.batch_member_id for step in next_steps_of_members(tx, keys) if step.is_in_flight}
+    if out:
+        names = [key for number, key in keys.items() if number in out]
+        raise StillRunning(f"batch {batch.id}", f"a job of {shown(names)} is still out")
+
+
+def _ways(tx: Transaction, batch: BatchRow, members: Sequence[MemberState], runs: Runs, terms: Terms) -> dict[int, Way]:
+    retried = Retried(runs.row.version, runs.phase_names, terms.begin_with)
+    if terms.begin_with is not None and retried.place_of(terms.begin_with) is None:
+        raise UnknownPhase(terms.begin_with, runs.row.version, runs.phase_names)
+    phases = {
+        phase.id: PastPhase(phase.id, phase.runbook_version, phase.phase_name, phase.offset_minutes, phase.phase_index)
+        for phase in phases_of_batches(tx, [batch.id])
+    }
+    return {number: way_on(past, phases, retried) for number, past in _pasts(tx, members).items()}
+
+
+def _pasts(tx: Transaction, members: Sequence[MemberState]) -> dict[int, Past]:
+    """Return what members have behind them in their present epochs."""
+    steps: dict[int, list[PastStep]] = {member.id: [] for member in members}
+    for step in current_steps_of_members(tx, steps):
+        steps[step.batch_member_id].append(PastStep(step.id, step.phase_execution_id, step.status))
+    epochs = {member.id: member.epoch for member in members}
+    undone = {
+        rollback.batch_member_id
+        for rollback in rollbacks_of_members(tx, epochs)
+        if rollback.attempt > 0 and rollback.epoch == epochs.get(rollback.batch_member_id or 0)
+    }
+    return {
+        member.id: Past(steps[member.id], is_undone=member.id in undone, first=member.first_phase) for member in members
+    }
