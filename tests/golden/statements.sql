@@ -739,7 +739,7 @@ UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_js
 GO
 
 -- store.moves.fail_undispatched
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = 'pending'
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('pending', 'polling')
 GO
 
 -- store.moves.give_up_cancelled

@@ -32,6 +32,7 @@ from matoolkit.orchestrator import (
     results,
     sweeps,
 )
+from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.runbook.templates import Scope
 from matoolkit.scheduler import due as scheduler_due
@@ -204,7 +205,7 @@ def cancelling_changes_only_the_status(patch: Patch) -> None:
 
 def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     """Defect R8."""
-    original = dispatching._scope  # noqa: SLF001
+    original = scope_of
 
     def scope(pile: Any, state: Any, version: int, known: Any) -> tuple[Scope, str | None]:
         found, key = original(pile, state, version, known)
@@ -212,7 +213,7 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
         specials, put_out, data = found.layers
         return Scope(specials, {} if is_later else put_out, data), key
 
-    patch.setattr(dispatching, "_scope", scope)
+    patch.setattr(dispatching, "scope_of", scope)
 
 
 def who_lacks_a_variable_is_skipped(patch: Patch) -> None:

@@ -1,9 +1,10 @@
 """What a worker's result says: whether the work is done, and what it puts out (rules O6 and O15)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from matoolkit.domain.masking import MASK
 from matoolkit.domain.messages import ResultStatus, WorkerResult
 from matoolkit.domain.step import Failed, Incomplete, Problem, Succeeded
 from matoolkit.runbook.templates import Json
@@ -36,6 +37,20 @@ def outputs_of(result: Json, wanted: Mapping[str, str]) -> Outputs:
     folded = {key.casefold(): value for key, value in fields.items()} if isinstance(fields, dict) else {}
     found = {variable: folded[field.casefold()] for variable, field in wanted.items() if field.casefold() in folded}
     return Outputs(found, tuple(variable for variable in wanted if variable not in found))
+
+
+def without_fields(result: Json, hidden: Collection[str]) -> Json:
+    """Mask the fields of these folded names in a result, where `outputs_of` would find them."""
+    if not isinstance(result, dict):
+        return result
+    return {
+        name: MASK
+        if name.casefold() in hidden and value is not None
+        else without_fields(value, hidden)
+        if name.casefold() == "data"
+        else value
+        for name, value in result.items()
+    }
 
 
 def merged(outputs: Mapping[str, Json], new: Mapping[str, Json]) -> dict[str, Json]:

@@ -60,6 +60,7 @@
     │   ├── AmbiguousVariable     TP409   several names match it but for their case
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
     │   ├── NotAFunctionName      TP423   a templated function resolved to something that is no name
+    │   ├── SecretFromData        TP424   data names a secret, which only a runbook may do
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
     ├── ProblemOfServer           CL400   the admin API refused or failed; code and hint are its own
     ├── ServerUnreachable         CL503   nobody answers at the address of the admin API
@@ -162,6 +163,7 @@ from matoolkit.errors.runbook import (
     InvalidRunbook,
     NotAFunctionName,
     NotText,
+    SecretFromData,
     Severity,
     TemplateError,
     UnknownFindingCode,
@@ -238,6 +240,7 @@ __all__ = [
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
+    "SecretFromData",
     "ServerTooSlow",
     "ServerUnreachable",
     "Severity",

@@ -125,6 +125,19 @@ class NotText(TemplateError):
         )
 
 
+class SecretFromData(TemplateError):
+    """Data names a secret, which only a runbook may do (rule W8)."""
+
+    code = "TP424"
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(
+            f"variable '{variable}' brings a value that begins with 'secret:': data may not name a secret",
+            variable=variable,
+            hint="write secret:NAME in the runbook, or correct the data",
+        )
+
+
 class NotAFunctionName(TemplateError):
     """A templated function resolved to something that is no name."""
 

@@ -1,6 +1,7 @@
-"""Jobs: resolved at their first dispatch, written with the row that sends them (rules R8, R9, O4, M9).
+"""Jobs: resolved at their first dispatch, written with the row that sends them (rules R8, R9, O4, M9, W8).
 
-A step of which no job can be made fails there and then.
+A step of which no job can be made fails there and then. What data brings into secret places is not stored with the row
+but resolved whenever a job is sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,20 @@ from matoolkit.orchestrator.debts import blamed_on_debtors
 from matoolkit.orchestrator.definitions import Work, definition_of
 from matoolkit.orchestrator.moving import touch_failure
 from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.ports import Outgoing
 from matoolkit.runbook.calls import Call
-from matoolkit.runbook.templates import Scope, special_variables
-from matoolkit.store.memberstates import MemberInFull
+from matoolkit.runbook.secrecy import REFERENCE
+from matoolkit.runbook.templates import Json
+from matoolkit.store.memberstates import MemberInFull, members_in_full
 from matoolkit.store.moves import Dispatch, Impossible, dispatch, fail_undispatched
 from matoolkit.store.working import stored_calls
 
+# What stands in stored parameters if, and hardly ever unless, one of them was kept as its template.
+_OPENING = "{{"
+# What a value that names a secret looks like in JSON.
+_REFERENCE = f'"{REFERENCE}'.encode()
 # What a job has besides its function and parameters: ids, numbers and names of limited length.
 _REST_OF_A_JOB = 2048
 
@@ -62,8 +69,9 @@ def send_first(pile: Pile, kind: Kind, states: Sequence[Work], members: Mapping[
     for state in states:
         definition = definition_of(pile, state)
         try:
-            call = definition.call.resolve(*_scope(pile, state, definition.version.number, members))
-            departing.add(state, definition, Reason.ATTEMPT, call, _params_json(kind, state, call))
+            scope, key = scope_of(pile, state, definition.version.number, members)
+            call = definition.call.resolve(scope, key)
+            departing.add(state, definition, Reason.ATTEMPT, call, _to_keep(kind, state, definition, call, key))
         except (TemplateError, MessageTooLarge) as error:
             impossible[state.id] = error
     departing.leave()
@@ -73,12 +81,28 @@ def send_first(pile: Pile, kind: Kind, states: Sequence[Work], members: Mapping[
 def send_again(pile: Pile, kind: Kind, states: Sequence[tuple[Work, Reason]]) -> None:
     """Send jobs of work that is retried or polled, with the parameters that it had (rule R8)."""
     calls = {call.id: call for call in stored_calls(pile.tx, kind, [state.id for state, _ in states])}
+    members = _members_with_secrets(pile, [state for state, _ in states if _OPENING in calls[state.id].params_json])
     departing = _Departing(pile, kind)
+    impossible: dict[int, TemplateError | MessageTooLarge] = {}
     for state, reason in states:
         stored = calls[state.id]
+        definition = definition_of(pile, state)
         call = Call(stored.function_name, orjson.loads(stored.params_json))
-        departing.add(state, definition_of(pile, state), reason, call, stored.params_json)
+        try:
+            if _OPENING in stored.params_json:
+                scope, key = scope_of(pile, state, definition.version.number, members)
+                call = Call(call.function, definition.call.completed(call.params, scope, key))
+                _to_keep(kind, state, definition, call, key)
+            departing.add(state, definition, reason, call, stored.params_json)
+        except (TemplateError, MessageTooLarge) as error:
+            impossible[state.id] = error
     departing.leave()
+    _fail(pile, kind, [state for state, _ in states if state.id in impossible], impossible)
+
+
+def _members_with_secrets(pile: Pile, states: Sequence[Work]) -> dict[int, MemberInFull]:
+    ids = {state.batch_member_id for state in states if state.batch_member_id is not None}
+    return {member.id: member for member in members_in_full(pile.tx, ids)} if ids else {}
 
 
 def _fail(
@@ -100,29 +124,21 @@ def _fail(
             touch_failure(pile, state)
 
 
-def _params_json(kind: Kind, state: Work, call: Call) -> str:
-    """Write the parameters of a first attempt, if the job fits into a message."""
-    params = orjson.dumps(call.params, option=orjson.OPT_NON_STR_KEYS)
+def _to_keep(kind: Kind, state: Work, definition: Definition, call: Call, member_key: str | None) -> str:
+    """Write the parameters that are stored, if a job can be sent: it fits into a message and no data names a secret."""
+    params = _written(call.params)
     size = len(params) + len(orjson.dumps(call.function)) + _REST_OF_A_JOB
     if size > MAX_BODY_BYTES:
         raise MessageTooLarge(job_id(kind, state.id, Reason.ATTEMPT, state.attempt + 1), size, MAX_BODY_BYTES)
+    if _REFERENCE in params:
+        definition.call.refuse_references(call.params, member_key)
+    if definition.call.has_secrets:
+        params = _written(definition.call.kept(call.params))
     return params.decode()
 
 
-def _scope(pile: Pile, state: Work, version: int, members: Mapping[int, MemberInFull]) -> tuple[Scope, str | None]:
-    batch = pile.batches[state.batch_id]
-    member = members[state.batch_member_id] if state.batch_member_id is not None else None
-    specials = special_variables(
-        batch_id=batch.id,
-        batch_start_time=batch.batch_start_time,
-        runbook_name=batch.runbook_name,
-        runbook_version=version,
-        member_key=member.member_key if member is not None else None,
-    )
-    if member is None:
-        return Scope(specials, {}, {}), None
-    outputs, data = orjson.loads(member.worker_data_json), orjson.loads(member.data_json)
-    return Scope(specials, outputs, data), member.member_key
+def _written(params: dict[str, Json]) -> bytes:
+    return orjson.dumps(params, option=orjson.OPT_NON_STR_KEYS)
 
 
 @lru_cache(maxsize=128)

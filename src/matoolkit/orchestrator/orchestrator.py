@@ -43,6 +43,7 @@ class Orchestrator:
         inbox = sorted_out(deliveries)
         if inbox.hellos:
             announce(tx, inbox.hellos, tx.time())
+            self._versions.expect_news()
         pile = self._open(tx, batches_of(tx, inbox))
         for kind in Kind:
             if work := inbox.work(kind):

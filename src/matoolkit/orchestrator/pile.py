@@ -83,4 +83,6 @@ def open_pile(
     numbers: dict[int, list[int]] = {}
     for phase in phases.values():
         numbers.setdefault(phase.batch_id, []).append(phase.id)
-    return Pile(tx, tx.time(), publisher, versions, limits, batches, phases, numbers)
+    at = tx.time()
+    versions.refresh(tx, at)
+    return Pile(tx, at, publisher, versions, limits, batches, phases, numbers)

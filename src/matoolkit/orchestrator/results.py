@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import orjson
@@ -10,6 +11,7 @@ from matoolkit.domain import step as rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import ResultStatus, WorkerResult
 from matoolkit.ids import Kind
+from matoolkit.orchestrator.concealing import concealed, kept_result, masks_of
 from matoolkit.orchestrator.moving import Movement, State, apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
 from matoolkit.orchestrator.pile import Pile
@@ -37,11 +39,14 @@ def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: 
     """Move work as its answers say, keep what it put out, and return the work that moved."""
     movements: list[Movement] = []
     found: list[Found] = []
+    masks = masks_of(pile, [states[number] for number in {one.execution_id for one in answers} & states.keys()])
     for answer in _each_once(answers):
         state = states.get(answer.execution_id)
         if state is None:
             _log_ignored(answer, "there is no such work")
             continue
+        if state.id in masks:
+            answer = replace(answer, result=concealed(answer.result, masks[state.id]))  # noqa: PLW2901
         move = _decided(pile, state, answer)
         if isinstance(move, _IGNORED):
             _log_ignored(answer, move.reason)
@@ -53,7 +58,8 @@ def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: 
             missing = _json(list(outputs.missing)) if outputs.missing else None
         # The row of an attempt that another one has followed is the other's by now.
         if answer.attempt == state.attempt:
-            movements.append(Movement(state, move, _json(answer.result.result), missing))
+            result = kept_result(pile, state, answer.result.result)
+            movements.append(Movement(state, move, _json(result), missing))
     moved = apply_moves(pile, kind, movements)
     store_outputs(pile, [outputs for outputs in found if outputs.is_late or outputs.state.id in moved])
     return moved

@@ -1,15 +1,22 @@
-"""Runbook versions, parsed once: a version never changes."""
+"""Runbook versions, parsed once: a version never changes. What is secret in it depends on what workers announce."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
+from matoolkit.domain.secrecy import known_secrets
 from matoolkit.errors import MatoolkitError
 from matoolkit.runbook.calls import CallTemplate
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
+from matoolkit.runbook.secrecy import SecretParameters, Secrets, secrets_of
+from matoolkit.store.catalogue import known_functions
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.transaction import Transaction
 
 _MOST_KEPT = 128
+# Another orchestrator may have heard what a worker announced; it is known here after this long at the latest.
+_FRESH = timedelta(minutes=1)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,6 +25,7 @@ class Version:
 
     number: int
     runbook: Runbook
+    secrets: Secrets
     # By the identity of its steps, which live as long as the version does.
     _definitions: dict[int, "Definition"] = field(default_factory=dict)
 
@@ -37,7 +45,7 @@ class Definition:
     def __init__(self, step: Step, version: Version) -> None:
         self.step = step
         self.version = version
-        self.call = CallTemplate(step)
+        self.call = CallTemplate(step, version.secrets)
 
 
 class Versions:
@@ -46,12 +54,32 @@ class Versions:
     def __init__(self) -> None:
         self._by_id: dict[int, Version] = {}
         self._by_number: dict[tuple[str, int], Version] = {}
+        self._secret: SecretParameters = known_secrets(())
+        self._has_news = False
+        self._asked_at = self._now = _LONG_AGO
+
+    def expect_news(self) -> None:
+        """Note that a worker has announced something."""
+        self._has_news = True
+
+    def refresh(self, tx: Transaction, now: datetime) -> None:
+        """Read anew what workers announced if there are news, or after a while: another process may have had them."""
+        self._now = now
+        if self._by_id and (self._has_news or now - self._asked_at >= _FRESH):
+            self._ask(tx)
+
+    def _ask(self, tx: Transaction) -> None:
+        self._has_news, self._asked_at = False, self._now
+        secret = known_secrets((row.function_name, row.parameters_json) for row in known_functions(tx))
+        if secret != self._secret:
+            self._secret = secret
+            self._forget()
 
     def of_batch(self, tx: Transaction, runbook_id: int) -> Version:
         """Return the version that a batch follows."""
         if (known := self._by_id.get(runbook_id)) is not None:
             return known
-        return self._keep(runbooks_by_id(tx, [runbook_id])[0])
+        return self._keep(tx, runbooks_by_id(tx, [runbook_id])[0])
 
     def numbered(self, tx: Transaction, name: str, number: int) -> Version:
         """Return a version of a runbook by its number."""
@@ -60,12 +88,17 @@ class Versions:
         row = runbook_version(tx, name, number)
         if row is None:
             raise MatoolkitError(f"runbook {name} has no version {number}")
-        return self._keep(row)
+        return self._keep(tx, row)
 
-    def _keep(self, row: RunbookRow) -> Version:
+    def _keep(self, tx: Transaction, row: RunbookRow) -> Version:
         if len(self._by_id) >= _MOST_KEPT:
-            self._by_id.clear()
-            self._by_number.clear()
-        version = Version(row.version, parse_runbook(row.yaml_content))
+            self._forget()
+        self._ask(tx)
+        runbook = parse_runbook(row.yaml_content)
+        version = Version(row.version, runbook, secrets_of(runbook, self._secret))
         self._by_id[row.id] = self._by_number[row.name, row.version] = version
         return version
+
+    def _forget(self) -> None:
+        self._by_id.clear()
+        self._by_number.clear()

@@ -245,7 +245,7 @@ ERRORS = (
     FindingKind(
         "RB213",
         "password in the runbook",
-        "A runbook is stored, versioned and shown. Write `secret:NAME`, which the worker looks up, or a template that is the whole value.",
+        "A runbook is stored, versioned and shown. Write `secret:NAME`, which the worker looks up.",
         "write secret:NAME, which the worker looks up",
         hides_value=True,
     ),

@@ -105,4 +105,10 @@ WARNINGS = (
         "The function takes something else, such as `true` or `false` where `yes` is written, or text where a mapping is. `{Name}` with single braces is a mapping to YAML; a template has two, in quotes.",
         "give it a value of that kind",
     ),
+    FindingKind(
+        "RB318",
+        "secret from data",
+        "What a row holds can be read in the source, in the data table and on the bus, and by everybody who may read those. A reference travels instead of the secret: write `secret:NAME`, which the worker looks up. Which secret it is must be written out, too: a step fails whose data says `secret:`, or decides the name behind it. If the value has to come from a row, the column is masked wherever the system shows rows.",
+        "write secret:NAME, which only the worker looks up",
+    ),
 )

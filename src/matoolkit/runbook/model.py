@@ -4,7 +4,7 @@ A field's description is what people read in their editor and in the reference; 
 one field alone is in `rules`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -210,6 +210,15 @@ class Runbook(Part):
     def retry_of(self, step: Step) -> Retry | None:
         """Return how a step is retried: its own `retry` replaces the global one as a whole (rule O7)."""
         return step.retry if step.retry is not None else self.retry
+
+    def every_step(self) -> Iterator[Step]:
+        """List all steps: of init, of phases, for those who leave, of rollbacks."""
+        yield from self.init
+        for phase in self.phases:
+            yield from phase.steps
+        yield from self.on_member_removed
+        for steps in self.rollbacks.values():
+            yield from steps
 
     def rollback(self, name: str) -> tuple[Step, ...] | None:
         """Return the steps of a rollback, whatever the case in which its name is written."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, func, select
 
-from matoolkit.domain.secrecy import job_without_secrets, secret_names
+from matoolkit.domain.secrecy import job_without_secrets, known_secrets
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.ids import parse_job_id
 from matoolkit.store.catalogue import known_functions
@@ -23,6 +23,7 @@ from matoolkit.store.statements import (
     select_records,
 )
 from matoolkit.store.transaction import Transaction
+from matoolkit.store.working import stored_calls
 
 _OPEN = is_any(dead_letters.c.status, {DeadLetterStatus.OPEN})
 
@@ -98,10 +99,19 @@ def keep_dead_letters(tx: Transaction, letters: Sequence[NewDeadLetter], at: dat
 def _without_secrets(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[NewDeadLetter]:
     """Mask what is secret in jobs; they are tried again as their steps, never from what is kept here."""
     # A message under any other id is sent again as it is, so it is kept as it is.
-    jobs = {letter.message_id for letter in letters if parse_job_id(letter.message_id) is not None}
-    names = secret_names(row.parameters_json for row in known_functions(tx)) if jobs else frozenset()
+    jobs = {letter.message_id: ref for letter in letters if (ref := parse_job_id(letter.message_id)) is not None}
+    if not jobs:
+        return list(letters)
+    known = known_secrets((row.function_name, row.parameters_json) for row in known_functions(tx))
+    kept = {
+        (kind, call.id): call.params_json
+        for kind in {ref.kind for ref in jobs.values()}
+        for call in stored_calls(tx, kind, [ref.execution_id for ref in jobs.values() if ref.kind is kind])
+    }
     return [
-        replace(letter, body=job_without_secrets(letter.body, names)) if letter.message_id in jobs else letter
+        letter
+        if (ref := jobs.get(letter.message_id)) is None
+        else replace(letter, body=job_without_secrets(letter.body, known, kept.get((ref.kind, ref.execution_id))))
         for letter in letters
     ]
 

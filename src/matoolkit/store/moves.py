@@ -164,10 +164,10 @@ def retry_lost(tx: Transaction, kind: Kind, retries: Sequence[Retry], at: dateti
 
 
 def fail_undispatched(tx: Transaction, kind: Kind, failures: Sequence[Impossible], at: datetime) -> list[int]:
-    """End pending work for which no job can be sent (rule R9)."""
+    """End waiting work for which no job can be sent (rules R9, W8)."""
     table = TABLES[kind]
     values = _ended(StepStatus.FAILED, at)
-    return move_each(tx, table, failures, values, is_any(table.c.status, {StepStatus.PENDING}))
+    return move_each(tx, table, failures, values, is_any(table.c.status, {StepStatus.PENDING, StepStatus.POLLING}))
 
 
 def cancel(tx: Transaction, kind: Kind, ids: Collection[int], at: datetime) -> list[int]:

@@ -29,17 +29,18 @@ OUR_USER = "0d7a52c1-3c1c-4a0e-8a53-6f6a7f1b9e22"
 LICENCES = "22222222-aaaa-4bbb-8ccc-000000000001"
 COLUMNS = [
     *("SourceUserId", "DisplayName", "MailNickname", "TargetUpn", "PrimaryEmail"),
-    *("ExchangeGuid", "ProxyAddresses", "LicenceGroupId", "CutoverTime", "Password"),
+    *("ExchangeGuid", "ProxyAddresses", "LicenceGroupId", "CutoverTime"),
 ]
 
 
 def on_sql(runbook: str) -> str:
-    """Let the sample read an SQL database, and give every account a password that comes from a column."""
+    """Let the sample read an SQL database, and give every account a password that the runbook names."""
     source = re.sub(r"type: dataverse\n  connection: \w+", "type: sql\n  connection: PEOPLE", runbook)
     query = f"  query: SELECT {', '.join(COLUMNS)} FROM people\n"
     source = re.sub(r"  # The window.*?(?=  primary_key)", query, source, flags=re.DOTALL)
     return source.replace(
-        "          AccountEnabled: false\n", '          AccountEnabled: false\n          Password: "{{Password}}"\n'
+        "          AccountEnabled: false\n",
+        "          AccountEnabled: false\n          Password: secret:initial-password\n",
     )
 
 
@@ -73,7 +74,7 @@ class Migration:
         settings = WorkerSettings(simulated_tenant_url=self.url)
         return build_worker(bus, settings, "worker-01", built_in(), self.masking, self.environ, self.clock)
 
-    def add_people(self, count: int, password: str) -> None:
+    def add_people(self, count: int) -> None:
         cutover = (self.clock.now() + timedelta(days=6)).isoformat()
         rows = [
             (
@@ -86,7 +87,6 @@ class Migration:
                 f"smtp:a{n}@contoso.example;smtp:b{n}@contoso.example",
                 LICENCES,
                 cutover,
-                password,
             )
             for n in range(count)
         ]

@@ -23,7 +23,7 @@ SECRET = "Correct-Horse-Battery-9"
 @pytest.fixture
 def moving(store: Store, clock: VirtualClock, tmp_path: Path) -> Iterator[Migration]:
     with migration(store, clock, tmp_path, {"MATOOLKIT_SECRET_INITIAL_PASSWORD": SECRET}) as moving:
-        moving.add_people(PEOPLE, "secret:initial-password")
+        moving.add_people(PEOPLE)
         yield moving
 
 

@@ -104,13 +104,50 @@ def test_r10_a_password_written_out_is_an_error_that_does_not_repeat_it(password
     assert "hunter2" not in f"{found.message} {found.hint}"
 
 
-@pytest.mark.parametrize("password", ["secret:initial-password", "{{Upn}}", "secret:{{Upn}}", None])
-def test_w8_a_password_may_be_a_reference_or_come_from_data(password: object) -> None:
+@pytest.mark.parametrize(
+    ("password", "expected"),
+    [
+        ("secret:initial-password", []),
+        (None, []),
+        ("{{Upn}}", [("RB318", "'Password' of step 'create' comes from data")]),
+        ("{{_member_key}}", [("RB318", "'Password' of step 'create' comes from data")]),
+        (
+            "secret:{{Upn}}",
+            [("RB318", "data decides which secret 'Password' of step 'create' is, and the step will fail")],
+        ),
+    ],
+)
+def test_w8_a_password_is_best_a_reference_that_is_written_out(
+    password: object, expected: list[tuple[str, str]]
+) -> None:
     creates = step(
+        name="create",
         function="New-EntraUser",
         params={"DisplayName": "a", "UserPrincipalName": "b", "MailNickname": "c", "Password": password},
     )
-    assert codes(with_steps(creates)) == []
+    found = findings(with_steps(creates))
+    assert [(one.code, one.message) for one in found] == expected
+    assert all(one.severity == "warning" and one.hint and "secret" in one.hint for one in found)
+
+
+@pytest.mark.parametrize(
+    ("function", "allowed", "expected"),
+    [
+        ("send-it", None, ["RB318"]),
+        ("Other-Thing", None, []),
+        ("{{Upn}}", ["Other-Thing", "Send-It"], ["RB318"]),
+        ("{{Upn}}", ["Other-Thing"], []),
+        ("{{Upn}}", None, ["RB306", "RB318"]),
+    ],
+)
+def test_w8_secrets_of_functions_that_workers_announced_are_known_too(
+    function: str, allowed: list[str] | None, expected: list[str]
+) -> None:
+    send, other = Function("Send-It", (Parameter("Key", is_secret=True),)), Function("Other-Thing", (Parameter("Key"),))
+    limited = {} if allowed is None else {"allowed_functions": allowed}
+    text = yaml.safe_dump(with_steps(step(function=function, params={"Key": "{{Upn}}"}, **limited)))
+    found = lint_runbook(text, {**BUILT_IN, **catalogue_of(send, other)}).findings
+    assert sorted(one.code for one in found) == expected
 
 
 def test_r10_a_nested_password_is_found_too() -> None:

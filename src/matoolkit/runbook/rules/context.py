@@ -10,6 +10,7 @@ from matoolkit.runbook.catalogue import Catalogue
 from matoolkit.runbook.findings import finding_at
 from matoolkit.runbook.model import Step
 from matoolkit.runbook.query import QueryFacts, query_facts
+from matoolkit.runbook.secrecy import SecretParameters, secret_parameters
 from matoolkit.runbook.structure import ReadableParts
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path, TemplateSyntaxProblem, Use, texts, uses
@@ -119,6 +120,11 @@ class Check:
     def folded_columns(self) -> frozenset[str]:
         """Those of them that are known, without regard to case."""
         return frozenset(column.casefold() for column in self.columns or ())
+
+    @cached_property
+    def secret_parameters(self) -> SecretParameters:
+        """What is secret in the functions that are known."""
+        return secret_parameters(self.catalogue.values())
 
     @cached_property
     def outputs(self) -> dict[str, list[StepAt]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from matoolkit.runbook.catalogue import Function
 from matoolkit.runbook.rules.context import Check, StepAt
+from matoolkit.runbook.secrecy import REFERENCE, is_secret_place, secret_names
 from matoolkit.runbook.templates import (
     Json,
     Path,
@@ -16,7 +17,6 @@ from matoolkit.runbook.templates import (
 from matoolkit.runbook.values import kind_of
 
 _HINTS_FOR_KIND = {"true or false": "write true or false", "text": 'a template has two braces: "{{Name}}"'}
-SECRET_PREFIX = "secret:"  # noqa: S105 - the prefix of a reference, not a secret
 
 
 def a_function_from_data_is_limited(check: Check) -> None:
@@ -83,19 +83,27 @@ def parameters_have_the_right_kind(check: Check) -> None:
                 check.report("RB317", (*at.path, "params", name), message, _HINTS_FOR_KIND.get(parameter.kind))
 
 
-def passwords_are_not_in_the_runbook(check: Check) -> None:
-    """Report passwords written out, whatever they are nested in; the text is not repeated (rules R10, W8)."""
+def secrets_are_referred_to(check: Check) -> None:
+    """Report secrets written out, and warn of those that rows hold; no text is repeated (rules R10, W8)."""
     for at in check.steps:
-        secret = {
-            parameter.name.casefold()
-            for function in _known_functions(check, at)
-            for parameter in function.parameters
-            if parameter.is_secret
-        }
+        names = secret_names(at.step, check.secret_parameters)
         for path, value in entries(at.step.params, (*at.path, "params")):
-            if str(path[-1]).casefold() in secret | {"password"} and _is_written_out(value):
-                hint = "write secret:NAME, which the worker looks up"
-                check.report("RB213", path, f"'{path[-1]}' of {at.label} is written in the runbook", hint)
+            if not is_secret_place(path[-1:], names):
+                continue
+            if _is_written_out(value):
+                message = f"'{path[-1]}' of {at.label} is written in the runbook"
+                check.report("RB213", path, message, "write secret:NAME, which the worker looks up")
+            elif isinstance(value, str) and "{{" in value:
+                _warn_of_secret_from_data(check, at, path, value)
+
+
+def _warn_of_secret_from_data(check: Check, at: StepAt, path: Path, value: str) -> None:
+    if value.startswith(REFERENCE):
+        message = f"data decides which secret '{path[-1]}' of {at.label} is, and the step will fail"
+        check.report("RB318", path, message, "write the name of the secret out")
+    else:
+        hint = "write secret:NAME, which only the worker looks up"
+        check.report("RB318", path, f"'{path[-1]}' of {at.label} comes from data", hint)
 
 
 def _check_needless_limit(check: Check, at: StepAt, allowed: tuple[str, ...]) -> None:
@@ -135,8 +143,8 @@ def _is_written_out(value: Json) -> bool:
     match value:
         case None:
             return False
-        case str() if value.startswith(SECRET_PREFIX):
-            return not value.removeprefix(SECRET_PREFIX).strip()
+        case str() if value.startswith(REFERENCE):
+            return not value.removeprefix(REFERENCE).strip()
         case str():
             try:
                 parts = parse_template(value)
@@ -153,5 +161,5 @@ RULES = (
     parameters_fit_the_function,
     parameters_are_given_once,
     parameters_have_the_right_kind,
-    passwords_are_not_in_the_runbook,
+    secrets_are_referred_to,
 )

@@ -29,7 +29,7 @@ def _work_columns() -> list[Column[Any]]:
         Column("step_index", Integer, nullable=False, doc="Its place in its sequence, from 0."),
         Column("worker_id", Unicode(100), nullable=False, doc="The worker that is to do it."),
         Column("function_name", UnicodeText, doc="Function it calls; resolved at the first dispatch."),
-        Column("params_json", UnicodeText, doc="Parameters, resolved at the first dispatch, JSON."),
+        Column("params_json", UnicodeText, doc="Parameters as first sent, JSON; secrets from data as their templates."),
         Column("status", OneOf(StepStatus), nullable=False, doc="Where the step is in its life."),
         Column("attempt", Integer, nullable=False, doc="Dispatches so far, whatever their reason; never reset."),
         Column("job_id", Unicode(100), doc="Id of the latest job."),
