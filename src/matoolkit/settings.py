@@ -134,7 +134,8 @@ class ClientSettings(_FromEnvironment):
     tenant_id: str | None = Field(None, description="Entra tenant in which people sign in.")
     client_id: str | None = Field(None, description="Application id of the command line in that tenant.")
     api_scope: str | None = Field(
-        None, description="Scope to ask a token for; `api://`, the client id and `/.default` when not given."
+        None,
+        description="Scope to ask a token for: `{client-id}/.default`, which is the default, or `api://{client-id}/.default`.",
     )
     authority: Address = Field("https://login.microsoftonline.com", description="Where people sign in.")
     api_timeout: Duration = Field(timedelta(seconds=60), description="How long the admin API may take to answer.")
@@ -158,7 +159,9 @@ class WorkerSettings(_FromEnvironment):
     target_tenant_id: str | None = Field(None, description="Tenant in which the functions work.")
     target_organization: str | None = Field(None, description="Its initial domain, for Exchange.")
     app_id: str | None = Field(None, description="Application with which the worker signs in there.")
-    cert_name: str | None = Field(None, description="Name of that application's certificate in the Key Vault.")
+    cert_name: str | None = Field(
+        None, description="Name of that application's certificate in the Key Vault: PFX or PEM."
+    )
     simulated_tenant_url: str | None = Field(
         None, description="Address of a simulated tenant, in which the functions then work; needs no application."
     )

@@ -128,7 +128,7 @@ _REASONS: Mapping[type[Exception], str] = {
 
 
 def _name(claims: Mapping[str, Any]) -> str:
-    found = (claims.get(claim) for claim in ("preferred_username", "name", "oid"))
+    found = (claims.get(claim) for claim in ("preferred_username", "upn", "name", "oid"))
     return next((name for name in found if isinstance(name, str) and name.strip()), "system")
 
 

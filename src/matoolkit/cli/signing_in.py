@@ -103,7 +103,8 @@ class SignIn:
 
     def _scope(self) -> str | None:
         settings = self._settings
-        return settings.api_scope or (f"api://{settings.client_id}/.default" if settings.client_id else None)
+        # Without `api://`: an application that asks for a token for itself has to name itself by its id alone.
+        return settings.api_scope or (f"{settings.client_id}/.default" if settings.client_id else None)
 
     def _name(self) -> str:
         settings = self._settings

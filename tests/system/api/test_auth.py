@@ -93,11 +93,12 @@ def writing(client: Client, token: str) -> Any:
     [
         ({}, "anna@contoso.example"),
         ({"iss": f"https://sts.windows.net/{TENANT}/", "aud": APP}, "anna@contoso.example"),
+        ({"preferred_username": None, "upn": "anna.v1@contoso.example", "ver": "1.0"}, "anna.v1@contoso.example"),
         ({"preferred_username": None}, "Anna"),
         ({"preferred_username": None, "name": None, "idtyp": "app"}, "0aa0"),
         ({"preferred_username": None, "name": None, "oid": None}, "system"),
     ],
-    ids=["v2", "v1", "name", "app-only", "nameless"],
+    ids=["v2", "v1", "upn", "name", "app-only", "nameless"],
 )
 def test_a_good_token_is_known_by_its_name(client: Client, other: dict[str, Any], name: str) -> None:
     token = signed(**other)

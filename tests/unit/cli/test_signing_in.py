@@ -71,7 +71,7 @@ def test_a3_a_person_signs_in_with_a_code(
     assert clock.monotonic() == 5 + 5 + 10 + 10
     begun, *polled = entra.requests
     assert begun.path == "/contoso/oauth2/v2.0/devicecode"
-    assert begun.body == {"client_id": ["c-1"], "scope": ["api://c-1/.default offline_access"]}
+    assert begun.body == {"client_id": ["c-1"], "scope": ["c-1/.default offline_access"]}
     assert polled[0].body["device_code"] == ["d"]
     path = home / ".matoolkit" / "tokens.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

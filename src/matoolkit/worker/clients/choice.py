@@ -1,14 +1,13 @@
 """Which tenant the functions work in, by the settings: a real one, a simulated one, or none."""
 
-import base64
-import binascii
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from matoolkit.clock import Clock
 from matoolkit.settings import WorkerSettings
+from matoolkit.worker.clients.certificates import certificate_data
 from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation
-from matoolkit.worker.clients.failures import SignInFailed, TenantFailed
+from matoolkit.worker.clients.failures import TenantFailed
 from matoolkit.worker.clients.pauses import RetryLimits
 from matoolkit.worker.clients.tokens import CertificateTokens, Tokens
 
@@ -32,7 +31,7 @@ class NoTenant:
 def open_clients(
     settings: WorkerSettings, secret: Callable[[str], str], clock: Clock, conceal: Callable[[str], None]
 ) -> Clients:
-    """Return the clients of the worker's tenant; `secret` reads the certificate, a PFX file in base64, by its name."""
+    """Return the clients of the worker's tenant; `secret` reads the certificate by its name."""
     limits = RetryLimits.of(settings)
     if settings.simulated_tenant_url:
         return connect_to_simulation(settings.simulated_tenant_url.rstrip("/"), clock, limits)
@@ -43,13 +42,6 @@ def open_clients(
     tenant_id, app_id, name = (str(getattr(settings, needed)) for needed in _NEEDED)
 
     def tokens_for(scope: str) -> Tokens:
-        return CertificateTokens(tenant_id, app_id, lambda: _pfx(secret(name)), scope, clock, conceal)
+        return CertificateTokens(tenant_id, app_id, lambda: certificate_data(secret(name)), scope, clock, conceal)
 
     return connect(tokens_for, settings.target_organization or tenant_id, clock, limits)
-
-
-def _pfx(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        raise SignInFailed("the certificate in the Key Vault is no PFX file in base64") from None

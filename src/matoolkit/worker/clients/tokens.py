@@ -38,18 +38,18 @@ class NumberedTokens:
 
 
 class CertificateTokens:
-    """Tokens of an Entra application that signs in with a certificate: a PFX file, read for each sign-in."""
+    """Tokens of an Entra application that signs in with a certificate, which is read for each sign-in."""
 
     def __init__(
         self,
         tenant_id: str,
         app_id: str,
-        pfx: Callable[[], bytes],
+        certificate: Callable[[], bytes],
         scope: str,
         clock: Clock,
         conceal: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._identity = (tenant_id, app_id, pfx)
+        self._identity = (tenant_id, app_id, certificate)
         self._scope = scope
         self._clock = clock
         self._conceal = conceal
@@ -66,17 +66,17 @@ class CertificateTokens:
             return self._last.token
 
     def _issued(self) -> "AccessToken":
-        tenant_id, app_id, pfx = self._identity
+        tenant_id, app_id, certificate = self._identity
         try:
             from azure.core.exceptions import AzureError
             from azure.identity import CertificateCredential
         except ImportError:
             message = "signing in to the tenant needs a library that is not installed: install matoolkit[azure]"
             raise SignInFailed(message) from None
-        certificate = pfx()
+        data = certificate()
         try:
             # A new one each time: an old one would hand out the refused token again, from its own cache.
-            with CertificateCredential(tenant_id, app_id, certificate_data=certificate) as credential:
+            with CertificateCredential(tenant_id, app_id, certificate_data=data) as credential:
                 return credential.get_token(self._scope)
         except (AzureError, ValueError) as fault:
             why = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]

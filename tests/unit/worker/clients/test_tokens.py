@@ -10,11 +10,12 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 from cryptography.x509.oid import NameOID
 
 from matoolkit.settings import WorkerSettings
 from matoolkit.worker.clients import CertificateTokens, open_clients
+from matoolkit.worker.clients.certificates import certificate_data
 from matoolkit.worker.clients.failures import SignInFailed, TenantFailed
 from tests.conformance.functions.stage import Concealed, SharedClock
 from tests.threads import in_threads
@@ -103,12 +104,6 @@ def test_without_the_library_the_hint_is_what_to_install(clock: SharedClock, mon
         tokens(clock).token()
 
 
-def test_the_real_library_takes_a_pfx_as_bytes() -> None:
-    from azure.identity import CertificateCredential
-
-    CertificateCredential("tenant", "app", certificate_data=pfx()).close()
-
-
 def test_what_is_no_pfx_is_a_failure_in_words(clock: SharedClock) -> None:
     broken = CertificateTokens("tenant", "app", lambda: b"no certificate", SCOPE, clock)
     with pytest.raises(SignInFailed, match="cannot sign in") as caught:
@@ -142,7 +137,8 @@ def test_a_worker_without_tenant_says_what_is_missing(clock: SharedClock) -> Non
     clients.close()
 
 
-def pfx() -> bytes:
+@pytest.fixture(scope="module")
+def key_and_certificate() -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "worker")])
     certificate = (
@@ -155,4 +151,48 @@ def pfx() -> bytes:
         .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
         .sign(key, hashes.SHA256())
     )
-    return pkcs12.serialize_key_and_certificates(b"worker", key, certificate, None, NoEncryption())
+    return key, certificate
+
+
+@pytest.fixture(scope="module")
+def pfx(key_and_certificate: tuple[rsa.RSAPrivateKey, x509.Certificate]) -> bytes:
+    return pkcs12.serialize_key_and_certificates(b"worker", *key_and_certificate, None, NoEncryption())
+
+
+@pytest.fixture(scope="module")
+def pem(key_and_certificate: tuple[rsa.RSAPrivateKey, x509.Certificate]) -> str:
+    key, certificate = key_and_certificate
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return (private + certificate.public_bytes(Encoding.PEM)).decode()
+
+
+def test_row_18_the_real_library_takes_every_form_in_which_a_certificate_is_stored(pfx: bytes, pem: str) -> None:
+    from azure.identity import CertificateCredential
+
+    forms = (
+        base64.b64encode(pfx).decode(),
+        base64.encodebytes(pfx).decode(),
+        base64.encodebytes(pfx).decode().replace("\n", "\r\n"),
+        pem,
+        f"  {pem}\n",
+        pem.replace("\n", "\r\n"),
+        pem.replace("\n", "\\n"),
+        base64.b64encode(pem.encode()).decode(),
+    )
+    for form in forms:
+        CertificateCredential("tenant", "app", certificate_data=certificate_data(form)).close()
+
+
+def test_row_18_what_is_no_certificate_with_its_key_is_refused_in_words(pem: str) -> None:
+    key, _, certificate = pem.partition("-----BEGIN CERTIFICATE-----")
+    cases = {
+        "": "neither PEM nor a PFX file",
+        "no certificate!": "neither PEM nor a PFX file",
+        f"-----BEGIN CERTIFICATE-----{certificate}": "has no private key",
+        key: "has no certificate",
+        pem.replace("PRIVATE", "ENCRYPTED PRIVATE"): "has a password",
+    }
+    for text, said in cases.items():
+        with pytest.raises(SignInFailed, match=said) as caught:
+            certificate_data(text)
+        assert "no certificate!" not in caught.value.message
