@@ -1,9 +1,6 @@
 """Who asks (rule A2): an Entra token, or, without Entra, a program on the same machine."""
 
 import ipaddress
-import logging
-import math
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,18 +8,14 @@ from urllib.parse import urlsplit
 
 import jwt
 from fastapi import Request
-from jwt import PyJWK, PyJWKClient, PyJWKClientError, PyJWTError
+from jwt import PyJWTError
 
+from matoolkit.api.signingkeys import SigningKeys
 from matoolkit.clock import Clock
-from matoolkit.errors import NotFromHere, NotSignedIn, RoleMissing, SignInUnavailable
+from matoolkit.errors import NotFromHere, NotSignedIn, RoleMissing
 
 ADMIN_ROLE = "Admin"
 _LEEWAY_SECONDS = 60
-_SECONDS_BETWEEN_FETCHES = 30
-# A key that Entra has withdrawn is good for this long at most.
-_SECONDS_KEPT = 24 * 60 * 60
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +71,13 @@ class Entra:
     clock: Clock
     audience: str | None = None
     keys_url: str | None = None
-    _keys: "_Keys" = field(init=False)
+    _keys: SigningKeys = field(init=False)
 
     def __post_init__(self) -> None:
+        # Tokens write ids in small letters, people copy them as they find them.
+        self.tenant_id, self.client_id = self.tenant_id.lower(), self.client_id.lower()
         default = f"https://login.microsoftonline.com/{self.tenant_id}/discovery/v2.0/keys"
-        self._keys = _Keys(PyJWKClient(self.keys_url or default, cache_keys=False, timeout=10), self.clock)
+        self._keys = SigningKeys(self.keys_url or default, self.clock)
 
     def identity(self, request: Request) -> Identity:
         """Verify the token of a request."""
@@ -91,7 +86,11 @@ class Entra:
             raise NotSignedIn("there is no token")
         claims = self._claims(token.strip())
         roles = claims.get("roles")
-        return Identity(_name(claims), isinstance(roles, list) and ADMIN_ROLE in roles)
+        roles = roles if isinstance(roles, list) else []
+        if not roles and not claims.get("scp"):
+            # An ID token says who somebody is, and not that they may use this API; an application may have no role.
+            raise NotSignedIn("the token has neither a scope nor a role")
+        return Identity(_name(claims), ADMIN_ROLE in roles)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         try:
@@ -130,34 +129,3 @@ _REASONS: Mapping[type[Exception], str] = {
 def _name(claims: Mapping[str, Any]) -> str:
     found = (claims.get(claim) for claim in ("preferred_username", "upn", "name", "oid"))
     return next((name for name in found if isinstance(name, str) and name.strip()), "system")
-
-
-class _Keys:
-    """The keys of a tenant, fetched when one is missing, but not each time somebody makes one up."""
-
-    def __init__(self, client: PyJWKClient, clock: Clock) -> None:
-        self._client = client
-        self._clock = clock
-        self._known: Mapping[str, PyJWK] = {}
-        self._fetched_at: float | None = None
-        self._lock = threading.Lock()
-
-    def key(self, name: str) -> PyJWK:
-        with self._lock:
-            if (name not in self._known and self._age() >= _SECONDS_BETWEEN_FETCHES) or self._age() >= _SECONDS_KEPT:
-                self._fetch()
-            if name not in self._known:
-                raise NotSignedIn("the token is signed with an unknown key")
-            return self._known[name]
-
-    def _age(self) -> float:
-        return math.inf if self._fetched_at is None else self._clock.monotonic() - self._fetched_at
-
-    def _fetch(self) -> None:
-        try:
-            keys = self._client.get_jwk_set(refresh=True).keys
-        except (PyJWKClientError, PyJWTError) as fault:
-            log.warning("the signing keys could not be fetched: %s", fault)
-            raise SignInUnavailable from None
-        self._known = {key.key_id: key for key in keys if key.key_id and key.key_type == "RSA"}
-        self._fetched_at = self._clock.monotonic()

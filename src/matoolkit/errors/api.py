@@ -159,6 +159,7 @@ class SignInUnavailable(MatoolkitError):
     code = "AP503"
     http_status = 503
     transient = True
+    is_outage = True
 
     def __init__(self) -> None:
         super().__init__("Entra's signing keys cannot be fetched now", hint="try again in a moment")

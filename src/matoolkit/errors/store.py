@@ -94,9 +94,10 @@ class StoreReadOnly(StoreError):
     """The database may only be read."""
 
     code = "DB403"
+    http_status = 503
     transient = True
     is_outage = True
-    advice = "check the permissions of the file or the account; a replica cannot be written to"
+    advice = "check the permissions of the file, its folder or the account; a replica cannot be written to"
 
 
 class StoreDamaged(StoreError):

@@ -46,9 +46,9 @@ class WatchedStore(Store):
     connection: sqlite3.Connection
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
         """Do a block's work all or not at all; then it may be somebody else's turn."""
-        with super().transaction() as tx:
+        with super().transaction(patience_seconds=patience_seconds) as tx:
             yield tx
             if self.inspect is not None:
                 self.inspect(self._runner.changes)

@@ -1,15 +1,21 @@
 """Idempotency keys: a request that is sent twice is done once."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Delete, Select, Update, and_, delete, select, update
 
+from matoolkit.errors import StoreBusy
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import idempotency_keys
 from matoolkit.store.statements import insert_each, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.transaction import Store, Transaction
+
+# No person is called so.
+_NOBODY = "-"
+_PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,17 @@ def begin_request(
     if tx.values(insert_each(tx, idempotency_keys, [new], {}, unused, (idempotency_keys.c.actor,))):
         return None
     return tx.rows(RequestRow, _made(tx, actor, key))[0]
+
+
+def require_writable(store: Store) -> None:
+    """Write a key and forget it again: that fails if the database has no room or may only be read.
+
+    If another writer takes long, it can evidently be written to.
+    """
+    with suppress(StoreBusy), store.transaction(patience_seconds=_PATIENCE_SECONDS) as tx:
+        at = tx.time()
+        begin_request(tx, _NOBODY, _NOBODY, "", at, at)
+        tx.execute(_run_out(tx, _NOBODY, _NOBODY, at))
 
 
 @prepared

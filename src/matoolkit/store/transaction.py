@@ -138,9 +138,10 @@ class Store:
         self.watchers: list[Watcher] = []
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Do a block's work all or not at all."""
-        with ToldApart(self.dialect, self.engine.url), self._only_writer(), self.engine.connect() as connection:
+    def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
+        """Do a block's work all or not at all; the patience is that with other threads that write to a file."""
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        with ToldApart(self.dialect, self.engine.url), self._only_writer(patience), self.engine.connect() as connection:
             tx = self._transaction(connection)
             with connection.begin():
                 yield tx
@@ -163,7 +164,7 @@ class Store:
         return Transaction(Runner(connection, self.watchers), self.dialect, self._clock)
 
     @contextmanager
-    def _only_writer(self) -> Iterator[None]:
+    def _only_writer(self, patience_seconds: float) -> Iterator[None]:
         """Let the threads of this process write to a file in turn.
 
         SQLite would let all but one of them sleep, each time for longer, and mostly for longer than it takes.
@@ -171,7 +172,7 @@ class Store:
         if not self.dialect.is_file:
             yield
             return
-        if not self._pen.acquire(timeout=self._patience_seconds):
+        if not self._pen.acquire(timeout=patience_seconds):
             raise StoreBusy("another thread has been writing for too long")
         try:
             yield
@@ -193,7 +194,7 @@ class _Within(Store):
         self._outer = tx
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:  # noqa: ARG002
         with self._outer.part():
             yield self._outer
 

@@ -1,5 +1,7 @@
 """A clear error, nothing half-done, and work resumes."""
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -186,6 +188,19 @@ def test_a_file_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/nowhere/state.db")
     with pytest.raises(StoreUnavailable), store.transaction():
         pass
+
+
+@pytest.mark.parametrize(("may_write", "error"), [(True, StoreUnavailable), (False, StoreReadOnly)])
+def test_a_file_in_a_folder_that_may_only_be_read_is_told_so(
+    migrated_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_write: bool, error: type[StoreError]
+) -> None:
+    shutil.copy(migrated_file, tmp_path / "state.db")
+    # Whoever runs the tests may be allowed everything. So SQLite is kept from its log in another way.
+    (tmp_path / "state.db-wal").mkdir()
+    monkeypatch.setattr(os, "access", lambda *_: may_write)
+    with pytest.raises(error) as refused, open_store(f"sqlite:///{tmp_path}/state.db").transaction():
+        pass
+    assert type(refused.value) is error
 
 
 def test_looking_for_a_database_that_is_not_there_does_not_make_one(tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ import base64
 import hashlib
 import hmac
 import json
+import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import jwt
@@ -17,30 +20,37 @@ from httpx import Client, get
 
 from matoolkit.api.auth import Entra
 from matoolkit.api.services import Services
-from matoolkit.clock import SystemClock
+from matoolkit.api.signingkeys import SECONDS_AFTER_FAILURE, SECONDS_BETWEEN_FETCHES, SECONDS_FRESH, SECONDS_KEPT
+from matoolkit.clock import VirtualClock
 from tests.servers.api import serving
 from tests.servers.http import Answer, Request, served
 from tests.system.api.conftest import DOCUMENT
+from tests.waiting import until
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
-TENANT = "11111111-2222-3333-4444-555555555555"
-APP = "99999999-8888-7777-6666-555555555555"
+TENANT = "11111111-2222-3333-4444-55555555abcd"
+APP = "99999999-8888-7777-6666-55555555abcd"
 KEY = rsa.generate_private_key(65537, 2048)
 STRANGER = rsa.generate_private_key(65537, 2048)
 
 
 @dataclass
 class Keys:
-    """Serves the public key, and counts how often it was asked for."""
+    """Serves the public key, and counts how often it was asked for; `may_answer` lets it hang."""
 
     asked: int = 0
-    is_down: bool = False
+    instead: Answer | None = None
+    may_answer: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     def answer(self, _: Request, /) -> Answer:
         self.asked += 1
-        if self.is_down:
-            return Answer({}, 500)
+        self.may_answer.wait()
+        if self.instead:
+            return self.instead
         key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
         return Answer({"keys": [{**key, "kid": "one", "use": "sig"}]})
 
@@ -51,10 +61,14 @@ def keys() -> Keys:
 
 
 @pytest.fixture
-def client(services: Services, keys: Keys) -> Iterator[Client]:
+def client(services: Services, keys: Keys, clock: VirtualClock) -> Iterator[Client]:
     with served(keys) as address:
-        entra = Entra(TENANT, APP, SystemClock(), keys_url=f"{address}/keys")
-        with serving(replace(services, sign_in=entra)) as api, Client(base_url=api) as client:
+        # Somebody copied the ids from a page that writes them in capitals.
+        entra = Entra(TENANT.upper(), APP.upper(), clock, keys_url=f"{address}/keys")
+        with (
+            serving(replace(services, sign_in=entra)) as api,
+            Client(base_url=api) as client,
+        ):
             yield client
 
 
@@ -70,6 +84,7 @@ def claims(**other: Any) -> dict[str, Any]:
         "preferred_username": "anna@contoso.example",
         "name": "Anna",
         "oid": "0aa0",
+        "scp": "access_as_user",
         "roles": ["Admin"],
         **other,
     }
@@ -95,7 +110,7 @@ def writing(client: Client, token: str) -> Any:
         ({"iss": f"https://sts.windows.net/{TENANT}/", "aud": APP}, "anna@contoso.example"),
         ({"preferred_username": None, "upn": "anna.v1@contoso.example", "ver": "1.0"}, "anna.v1@contoso.example"),
         ({"preferred_username": None}, "Anna"),
-        ({"preferred_username": None, "name": None, "idtyp": "app"}, "0aa0"),
+        ({"preferred_username": None, "name": None, "idtyp": "app", "scp": None}, "0aa0"),
         ({"preferred_username": None, "name": None, "oid": None}, "system"),
     ],
     ids=["v2", "v1", "upn", "name", "app-only", "nameless"],
@@ -132,6 +147,8 @@ BAD = {
     "signature": (signed(STRANGER), "signature is wrong"),
     "alg none": (unsigned(), "not signed with RS256"),
     "HS256": (with_the_public_key_as_secret(), "not signed with RS256"),
+    "ID token": (signed(aud=APP, scp=None, roles=None, nonce="n"), "neither a scope nor a role"),
+    "application without a role": (signed(scp=None, roles=[]), "neither a scope nor a role"),
     "no expiry": (signed(exp=None), "not valid"),
     "no tenant": (signed(tid=None), "not valid"),
     "nonsense": ("nonsense", "not valid"),
@@ -205,12 +222,64 @@ def test_made_up_keys_do_not_make_us_fetch_each_time(client: Client, keys: Keys)
     assert keys.asked == 1
 
 
-def test_keys_that_cannot_be_fetched_are_our_trouble_and_not_the_callers(client: Client, keys: Keys) -> None:
-    keys.is_down = True
-    answer = reading(client, signed())
-    assert (answer.status_code, answer.json()["code"]) == (503, "AP503")
-    keys.is_down = False
+@pytest.mark.parametrize(
+    "instead",
+    [
+        Answer({}, 500),
+        Answer(b"<html>Sign in to the proxy</html>"),
+        Answer([]),
+        Answer({"keys": 1}),
+        Answer(is_reset=True),
+    ],
+    ids=["500", "HTML", "a list", "a number", "reset"],
+)
+def test_a2_keys_that_cannot_be_fetched_are_our_trouble_and_are_not_fetched_each_time(
+    client: Client, keys: Keys, clock: VirtualClock, instead: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys.instead = instead
+    for _ in range(3):
+        answer = reading(client, signed())
+        assert (answer.status_code, answer.json()["code"]) == (503, "AP503")
+    assert keys.asked == 1
+    keys.instead = None
+    clock.advance(timedelta(seconds=SECONDS_AFTER_FAILURE))
     assert reading(client, signed()).status_code == 200
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit.api")]
+    assert [line.partition(":")[0] for line in told] == [
+        "fetching the signing keys fails, and is tried again",
+        "fetching the signing keys works again after 10 seconds",
+    ]
+
+
+def test_a2_known_keys_are_good_for_a_day_without_entra_and_fetched_again_in_good_time(
+    client: Client, keys: Keys, clock: VirtualClock
+) -> None:
+    assert reading(client, signed()).status_code == 200
+    keys.instead = Answer({}, 500)
+    clock.advance(timedelta(seconds=SECONDS_FRESH))
+    assert reading(client, signed()).status_code == 200
+    until(lambda: keys.asked == 2)
+    clock.advance(timedelta(seconds=SECONDS_KEPT - SECONDS_FRESH))
+    assert reading(client, signed()).status_code == 503
+
+
+def test_a2_while_the_address_of_the_keys_hangs_nobody_waits_for_made_up_tokens(
+    client: Client, keys: Keys, clock: VirtualClock
+) -> None:
+    good = signed()
+    assert reading(client, good).status_code == 200
+    clock.advance(timedelta(seconds=SECONDS_BETWEEN_FETCHES))
+    keys.may_answer.clear()
+    with ThreadPoolExecutor(60) as pool:
+        made_up = [pool.submit(reading, client, signed(kid=f"made-up-{number}")) for number in range(60)]
+        until(lambda: keys.asked == 2)
+        until(lambda: sum(one.done() for one in made_up) >= 50)
+        assert reading(client, good).status_code == 200
+        assert client.get("/healthz").status_code == 200
+        assert not all(one.done() for one in made_up)
+        keys.may_answer.set()
+    assert {one.result().status_code for one in made_up} == {401, 503}
+    assert keys.asked == 2
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}])

@@ -13,6 +13,7 @@ from matoolkit.api.shapes.naming import RowId
 from matoolkit.api.shapes.operations import AuditShape, FunctionShape, Health, ParameterShape, audit_shape
 from matoolkit.store.audit import audit_page
 from matoolkit.store.catalogue import known_functions
+from matoolkit.store.idempotency import require_writable
 from matoolkit.store.upgrade import require_current_schema
 
 router = APIRouter(tags=["system"])
@@ -28,15 +29,17 @@ class AuditQuery(PageQuery):
 
 
 @router.get("/healthz")
-def health() -> Health:
+async def health() -> Health:
     """Say that the process is there; needs no sign-in."""
+    # As a coroutine it needs no thread, and other requests may keep all threads busy.
     return Health(status="ok")
 
 
 @router.get("/readyz")
 def readiness(serving: Serving) -> Health:
-    """Say whether the database is there and has the right tables; needs no sign-in."""
+    """Say whether the database is there, has the right tables and can be written to; needs no sign-in."""
     require_current_schema(serving.store)
+    require_writable(serving.store)
     return Health(status="ok")
 
 

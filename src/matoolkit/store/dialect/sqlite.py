@@ -1,10 +1,12 @@
 """SQLite: one file, one writer at a time."""
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -193,14 +195,22 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
     for _ in range(_TRIES):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as locked:
-            if locked.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN and (path := _only_readable(connection)):
+                raise StoreReadOnly(f"SQLite: {path} is in a folder that may only be read") from fault
+            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
         else:
             return
     connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _only_readable(connection: sqlite3.Connection) -> Path | None:
+    # Even a reader writes: to the files beside a database with a write-ahead log. SQLite only says that it cannot.
+    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    return path if path.exists() and not os.access(path.parent, os.W_OK) else None
 
 
 def _make_tables_to_fill(connection: sqlite3.Connection) -> None:
