@@ -1105,6 +1105,12 @@ GO
 UPDATE runbooks SET last_error=:last_error, last_error_at=:last_error_at WHERE runbooks.id = :p_runbook_id AND runbooks.last_error IS NOT NULL
 GO
 
+-- store.runbooks.content_hashes
+SELECT runbooks.id, runbooks.content_hash 
+FROM runbooks 
+WHERE runbooks.name_key = :p_key ORDER BY runbooks.id
+GO
+
 -- store.runbooks.deactivate_version
 UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1 AND runbooks.is_active = 1
 GO

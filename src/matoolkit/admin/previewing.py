@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from matoolkit.admin.queries import latest_runbook
+from matoolkit.admin.secrecy import secret_columns
 from matoolkit.domain.cells import json_cell
 from matoolkit.domain.rows import Reason, RowReader, SetAside
+from matoolkit.domain.secrecy import row_without_secrets
 from matoolkit.ports import Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.parse import parse_runbook
@@ -28,9 +30,10 @@ class Preview:
 
 
 def preview_query(store: Store, open_source: Callable[[DataSource], Source], name: str, limit: int) -> Preview:
-    """Run the query of a runbook's latest version."""
+    """Run the query of a runbook's latest version; secrets in the samples are masked (rule W8)."""
     with store.reading() as tx:
         runbook = latest_runbook(tx, name)
+        secret = secret_columns(tx, name)
     description = parse_runbook(runbook.yaml_content).data_source
     # No row's data is kept but the samples', so that a million rows fit.
     reader = RowReader(description, lambda _: True)
@@ -39,7 +42,8 @@ def preview_query(store: Store, open_source: Callable[[DataSource], Source], nam
     for piece in open_source(description).pieces(description.query):
         columns = piece.columns
         reader.take(piece.columns, piece.rows)
-        samples += [_sample(piece.columns, row) for row in piece.rows[: limit - len(samples)]]
+        shown = piece.rows[: limit - len(samples)]
+        samples += [row_without_secrets(_sample(piece.columns, row), secret) for row in shown]
     reading = reader.reading()
     groups = Counter(candidate.batch_time for candidate in reading.candidates.values())
     in_order = dict(sorted(groups.items(), key=lambda group: (group[0] is not None, group[0])))

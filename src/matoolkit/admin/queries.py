@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from matoolkit.admin.secrecy import secret_columns
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.errors import HoldChanged, UnknownBatch, UnknownDeadLetter, UnknownMember, UnknownRunbook, UnknownVersion
@@ -82,6 +83,7 @@ class MemberHistory:
     """All that happened to a member of a batch, in all its epochs."""
 
     member: MemberRow
+    secret_columns: frozenset[str]
     phases: Mapping[int, str]
     steps: Sequence[StepRow]
     rollbacks: Sequence[RollbackRow]
@@ -217,12 +219,13 @@ def _held_ids(held: Mapping[str, Any]) -> list[int]:
 def member_history(store: Store, batch_id: int, member_id: int) -> MemberHistory:
     """Return all that happened to a member of a batch."""
     with store.reading() as tx:
-        existing_batch(tx, batch_id)
+        batch = existing_batch(tx, batch_id)
         found = [member for member in members_by_id(tx, [member_id]) if member.batch_id == batch_id]
         if not found:
             raise UnknownMember(batch_id, member_id)
         phases = {phase.id: phase.phase_name for phase in phases_of_batches(tx, [batch_id])}
-        return MemberHistory(found[0], phases, steps_of_members(tx, [member_id]), rollbacks_of_members(tx, [member_id]))
+        steps, rollbacks = steps_of_members(tx, [member_id]), rollbacks_of_members(tx, [member_id])
+        return MemberHistory(found[0], secret_columns(tx, batch.runbook_name), phases, steps, rollbacks)
 
 
 def one_dead_letter(store: Store, letter_id: int) -> DeadLetterRow:

@@ -1,6 +1,6 @@
 """Which parameters are secret, and what may be kept of a job that nobody could do: all but its secrets (rule W8)."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import orjson
 
@@ -27,6 +27,11 @@ def _secret_ones(parameters_json: str) -> Iterator[Parameter]:
     for parameter in parameters if isinstance(parameters, list) else ():
         if isinstance(parameter, dict) and parameter.get("is_secret"):
             yield Parameter(str(parameter.get("name")), is_secret=True)
+
+
+def row_without_secrets(row: Mapping[str, Json], secret: Collection[str]) -> dict[str, Json]:
+    """Mask what columns of these folded names hold; that one holds nothing tells nothing."""
+    return {name: MASK if value is not None and name.casefold() in secret else value for name, value in row.items()}
 
 
 def job_without_secrets(body: str, known: SecretParameters, kept_json: str | None = None) -> str:

@@ -153,6 +153,16 @@ def runbook_versions(tx: Transaction, name: str) -> list[RunbookRow]:
     return tx.rows(RunbookRow, query.order_by(runbooks.c.version.desc()))
 
 
+def content_hashes(tx: Transaction, name: str) -> dict[int, str]:
+    """Return the hash of the document of each version of a runbook, by the version's id."""
+    return dict(tx.rows(lambda *pair: pair, _hashes(tx, folded(name))))
+
+
+@prepared
+def _hashes(_draft: Drafting, key: str) -> Select[Any]:
+    return select(runbooks.c.id, runbooks.c.content_hash).where(runbooks.c.name_key == key).order_by(runbooks.c.id)
+
+
 def runbooks_by_id(tx: Transaction, ids: Collection[int]) -> list[RunbookRow]:
     """Return versions, by id."""
     return records_among(tx, RunbookRow, runbooks, runbooks.c.id, ids)

@@ -10,6 +10,7 @@ from pydantic import Field
 from matoolkit.admin.csvfiles import csv_lines, read_csv
 from matoolkit.admin.manual import ManualChange, ManualUpload, remove_from_manual_batch
 from matoolkit.admin.queries import existing_batch, member_history, member_keys
+from matoolkit.admin.secrecy import secret_columns
 from matoolkit.admin.uploads import Upload
 from matoolkit.api.changing import Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
@@ -71,12 +72,12 @@ def list_members(
     """List the members of a batch."""
     after = position(wanted.cursor, "members") or 0
     with serving.store.reading() as tx:
-        existing_batch(tx, batch_id)
+        secret = secret_columns(tx, existing_batch(tx, batch_id).runbook_name)
         rows = members_page(
             tx, batch_id, status=wanted.status, key_part=wanted.key_contains, after=after, limit=wanted.limit + 1
         )
         count = _member_count(tx, batch_id, wanted)
-    return page(rows, wanted.limit, "members", lambda row: row.id, member_shape, count)
+    return page(rows, wanted.limit, "members", lambda row: row.id, lambda row: member_shape(row, secret), count)
 
 
 @router.get("/batches/{batch_id}/members.csv", response_class=Response, responses=_CSV)

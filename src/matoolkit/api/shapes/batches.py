@@ -8,6 +8,7 @@ from pydantic import Field
 from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, PhaseView
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.secrecy import row_without_secrets
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, RollbackCause, StepStatus
 from matoolkit.store.executions import ExecutionRow, StepRow
 from matoolkit.store.members import MemberRow
@@ -193,9 +194,9 @@ def phase_shape(view: PhaseView) -> PhaseShape:
     return PhaseShape(**{name: getattr(view.phase, name) for name in names}, steps=dict(view.steps))
 
 
-def member_shape(member: MemberRow) -> MemberShape:
-    """Describe a member."""
-    return MemberShape(**_member(member))
+def member_shape(member: MemberRow, secret_columns: frozenset[str]) -> MemberShape:
+    """Describe a member, with its secrets masked."""
+    return MemberShape(**_member(member, secret_columns))
 
 
 def step_shape(step: StepRow, key: str, phase: str) -> StepShape:
@@ -212,7 +213,8 @@ def history_shape(history: MemberHistory) -> MemberHistoryShape:
         RollbackShape(**_work(row), sequence_name=row.sequence_name, cause=row.cause, epoch=row.epoch)
         for row in history.rollbacks
     ]
-    return MemberHistoryShape(**_member(history.member), steps=steps, rollbacks=undone)
+    member = _member(history.member, history.secret_columns)
+    return MemberHistoryShape(**member, steps=steps, rollbacks=undone)
 
 
 def hold_shape(hold: HoldView) -> HoldShape:
@@ -242,9 +244,10 @@ def _batch(view: BatchView) -> dict[str, Any]:
     return {**plain, "members": dict(view.members), "member_count": sum(view.members.values())}
 
 
-def _member(member: MemberRow) -> dict[str, Any]:
+def _member(member: MemberRow, secret: frozenset[str]) -> dict[str, Any]:
     plain = {name: getattr(member, name) for name in MemberShape.model_fields if name not in ("data", "outputs")}
-    return {**plain, "data": parsed(member.data_json), "outputs": parsed(member.worker_data_json)}
+    data, outputs = parsed(member.data_json), parsed(member.worker_data_json)
+    return {**plain, "data": row_without_secrets(data, secret), "outputs": row_without_secrets(outputs, secret)}
 
 
 def _work(row: ExecutionRow) -> dict[str, Any]:
