@@ -15,7 +15,7 @@ from matoolkit.worker.tenant import StateFile, Tenant, TenantServer
 from matoolkit.worker.tenant.calls import Request
 
 # In this order: groups name their members.
-_PARTS = ("users", "groups", "lags", "faults")
+_PARTS = ("domains", "users", "applications", "groups", "remote-mailboxes", "lags", "faults")
 
 
 def run_tenant(

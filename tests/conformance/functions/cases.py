@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from tests.conformance.functions.stage import ARCHIVE, JANE, MAILBOX, NOBODY, OMAR, STAFF, World
+from tests.conformance.functions.stage import ARCHIVE, JANE, LIST, MAILBOX, NOBODY, OMAR, STAFF, World
 
 Params = dict[str, Any]
 
@@ -63,9 +63,19 @@ def jane_is_in_staff(world: World) -> None:
     world.tenant.directory.groups[STAFF].members[JANE] = world.clock.now() - timedelta(days=1)
 
 
+def jane_is_on_the_list(world: World) -> None:
+    world.tenant.directory.groups[LIST].members[JANE] = world.clock.now() - timedelta(days=1)
+
+
 def jane_is_a_guest(world: World) -> None:
     world.tenant.directory.rename(world.user(), "jane_old.example#EXT#@contoso.example")
     world.user().properties |= {"externalUserState": "Accepted", "userType": "Guest"}
+    world.user().is_external = True
+
+
+def jane_has_an_account_elsewhere(world: World) -> None:
+    """Her mail is an address elsewhere, as an invitation needs it."""
+    world.tenant.directory.change_addresses(world.user(), ("SMTP:jane@elsewhere.example",))
 
 
 def new_user(world: World) -> Any:
@@ -169,6 +179,7 @@ CASES = [
         lambda world: world.user().properties["externalUserState"] == "PendingAcceptance",
         main="POST /v1.0/invitations",
         absent={"UserId": NOBODY},
+        prepare=jane_has_an_account_elsewhere,
         make_new=jane_is_new,
     ),
     Case(
@@ -180,7 +191,7 @@ CASES = [
             "UserPrincipalName": "jane.doe@contoso.example",
             "Mail": "jane.doe@contoso.example",
         },
-        lambda world: world.user().properties["externalUserState"] is None and world.user().passwords_set == 1,
+        lambda world: not world.user().is_external and world.user().passwords_set == 1,
         main="convertExternalToInternalMemberUser",
         absent={"UserId": NOBODY},
         prepare=jane_is_a_guest,
@@ -289,14 +300,14 @@ CASES = [
     ),
     Case(
         "Test-ExchangeGroupMembership",
-        {"GroupIdentity": "staff@contoso.example", "MemberIdentity": JANE},
+        {"GroupIdentity": "all-staff@contoso.example", "MemberIdentity": JANE},
         {
             "complete": True,
             "data": {
                 "IsMember": True,
                 "GroupFound": True,
                 "MemberFound": True,
-                "GroupIdentity": "staff@contoso.example",
+                "GroupIdentity": "all-staff@contoso.example",
                 "MemberIdentity": JANE,
             },
         },
@@ -304,7 +315,7 @@ CASES = [
         main="Get-Recipient",
         absent={"MemberIdentity": NOBODY},
         when_absent="is incomplete",
-        prepare=jane_is_in_staff,
+        prepare=jane_is_on_the_list,
         make_new=jane_is_new,
     ),
 ]

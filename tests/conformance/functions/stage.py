@@ -14,7 +14,7 @@ from matoolkit.worker.clients import Clients, RetryLimits, connect_to_simulation
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.tenant import Tenant, TenantServer
-from matoolkit.worker.tenant.directory import User
+from matoolkit.worker.tenant.directory import MAIL_USER, Lags, User
 from matoolkit.worker.tenant.faults import Fault
 from tests.databases import NOON
 
@@ -22,6 +22,7 @@ JANE = "11111111-aaaa-4bbb-8ccc-000000000001"
 OMAR = "11111111-aaaa-4bbb-8ccc-000000000002"
 NOBODY = "11111111-aaaa-4bbb-8ccc-00000000dead"
 STAFF = "22222222-aaaa-4bbb-8ccc-000000000001"
+LIST = "22222222-aaaa-4bbb-8ccc-000000000002"
 NO_GROUP = "22222222-aaaa-4bbb-8ccc-00000000dead"
 MAILBOX = "33333333-aaaa-4bbb-8ccc-000000000001"
 ARCHIVE = "33333333-aaaa-4bbb-8ccc-000000000002"
@@ -105,13 +106,20 @@ def world(server: TenantServer, http: httpx.Client, limits: RetryLimits | None =
     clock = SharedClock()
     tenant = server.tenant = Tenant(clock)
     directory = tenant.directory
+    directory.lags = Lags(0, 0, 0, 0)
     directory.add_user(_person(JANE, "Jane Doe", "jane"), is_seeded=True)
     directory.add_user(_person(OMAR, "Omar Haddad", "omar"), is_seeded=True)
     directory.add_group("staff", STAFF)
+    directory.add_group("all-staff", LIST, kind="distribution")
     yield World(tenant, clock, connect_to_simulation(server.url, clock, limits or RetryLimits(), http))
     tenant.faults.clear()
 
 
 def _person(identifier: str, name: str, nickname: str) -> dict[str, Any]:
-    upn = f"{nickname}@contoso.example"
-    return {"id": identifier, "displayName": name, "mailNickname": nickname, "userPrincipalName": upn}
+    return {
+        "id": identifier,
+        "displayName": name,
+        "mailNickname": nickname,
+        "userPrincipalName": f"{nickname}@contoso.example",
+        "exchange": {"RecipientTypeDetails": MAIL_USER},
+    }

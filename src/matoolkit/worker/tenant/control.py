@@ -1,12 +1,14 @@
 """How the tenant is looked at, filled and told what shall go wrong: everything under `/_tenant`. Needs no token."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from matoolkit.worker.tenant.calls import Answer, Request
-from matoolkit.worker.tenant.directory import Group, User
+from matoolkit.worker.tenant.directory import Group, GroupKind, User
 from matoolkit.worker.tenant.faults import Fault
+from matoolkit.worker.tenant.licences import licences_of
 
 if TYPE_CHECKING:
     from matoolkit.worker.tenant.tenant import Tenant
@@ -24,6 +26,11 @@ class Control:
             ("GET", "groups"): self._groups,
             ("POST", "groups"): self._add_groups,
             ("GET", "invitations"): self._invitations,
+            ("GET", "domains"): self._domains,
+            ("POST", "domains"): self._domains,
+            ("POST", "applications"): self._add_applications,
+            ("GET", "moves"): self._moves,
+            ("POST", "remote-mailboxes"): self._add_remote_mailboxes,
             ("GET", "calls"): self._calls,
             ("GET", "faults"): self._faults,
             ("POST", "faults"): self._add_faults,
@@ -68,8 +75,31 @@ class Control:
         return self._tenant.directory.add_user({"displayName": "", **user}, is_seeded=True)
 
     def _add_groups(self, body: Any) -> Any:
+        return [_group(self._added_group(one)) for one in _listed(body)]
+
+    def _added_group(self, given: dict[str, Any]) -> Group:
+        kind, licences = given.get("kind", "security"), given.get("licences", ())
+        if kind not in get_args(GroupKind):
+            raise ValueError(f"there are no groups '{kind}', only {', '.join(get_args(GroupKind))}")
+        members = given.get("members", ())
         add = self._tenant.directory.add_group
-        return [_group(add(one["displayName"], one.get("id"), one.get("members", ()))) for one in _listed(body)]
+        return add(given["displayName"], given.get("id"), members, kind=kind, licences=licences)
+
+    def _domains(self, body: Any) -> Any:
+        self._tenant.directory.domains |= {str(one).casefold() for one in body or ()}
+        return sorted(self._tenant.directory.domains)
+
+    def _add_applications(self, body: Any) -> Any:
+        self._tenant.directory.applications |= {str(one["id"]).lower(): one["displayName"] for one in _listed(body)}
+        return self._tenant.directory.applications
+
+    def _moves(self, _: Any) -> Any:
+        return [asdict(one) for one in self._tenant.directory.moves.values()]
+
+    def _add_remote_mailboxes(self, body: Any) -> Any:
+        remote = self._tenant.directory.remote_mailboxes
+        remote |= {str(one["ExchangeGuid"]).lower(): {"LegacyExchangeDN": "", **one} for one in _listed(body)}
+        return remote
 
     def _faults(self, _: Any) -> Any:
         return self._tenant.faults.shown()
@@ -86,10 +116,10 @@ class Control:
     def _lags(self, body: Any) -> Any:
         lags = self._tenant.directory.lags
         for name, seconds in (body or {}).items():
-            if name not in {"graph", "exchange", "sync"}:
-                raise ValueError(f"there is no lag '{name}', only graph, exchange and sync")
+            if name not in asdict(lags):
+                raise ValueError(f"there is no lag '{name}', only {', '.join(asdict(lags))}")
             setattr(lags, name, float(seconds))
-        return {"graph": lags.graph, "exchange": lags.exchange, "sync": lags.sync}
+        return asdict(lags)
 
     def _expire_tokens(self, _: Any) -> Any:
         self._tenant.expire_tokens()
@@ -99,16 +129,26 @@ class Control:
         return {
             "id": user.id,
             **user.properties,
-            "emailAddresses": list(user.addresses[-1][1]),
+            "emailAddresses": list(user.current),
             "exchange": user.mail,
+            "licences": licences_of(self._tenant.directory, user),
             "groups": [group.id for group in self._tenant.directory.groups.values() if user.id in group.members],
             "passwordsSet": user.passwords_set,
             "invitationMails": user.invitation_mails,
+            "sessionsRevoked": user.sessions_revoked,
+            "mailsSent": [one["subject"] for one in user.sent],
         }
 
 
 def _group(group: Group) -> dict[str, Any]:
-    return {"id": group.id, "displayName": group.display_name, "mail": group.mail, "members": sorted(group.members)}
+    return {
+        "id": group.id,
+        "displayName": group.display_name,
+        "mail": group.mail,
+        "kind": group.kind,
+        "licences": group.licences,
+        "members": sorted(group.members),
+    }
 
 
 def _listed(body: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from matoolkit.clock import Clock
 
-Kind = Literal["throttle", "busy", "fail", "slow", "hang", "malformed", "reset", "lost", "limit", "refuse"]
+Kind = Literal["throttle", "busy", "fail", "slow", "hang", "malformed", "reset", "lost", "limit", "refuse", "forbid"]
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from matoolkit.errors import UnreadableFile
-from matoolkit.worker.tenant.directory import Directory, Group, Lags, User
+from matoolkit.worker.tenant.directory import Directory, Group, Lags, Move, User
 
 
 class StateFile:
@@ -62,6 +62,10 @@ def _taken(directory: Directory) -> dict[str, Any]:
         "deleted": [asdict(user) for user in directory.deleted.values()],
         "groups": [asdict(group) for group in directory.groups.values()],
         "invitations": directory.invitations,
+        "applications": directory.applications,
+        "domains": sorted(directory.domains),
+        "moves": [asdict(move) for move in directory.moves.values()],
+        "remote_mailboxes": directory.remote_mailboxes,
     }
 
 
@@ -72,6 +76,10 @@ def _put(directory: Directory, content: dict[str, Any]) -> None:
     directory.deleted = {user.id: user for user in map(_user, content["deleted"])}
     directory.groups = {group.id: group for group in map(_group, content["groups"])}
     directory.invitations[:] = content["invitations"]
+    directory.applications |= content["applications"]
+    directory.domains |= set(content["domains"])
+    directory.moves |= {move.user: move for move in map(_move, content["moves"])}
+    directory.remote_mailboxes |= content["remote_mailboxes"]
 
 
 def _user(given: dict[str, Any]) -> User:
@@ -82,6 +90,11 @@ def _user(given: dict[str, Any]) -> User:
 def _group(given: dict[str, Any]) -> Group:
     members = {member: _instant(since) for member, since in given["members"].items()}
     return Group(**{**given, "created_at": _instant(given["created_at"]), "members": members})
+
+
+def _move(given: dict[str, Any]) -> Move:
+    moments = {name: _instant(given[name]) for name in ("started_at", "complete_after")}
+    return Move(**{**given, **moments})
 
 
 def _instant(text: str) -> datetime:

@@ -6,9 +6,18 @@ from http import HTTPStatus
 from typing import Any
 
 from matoolkit.worker.tenant.calls import Refusal
+from matoolkit.worker.tenant.directory import Directory, User, domain_of
 
 _REQUIRED = ("accountEnabled", "displayName", "mailNickname", "userPrincipalName", "passwordProfile")
-_READ_ONLY = frozenset({"id", "proxyAddresses", "createdDateTime", "externalUserState", "creationType"})
+LICENCE_PROPERTIES = frozenset({"assignedLicenses", "assignedPlans"})
+_READ_ONLY = LICENCE_PROPERTIES | frozenset(
+    {"id", "proxyAddresses", "createdDateTime", "externalUserState", "creationType", "onPremisesSyncEnabled"}
+)
+# What Graph returns if nobody says what, and nothing else.
+_DEFAULT = (
+    *("businessPhones", "displayName", "givenName", "id", "jobTitle", "mail", "mobilePhone", "officeLocation"),
+    *("preferredLanguage", "surname", "userPrincipalName"),
+)
 _KNOWN = _READ_ONLY | frozenset(
     {
         *_REQUIRED,
@@ -16,7 +25,7 @@ _KNOWN = _READ_ONLY | frozenset(
         *("employeeHireDate", "faxNumber", "givenName", "jobTitle", "mail", "mobilePhone", "officeLocation"),
         *("onPremisesExtensionAttributes", "onPremisesImmutableId", "otherMails", "passwordPolicies", "postalCode"),
         *("preferredLanguage", "state", "streetAddress", "surname", "usageLocation", "userType"),
-        *("onPremisesSyncEnabled", "showInAddressList"),
+        "showInAddressList",
     }
 )
 _UPN = re.compile(r"[^@\s/?\\]+@[^@\s/?\\]+\.[^@\s/?\\]+")
@@ -45,6 +54,25 @@ def check_changed(body: Mapping[str, Any]) -> None:
         raise _invalid("Property userPrincipalName is invalid.", "userPrincipalName")
 
 
+def check_upn_is_free(directory: Directory, upn: str, but_for: User | None) -> None:
+    """Refuse a name that somebody else has, as a name or an address, and one of a domain that is not the tenant's."""
+    if domain_of(upn) not in directory.domains:
+        message = (
+            "The domain portion of the userPrincipalName property is invalid."
+            " You must use one of the verified domain names in your organization."
+        )
+        raise _invalid(message, "userPrincipalName")
+    owners = {
+        "userPrincipalName": directory.owner_of_upn(upn),
+        "proxyAddresses": directory.owner_of_address(f"smtp:{upn}"),
+    }
+    for target, owner in owners.items():
+        if owner is not None and owner is not but_for:
+            message = f"Another object with the same value for property {target} already exists."
+            detail = {"code": "ObjectConflict", "message": message, "target": target}
+            raise Refusal(HTTPStatus.BAD_REQUEST, "Request_BadRequest", message, (detail,))
+
+
 def check_password(profile: Any) -> None:
     """Refuse a password that Entra would find too simple."""
     password = str(profile.get("password") or "") if isinstance(profile, Mapping) else ""
@@ -58,10 +86,10 @@ def check_password(profile: Any) -> None:
 
 
 def selected(user: Mapping[str, Any], select: str | None) -> dict[str, Any]:
-    """Return the properties that were asked for; all of them if nobody said which."""
-    names = select.split(",") if select else list(user)
+    """Return the properties that were asked for; the default ones if nobody said which."""
+    names = select.split(",") if select else _DEFAULT
     for name in names:
-        if name not in _KNOWN and name not in user:
+        if name not in _KNOWN:
             message = (
                 "Parsing OData Select and Expand failed: Could not find a property named"
                 f" '{name}' on type 'microsoft.graph.user'."

@@ -9,10 +9,11 @@ from matoolkit.clock import Clock
 from matoolkit.worker.tenant.calls import Answer, Refusal, Request
 from matoolkit.worker.tenant.control import Control
 from matoolkit.worker.tenant.directory import Directory
-from matoolkit.worker.tenant.exchange import BUSY, Exchange, failure
+from matoolkit.worker.tenant.exchange import Exchange
 from matoolkit.worker.tenant.faults import Fault, Faults
 from matoolkit.worker.tenant.graph import Graph
 from matoolkit.worker.tenant.keeping import StateFile
+from matoolkit.worker.tenant.refusals import busy
 
 _RESET = Answer(is_reset=True)
 _MALFORMED = Answer(HTTPStatus.OK, b"<html><body>Please sign in to the network</body></html>")
@@ -93,8 +94,13 @@ class Tenant:
     def _refused(self, request: Request, fault: Fault) -> Answer:
         headers = self.faults.retry_after(fault)
         match fault.kind:
+            case "forbid":
+                return self._api(request).forbidden()
             case "busy":
-                refusal = failure(_BUSY_STATUS, BUSY, "The server is busy: the budget of the tenant is used up.")
+                said = busy(fault.code)
+                if isinstance(said, Answer):
+                    return said
+                refusal = said
             case "fail" | "refuse":
                 status = fault.status if fault.status != HTTPStatus.TOO_MANY_REQUESTS else _BUSY_STATUS
                 refusal = Refusal(status, fault.code or "UnknownError", "Something went wrong.")
