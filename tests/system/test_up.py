@@ -157,7 +157,7 @@ def check_first_wave(running: Running) -> None:
     for name in ("ada", "grace"):
         assert there[name]["accountEnabled"]
         assert there[name]["groups"]
-        assert f"smtp:{name}@contoso.com" in there[name]["emailAddresses"]
+        assert f"smtp:{name}.contoso@fabrikam.com" in there[name]["emailAddresses"]
     # Who is killed between making an account and saying so cannot know later whose it is, and lets it be.
     alan = get(f"{api}/batches/1/members/{members['alan@contoso.com']['id']}")
     assert ("alan" in there) is not alan["outputs"]["AccountCreated"]

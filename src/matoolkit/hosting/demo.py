@@ -28,7 +28,11 @@ _GROUP = "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a01"
 _NO_GROUP = "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a99"
 
 # What is in the tenant before anybody moves. Addresses that Exchange writes are seen by Graph a little later.
-_TENANT: dict[str, Any] = {"groups": [{"id": _GROUP, "displayName": "Fabrikam staff"}], "lags": {"sync": 4}}
+_TENANT: dict[str, Any] = {
+    "domains": ["fabrikam.com"],
+    "groups": [{"id": _GROUP, "displayName": "Fabrikam staff"}],
+    "lags": {"graph": 0, "exchange": 0, "sync": 4},
+}
 
 
 # Seconds after the beginning: the Ts of the waves, of which the last leaves time to try things, and when somebody joins
@@ -137,7 +141,7 @@ def _row(person: _Person, beginning: datetime) -> tuple[str | None, ...]:
         person.name,
         name,
         f"{name}@fabrikam.com",
-        f"smtp:{name}@contoso.com,SMTP:{name}@fabrikam.com",
+        f"smtp:{name}.contoso@fabrikam.com,X500:/o=Contoso/cn={name}",
         person.group,
         after(_WAVES[person.wave - 1]) if person.wave else _UNREADABLE,
         after(_LATE_FROM if person.is_late else 0),

@@ -9,15 +9,22 @@ from typing import ClassVar
 
 
 class FunctionFailed(Exception):
-    """A job could not be done; `type` names the kind of failure for people and programs, `attempts` the tries made."""
+    """A job could not be done; `type` names the kind of failure for people and programs, `attempts` the tries made.
+
+    `refused_by` is the API that says that the worker's application may not do this, if that is what went wrong.
+    """
 
     is_throttled: ClassVar[bool] = False
+    refused_by: str | None = None
 
     def __init__(self, message: str, type: str | None = None, *, attempts: int = 1) -> None:  # noqa: A002
         super().__init__(message)
         self.message = message
         self.type = type or self.__class__.__name__
         self.attempts = attempts
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class Throttled(FunctionFailed):

@@ -3,6 +3,7 @@
 `@function("New-EntraUser", needs=(...))` declares it beside the function; docs/reference/functions.md lists it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +23,12 @@ class Need:
     kind: NeedKind
     any_of: tuple[str, ...]
     source: str
+
+
+def lacking(needs: Sequence[Need], api: str) -> str:
+    """Say what an application that an API refuses has to be granted, in its least form; nothing if nobody knows."""
+    names = [need.any_of[0] for need in needs if (need.kind is NeedKind.GRAPH) == (api == "Graph")]
+    return f"; the application needs {' and '.join(dict.fromkeys(names))}" if names else ""
 
 
 def graph_permission(*any_of: str, source: str) -> Need:

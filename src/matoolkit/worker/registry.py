@@ -17,8 +17,8 @@ from matoolkit.runbook.secrecy import ALWAYS_SECRET
 from matoolkit.runbook.templates import Json
 from matoolkit.worker.context import Context
 from matoolkit.worker.conversion import arguments
-from matoolkit.worker.failures import UnknownFunction
-from matoolkit.worker.needs import Need
+from matoolkit.worker.failures import FunctionFailed, UnknownFunction
+from matoolkit.worker.needs import Need, lacking
 from matoolkit.worker.signature import Parameter, parameters_of
 
 Call = Callable[..., Any]
@@ -39,7 +39,12 @@ class Function:
 
     def run(self, context: Context, given: Mapping[str, Json]) -> Any:
         """Check and convert a job's parameters, and call the function with them."""
-        return self.call(context, **arguments(self.name, self.by_name, given))
+        try:
+            return self.call(context, **arguments(self.name, self.by_name, given))
+        except FunctionFailed as refusal:
+            if refusal.refused_by is not None:
+                refusal.message += lacking(self.needs, refusal.refused_by)
+            raise
 
     @cached_property
     def by_name(self) -> dict[str, Parameter]:

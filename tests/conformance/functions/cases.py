@@ -33,6 +33,11 @@ class Case:
     conflict: Callable[[World], None] | None = None
     make_new: Callable[[World], None] = nothing
 
+    @property
+    def makes_accounts(self) -> bool:
+        """Whether it says who made what it is about."""
+        return isinstance(self.returns, dict) and "Created" in self.returns
+
     def __str__(self) -> str:
         return self.function
 
@@ -88,6 +93,11 @@ def somebody_made_the_new_user(world: World) -> None:
     world.tenant.directory.lags.graph = 12
 
 
+def the_new_mail_user_is_not_seen(world: World) -> None:
+    """What Exchange makes it does not show at once."""
+    world.tenant.directory.lags.exchange = 12
+
+
 NEW_USER = {
     "DisplayName": "New Person",
     "UserPrincipalName": "new.person@contoso.example",
@@ -108,6 +118,25 @@ CASES = [
         main="POST /v1.0/users",
         conflict=omar_has("new.person@contoso.example"),
         make_new=somebody_made_the_new_user,
+    ),
+    Case(
+        "New-ExchangeMailUser",
+        {**NEW_USER, "ExternalEmailAddress": "new.person@source.example", "AccountEnabled": False},
+        {
+            **NEW_USER,
+            "ExternalEmailAddress": "new.person@source.example",
+            "PrimaryEmail": "new.person@contoso.example",
+            "Created": True,
+            "Id": ...,
+        },
+        lambda world: (
+            new_user(world) is not None
+            and new_user(world).current == ("SMTP:new.person@contoso.example",)
+            and new_user(world).properties["accountEnabled"] is False
+        ),
+        main="New-MailUser",
+        conflict=omar_has("new.person@source.example"),
+        make_new=the_new_mail_user_is_not_seen,
     ),
     Case(
         "Remove-EntraUser",

@@ -5,7 +5,7 @@ import pytest
 
 from matoolkit.clock import SystemClock
 from matoolkit.worker.clients import open_http
-from matoolkit.worker.functions import accounts
+from matoolkit.worker.functions import passwords
 from matoolkit.worker.tenant import Tenant, TenantServer
 from tests.conformance.functions.stage import MADE_UP, World
 from tests.conformance.functions.stage import world as new_world
@@ -34,7 +34,7 @@ def impatient_http() -> Iterator[httpx.Client]:
 @pytest.fixture(autouse=True)
 def _known_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the password that is made up be one that a test can look for."""
-    monkeypatch.setattr(accounts, "make_password", lambda: MADE_UP)
+    monkeypatch.setattr(passwords, "make_password", lambda: MADE_UP)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from matoolkit.worker.functions.passwords import make_password
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, WorkerSecrets
 from matoolkit.worker.tenant.calls import Answer, Request
-from tests.conformance.functions.cases import NEW_USER, jane_is_a_guest, new_user
+from tests.conformance.functions.cases import NEW_USER, jane_has_an_account_elsewhere, jane_is_a_guest, new_user
 from tests.conformance.functions.stage import FUNCTIONS, JANE, MADE_UP, OMAR, STAFF, World
 
 
@@ -214,6 +214,7 @@ def test_a_refusal_that_the_state_does_not_explain_is_told(world: World, functio
 
 
 def test_w2_one_invitation_mail_is_sent(world: World) -> None:
+    jane_has_an_account_elsewhere(world)
     given = {"UserId": JANE, "InvitedUserEmailAddress": "jane@elsewhere.example", "SendInvitationMessage": True}
     more = {"InvitedUserType": "Guest", "CustomizedMessageBody": "Welcome", "InviteRedirectUrl": "https://a.example"}
     for _ in range(3):
@@ -222,11 +223,21 @@ def test_w2_one_invitation_mail_is_sent(world: World) -> None:
     assert world.user().properties["userType"] == "Guest"
     invitations = world.tenant.directory.invitations
     assert [one["inviteRedirectUrl"] for one in invitations] == ["https://a.example"] * 3
+    world.tenant.directory.change_addresses(world.user(), ("SMTP:jane@third.example",))
     world.run("New-EntraB2BInvitation", {**given, "InvitedUserEmailAddress": "jane@third.example"})
-    assert world.user().invitation_mails == 2
+    assert world.user().invitation_mails == 1, "whoever is invited already is not mailed at another address either"
+
+
+def test_w2_one_mail_is_sent_though_the_answer_was_lost(world: World) -> None:
+    jane_has_an_account_elsewhere(world)
+    world.goes_wrong("lost", "POST /v1.0/invitations")
+    given = {"UserId": JANE, "InvitedUserEmailAddress": "jane@elsewhere.example", "SendInvitationMessage": True}
+    assert world.run("New-EntraB2BInvitation", given)["Status"] == "PendingAcceptance"
+    assert world.user().invitation_mails == 1
 
 
 def test_nobody_is_mailed_unless_that_was_asked_for(world: World) -> None:
+    jane_has_an_account_elsewhere(world)
     world.run("New-EntraB2BInvitation", {"UserId": JANE, "InvitedUserEmailAddress": "jane@elsewhere.example"})
     assert world.user().invitation_mails == 0
 

@@ -7,7 +7,14 @@ import httpx
 import pytest
 
 from matoolkit.worker.clients import RetryLimits
-from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, Unreachable, UnreadableAnswer
+from matoolkit.worker.clients.failures import (
+    ObjectMissing,
+    ObjectTaken,
+    Rejected,
+    Unanswered,
+    Unreachable,
+    UnreadableAnswer,
+)
 from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.tenant import TenantServer
 from matoolkit.worker.tenant.calls import Answer, Request
@@ -67,7 +74,7 @@ def test_w2_a_second_run_succeeds_and_changes_nothing(world: World, case: Case) 
     state = world.state()
     second = run(world, case)
     assert world.state() == state
-    if case.function == "New-EntraUser":
+    if case.makes_accounts:
         assert second == {**first, "Created": False}
     elif case.function == "New-EntraB2BInvitation":
         assert second["InvitedUserId"] == first["InvitedUserId"]
@@ -80,7 +87,7 @@ def test_w2_two_at_once_come_to_the_same_end(world: World, case: Case) -> None:
     case.prepare(world)
     returned = in_threads([lambda: run(world, case)] * 2)
     assert case.is_done(world)
-    if case.function == "New-EntraUser":
+    if case.makes_accounts:
         assert sorted(one["Created"] for one in returned) == [False, True]
         assert len({one["Id"] for one in returned}) == 1
     else:
@@ -178,7 +185,8 @@ def test_slow_past_the_timeout_is_a_failure(server: TenantServer, impatient_http
         with pytest.raises(Unreachable, match="Timeout") as caught:
             run(world, case)
         assert not caught.value.is_throttled
-        assert caught.value.attempts == 2
+        # What may still be at work is not sent again.
+        assert caught.value.attempts == (1 if isinstance(caught.value, Unanswered) else 2)
         assert_nothing_secret(caught.value)
 
 
@@ -219,7 +227,8 @@ def test_w4_a_connection_that_breaks_is_tried_again(world: World, case: Case, ki
     world.goes_wrong(kind, case.main, status=502)
     assert_returned(run(world, case), case.returns)
     assert case.is_done(world)
-    assert world.seconds() >= 1, "a service in trouble is given time"
+    if len(world.tenant.asked(case.main)) > 1:
+        assert world.seconds() >= 1, "a service in trouble is given time before a call is sent again"
 
 
 @pytest.mark.parametrize("case", [case for case in WRITING if "Entra" in case.function], ids=str)
@@ -248,11 +257,13 @@ def test_w2_a_refusal_does_not_count_when_things_are_as_they_should_be(world: Wo
             run(world, case)
     else:
         returned = run(world, case)
-        if case.function == "New-EntraUser":
+        if case.makes_accounts:
             assert returned["Created"] is False
         else:
             assert_returned(returned, case.returns)
-    assert case.is_done(world)
+    if case.function != "New-ExchangeMailUser":
+        # An account that somebody else made is left as it is.
+        assert case.is_done(world)
 
 
 @every_function

@@ -179,5 +179,5 @@ def test_a_recipient_is_changed_by_the_id_that_was_read(world: World) -> None:
         return answer(request)
 
     world.tenant.answer = note  # type: ignore[method-assign]
-    world.run("Add-ExchangeSecondaryEmail", {"Identity": "jane@contoso.example", "EmailAddress": "a@b.c"})
+    world.run("Add-ExchangeSecondaryEmail", {"Identity": "jane@contoso.example", "EmailAddress": "a@contoso.example"})
     assert seen[-1]["CmdletInput"]["Parameters"]["Identity"] == world.user().mail["Guid"]

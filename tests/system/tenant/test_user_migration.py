@@ -52,6 +52,7 @@ def init_params() -> dict[str, Any]:
 def member(number: int) -> dict[str, Json]:
     return {
         "SourceUserId": f"source-{number}",
+        "SourceEmail": f"person{number}@source.example",
         "DisplayName": f"Person {number}",
         "MailNickname": f"person{number}",
         "TargetUpn": f"person{number}@contoso.example",
@@ -65,10 +66,10 @@ def member(number: int) -> dict[str, Json]:
 def make_everything_go_wrong(world: World) -> None:
     """Spoil the day, though for no single call more often than it is tried."""
     directory = world.tenant.directory
-    directory.lags.graph, directory.lags.exchange, directory.lags.sync = 20, 900, 1800
+    directory.lags.graph, directory.lags.exchange, directory.lags.sync = 10, 20, 1800
     world.goes_wrong("throttle", "/v1.0/", times=2, retry_after=20, retry_after_as_date=True)
     world.goes_wrong("throttle", "Set-MailUser", times=2)
-    world.goes_wrong("lost", "POST /v1.0/users", times=2)
+    world.goes_wrong("lost", "New-MailUser", times=2)
     world.goes_wrong("lost", "$ref", times=2)
     world.goes_wrong("lost", "Set-MailUser", times=3)
     world.goes_wrong("lost", "PATCH", times=2)

@@ -28,7 +28,7 @@ OUR_GROUP = "5b1f4a6e-6f5e-4c43-9d0e-2f4b8a7f0c11"
 OUR_USER = "0d7a52c1-3c1c-4a0e-8a53-6f6a7f1b9e22"
 LICENCES = "22222222-aaaa-4bbb-8ccc-000000000001"
 COLUMNS = [
-    *("SourceUserId", "DisplayName", "MailNickname", "TargetUpn", "PrimaryEmail"),
+    *("SourceUserId", "SourceEmail", "DisplayName", "MailNickname", "TargetUpn", "PrimaryEmail"),
     *("ExchangeGuid", "ProxyAddresses", "LicenceGroupId", "CutoverTime"),
 ]
 
@@ -79,6 +79,7 @@ class Migration:
         rows = [
             (
                 f"p{n}",
+                f"person{n}@source.example",
                 f"Person {n}",
                 f"person{n}",
                 f"person{n}@contoso.example",

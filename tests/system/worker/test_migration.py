@@ -40,7 +40,7 @@ def run_to_the_end(moving: Migration, *troubles: Callable[[], Fault]) -> None:
 
 def test_w2_everybody_moves_under_lag_and_throttling(moving: Migration) -> None:
     lags = moving.tenant.directory.lags
-    lags.graph, lags.exchange, lags.sync = 20, 600, 3000
+    lags.graph, lags.exchange, lags.sync = 10, 20, 3000
     run_to_the_end(
         moving,
         lambda: Fault("throttle", "users", times=4, retry_after=30),

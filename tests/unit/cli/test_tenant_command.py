@@ -35,7 +35,7 @@ def test_w9_a_tenant_is_served_until_it_is_stopped(tmp_path: Path) -> None:
     [
         ("{", "it is no JSON"),
         ([], "it is no JSON object"),
-        ({"user": []}, "it has user, and only users, groups, lags, faults mean something"),
+        ({"user": []}, "it has user, and only domains, users, applications, groups"),
         ({"users": [{"displayName": "x"}]}, "users cannot be done: 'userPrincipalName'"),
         ({"users": [JANE], "lags": {"graf": 1}}, "there is no lag 'graf'"),
         ({"users": [JANE, JANE]}, "jane@contoso.example: there is such a user already"),

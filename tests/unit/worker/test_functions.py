@@ -40,11 +40,13 @@ def test_every_function_says_in_a_sentence_what_it_does() -> None:
 
 def test_passwords_and_nothing_else_are_secret() -> None:
     secret = {(one.name, name) for one in built_in() for name in [p.name for p in one.parameters if p.is_secret]}
-    assert secret == {("New-EntraUser", "Password"), ("Convert-EntraB2BToInternal", "Password")}
+    assert {name for _, name in secret} == {"Password"}
+    takes = {one.name for one in built_in() for parameter in one.parameters if parameter.name == "Password"}
+    assert {name for name, _ in secret} == takes
 
 
 def test_every_module_of_functions_is_registered() -> None:
-    assert sum(len(list(functions_of(module))) for module in MODULES) == len(built_in()) == 18
+    assert sum(len(list(functions_of(module))) for module in MODULES) == len(built_in())
 
 
 def test_the_reference_speaks_of_every_function() -> None:

@@ -1,29 +1,62 @@
 """One API of a tenant: sends a call until there is an answer that means something (rule W4).
 
-Every call may be sent more than once, also one whose first answer was lost; whoever calls reads the state back.
+A call whose answer was lost may have been carried out. One that only reads is sent again. One that changes something is
+sent again if the connection broke, and not while the first may still be at work; whoever calls reads the state back.
 """
 
 import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, cast
 
 import httpx
 import orjson
 
 from matoolkit.clock import Clock
-from matoolkit.worker.clients.failures import SignInFailed, TenantFailed, Unreachable, UnreadableAnswer
+from matoolkit.worker.clients.failures import (
+    SignInFailed,
+    TenantFailed,
+    Unanswered,
+    Unreachable,
+    UnreadableAnswer,
+)
 from matoolkit.worker.clients.pauses import Jitter, RetryLimits, SharedPause, asked_for
 from matoolkit.worker.clients.tokens import Tokens
 from matoolkit.worker.failures import FunctionFailed, Throttled
 
 _THROTTLED = frozenset({429, 503})
-_BROKEN = frozenset({500, 502, 504})
+_BROKEN = frozenset({408, 500, 502, 504})
+_GATEWAY_TIMEOUT = 504
 # With these the call never left.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 log = logging.getLogger(__name__)
+
+
+class Effect(StrEnum):
+    """What a call does, which says whether it may be sent again when its answer was lost."""
+
+    READS = "reads"
+    CHANGES = "changes"  # a second time it does no harm, once the first is over
+    ONCE = "once"  # nobody sends it again without looking
+
+
+class Verdict(StrEnum):
+    """What an answer means for the call."""
+
+    ANSWER = "answer"
+    BUSY = "busy"  # later, for all threads
+    PASSING = "passing"  # again; nothing was done
+    BROKEN = "broken"  # again; it may have been done
+
+
+def by_status(response: httpx.Response) -> Verdict:
+    """Judge an answer by its status alone."""
+    if response.status_code in _THROTTLED:
+        return Verdict.BUSY
+    return Verdict.BROKEN if response.status_code in _BROKEN else Verdict.ANSWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +81,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Api:
-    """Sends calls; `is_busy` knows answers that mean 'later' whatever their status, `is_passing` those of 'again'."""
+    """Sends calls; `judge` knows which answers mean 'later' or 'again', whatever their status."""
 
     name: str
     origin: str
@@ -56,15 +89,23 @@ class Api:
     http: httpx.Client
     clock: Clock
     limits: RetryLimits = field(default_factory=RetryLimits)
-    is_busy: Callable[[httpx.Response], bool] = lambda _: False
-    is_passing: Callable[[httpx.Response], bool] = lambda _: False
+    judge: Callable[[httpx.Response], Verdict] = by_status
+    timeout: httpx.Timeout | None = None
     jitter: Jitter = random.random
     pause: SharedPause = field(init=False)
 
     def __post_init__(self) -> None:
         self.pause = SharedPause(self.clock, self.jitter)
 
-    def send(self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+    def send(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        effect: Effect = Effect.READS,
+    ) -> Answer:
         """Send a call, again and again while it is throttled, broken or unanswered, until tries are used up."""
         after_loss = False
         failure: FunctionFailed | None = None
@@ -75,17 +116,39 @@ class Api:
             try:
                 response = self._signed(method, target, body, headers or {})
             except httpx.TransportError as fault:
-                after_loss |= not isinstance(fault, _NOT_SENT)
                 failure = self._unreachable(type(fault).__name__, attempt)
+                if not isinstance(fault, _NOT_SENT):
+                    after_loss = True
+                    self._check_lost(effect, failure, is_over=not isinstance(fault, httpx.TimeoutException))
                 continue
-            if response.status_code in _THROTTLED or self.is_busy(response):
-                failure = self._throttled(response, attempt)
-            elif response.status_code in _BROKEN or self.is_passing(response):
-                after_loss |= response.status_code in _BROKEN
-                failure = self._unreachable(f"status {response.status_code}", attempt)
-            else:
-                return Answer(response, attempt, after_loss)
+            match self.judge(response):
+                case Verdict.ANSWER:
+                    return Answer(response, attempt, after_loss)
+                case Verdict.BUSY:
+                    failure = self._throttled(response, attempt)
+                case Verdict.PASSING:
+                    failure = self._unreachable(f"status {response.status_code}", attempt)
+                case Verdict.BROKEN:
+                    after_loss = True
+                    failure = self._unreachable(f"status {response.status_code}", attempt)
+                    self._check_lost(effect, failure, is_over=response.status_code != _GATEWAY_TIMEOUT)
         raise failure or TenantFailed(f"{self.name} was never called")
+
+    def next_target(self, link: object) -> str:
+        """Return the next page's target; a link that leads elsewhere is not followed, for the token would go there."""
+        try:
+            here, there = httpx.URL(self.origin), httpx.URL(str(link))
+        except httpx.InvalidURL:
+            raise UnreadableAnswer(f"{self.name}'s answer goes on nowhere") from None
+        if (here.scheme, here.host, here.port) != (there.scheme, there.host, there.port):
+            raise UnreadableAnswer(f"{self.name}'s answer goes on at another address")
+        return there.raw_path.decode()
+
+    def _check_lost(self, effect: Effect, failure: Unreachable, *, is_over: bool) -> None:
+        """Tell who changes something that it may have been done, unless sending it again does no harm."""
+        if effect is Effect.ONCE or (effect is Effect.CHANGES and not is_over):
+            why = "it may have been carried out" if is_over else "it may still be at work, so it is not sent again"
+            raise Unanswered(f"{failure.message}; {why}", attempts=failure.attempts, is_over=is_over)
 
     def _signed(self, method: str, target: str, body: Any, headers: Mapping[str, str]) -> httpx.Response:
         """Send with a token; if it is refused, once more with another, for one may expire in the middle of a job."""
@@ -99,12 +162,19 @@ class Api:
 
     def _sent(self, method: str, target: str, body: Any, headers: Mapping[str, str], token: str) -> httpx.Response:
         kind = {} if body is None else {"Content-Type": "application/json"}
-        return self.http.request(
+        with self.http.stream(
             method,
             f"{self.origin}{target}",
             content=None if body is None else orjson.dumps(body),
             headers={"Accept": "application/json", **kind, **headers, "Authorization": f"Bearer {token}"},
-        )
+            timeout=self.timeout or httpx.USE_CLIENT_DEFAULT,
+        ) as response:
+            try:
+                response.read()
+            except httpx.DecodingError:
+                # Exchange sometimes calls an error compressed that is not: then the status is all that it says.
+                return httpx.Response(response.status_code, request=response.request)
+            return response
 
     def _throttled(self, response: httpx.Response, attempt: int) -> Throttled:
         asked = asked_for(response, self.clock)

@@ -6,15 +6,20 @@ from dataclasses import dataclass
 import httpx
 
 from matoolkit.clock import Clock
+from matoolkit.worker.clients import exchange as exchange_api
+from matoolkit.worker.clients import graph as graph_api
 from matoolkit.worker.clients.api import Api
-from matoolkit.worker.clients.exchange import ExchangeClient, is_busy
-from matoolkit.worker.clients.graph import GraphClient, is_passing
+from matoolkit.worker.clients.exchange import ExchangeClient
+from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.pauses import RetryLimits
 from matoolkit.worker.clients.tokens import NumberedTokens, Tokens
 
 GRAPH = "https://graph.microsoft.com"
 EXCHANGE = "https://outlook.office365.com"
 _MOST_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=256)
+_CONNECT_SECONDS = 15
+# A cmdlet may take minutes; Exchange's other clients wait as long.
+_EXCHANGE_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +45,38 @@ def connect(
     exchange: str = EXCHANGE,
     http: httpx.Client | None = None,
 ) -> Clients:
-    """Return the clients of a tenant; `tokens_for` gives the tokens of a scope, `organization` is its first domain."""
+    """Return the clients of a tenant; `tokens_for` gives the tokens of a scope, `organization` is its first domain.
+
+    Whoever brings the connection along says with it how long an answer may take.
+    """
+    patience = None if http is not None else httpx.Timeout(_EXCHANGE_SECONDS, connect=_CONNECT_SECONDS)
     http = open_http() if http is None else http
     tokens = tokens_for(f"{GRAPH}/.default"), tokens_for(f"{EXCHANGE}/.default")
     return Clients(
-        GraphClient(Api("Graph", graph, tokens[0], http, clock, limits, is_passing=is_passing)),
-        ExchangeClient(Api("Exchange", exchange, tokens[1], http, clock, limits, is_busy), organization),
+        GraphClient(Api("Graph", graph, tokens[0], http, clock, limits, graph_api.judged)),
+        ExchangeClient(
+            Api("Exchange", exchange, tokens[1], http, clock, limits, exchange_api.judged, patience), organization
+        ),
         http,
     )
 
 
-def connect_to_simulation(url: str, clock: Clock, limits: RetryLimits, http: httpx.Client | None = None) -> Clients:
+def connect_to_simulation(
+    url: str,
+    clock: Clock,
+    limits: RetryLimits,
+    http: httpx.Client | None = None,
+    *,
+    organization: str = "contoso.example",
+) -> Clients:
     """Return the clients of a simulated tenant, which is at one address for both APIs."""
     tokens = NumberedTokens()
     # The address is on this machine, where no proxy leads.
     http = open_http(use_proxies=False) if http is None else http
-    return connect(lambda _: tokens, "contoso.example", clock, limits, graph=url, exchange=url, http=http)
+    return connect(lambda _: tokens, organization, clock, limits, graph=url, exchange=url, http=http)
 
 
 def open_http(seconds: float = 60, *, use_proxies: bool = True) -> httpx.Client:
     """Return what carries the calls. A redirect is not followed: the token would go along."""
-    timeout = httpx.Timeout(seconds, connect=min(seconds, 15))
+    timeout = httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
     return httpx.Client(timeout=timeout, limits=_MOST_CONNECTIONS, follow_redirects=False, trust_env=use_proxies)

@@ -6,9 +6,11 @@ FunctionFailed
 └── TenantFailed           the call did not do what it should
     ├── ObjectMissing      what the call is about is not there, or not there yet
     ├── Rejected           the service understood the call and said no
-    │   └── ObjectTaken    another object has the name or address already
+    │   ├── ObjectTaken    another object has the name or address already
+    │   └── Forbidden      the worker's application may not do this
     ├── SignInFailed       there is no token, or none that the service accepts
     ├── Unreachable        no answer, or one that says the service is broken
+    │   └── Unanswered     the same, of a change that may have been made
     └── UnreadableAnswer   an answer that is none
 """
 
@@ -40,12 +42,28 @@ class ObjectTaken(Rejected):
     """Another object has the name or address already."""
 
 
+class Forbidden(Rejected):
+    """The worker's application may not do this, says an API."""
+
+    def __init__(self, message: str, *, api: str, attempts: int = 1) -> None:
+        super().__init__(message, status=403, attempts=attempts)
+        self.refused_by = api
+
+
 class SignInFailed(TenantFailed):
     """There is no token, or none that the service accepts."""
 
 
 class Unreachable(TenantFailed):
     """No answer, or one that says the service is broken."""
+
+
+class Unanswered(Unreachable):
+    """No answer to a call that changes something; `is_over` unless it may still be at work."""
+
+    def __init__(self, message: str, *, attempts: int = 1, is_over: bool = True) -> None:
+        super().__init__(message, attempts=attempts)
+        self.is_over = is_over
 
 
 class UnreadableAnswer(TenantFailed):

@@ -9,13 +9,24 @@ from matoolkit.worker.functions import (
     guests,
     mail_users,
     membership,
+    new_mail_users,
     recipient_checks,
     user_properties,
     users,
 )
 from matoolkit.worker.registry import Registry
 
-MODULES = (users, user_properties, membership, guests, account_checks, addresses, mail_users, recipient_checks)
+MODULES = (
+    users,
+    user_properties,
+    membership,
+    guests,
+    account_checks,
+    addresses,
+    mail_users,
+    recipient_checks,
+    new_mail_users,
+)
 
 
 def built_in() -> Registry:

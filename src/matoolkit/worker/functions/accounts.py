@@ -8,7 +8,7 @@ from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.identifiers import is_object_id, user_key
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.lag import until_seen
-from matoolkit.worker.functions.passwords import make_password
+from matoolkit.worker.functions.passwords import chosen_password
 
 
 def user_name(value: str, name: str) -> str:
@@ -31,6 +31,4 @@ def seen_user(context: Context, user_id: str, select: Sequence[str]) -> dict[str
 
 def password_profile(context: Context, password: str | None, *, must_change: bool) -> dict[str, Any]:
     """Return the profile of a password that was given, or of one that is made up and told to nobody."""
-    chosen = make_password() if password is None else password
-    context.secrets.conceal(chosen)
-    return {"password": chosen, "forceChangePasswordNextSignIn": must_change}
+    return {"password": chosen_password(context, password), "forceChangePasswordNextSignIn": must_change}

@@ -7,7 +7,7 @@ from typing import Any
 
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.needs import CHANGE_RECIPIENTS
-from matoolkit.worker.functions.recipients import Recipient, bare_address, mail_address, make_so
+from matoolkit.worker.functions.recipients import Recipient, mail_address, make_so, with_primary
 from matoolkit.worker.registry import function
 
 _LIST = "EmailAddresses"
@@ -40,11 +40,9 @@ def set_exchange_primary_email(context: Context, identity: str, new_primary_emai
     """Make an address the primary one of a recipient; the former one stays as a secondary."""
     primary = f"SMTP:{mail_address('Set-ExchangePrimaryEmail', 'NewPrimaryEmail', new_primary_email)}"
 
-    def changes(recipient: Recipient) -> dict[str, Any]:
-        others = [_as_secondary(one) for one in recipient.texts(_LIST) if one.casefold() != primary.casefold()]
-        return {_LIST: [primary, *others]}
-
-    return make_so(context, identity, lambda one: _is_primary(one, primary), changes)
+    return make_so(
+        context, identity, lambda one: _is_primary(one, primary), lambda one: {_LIST: with_primary(one, primary)}
+    )
 
 
 def _is_primary(recipient: Recipient, primary: str) -> bool:
@@ -54,10 +52,6 @@ def _is_primary(recipient: Recipient, primary: str) -> bool:
 def _missing(recipient: Recipient, wanted: list[str]) -> list[str]:
     present = {one.casefold() for one in recipient.texts(_LIST)}
     return [one for one in dict.fromkeys(wanted) if one.casefold() not in present]
-
-
-def _as_secondary(address: str) -> str:
-    return f"smtp:{bare_address(address)}" if address.startswith("SMTP:") else address
 
 
 def _proxy_address(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from matoolkit.worker.clients.failures import Rejected
+from matoolkit.worker.clients.failures import Forbidden, Rejected, Unanswered
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.accounts import password_profile, seen_user, user_name
@@ -12,7 +12,12 @@ from matoolkit.worker.signature import Secret
 
 _REDIRECT = "https://myapplications.microsoft.com"
 _INVITED_FIELDS = ("id", "externalUserState", "mail", "otherMails")
-_CONVERTED_FIELDS = ("id", "displayName", "userPrincipalName", "mail", "externalUserState")
+_CONVERTED_FIELDS = (
+    *("id", "displayName", "userPrincipalName", "mail", "externalUserState", "userType", "onPremisesSyncEnabled"),
+)
+_PAUSE_SECONDS = 5
+# What Graph says of somebody who was converted before; the state of the invitation may still be the old one.
+_ALREADY_INTERNAL = "already internal"
 
 
 @function("New-EntraB2BInvitation", needs=(READ_USERS, INVITE))
@@ -26,20 +31,21 @@ def new_entra_b2b_invitation(
     invited_user_type: str | None = None,
 ) -> dict[str, Any]:
     """Invite an internal user to sign in with an account elsewhere; the object is kept, one mail is sent."""
-    graph: GraphClient = context.graph
-    user = seen_user(context, user_id, _INVITED_FIELDS)
     address = user_name(invited_user_email_address, "InvitedUserEmailAddress")
+    user = seen_user(context, user_id, _INVITED_FIELDS)
+    if str(user.get("mail")).casefold() != address.casefold():
+        why = "set it first with Set-EntraUserAttributes, or in Exchange if there is a mailbox"
+        raise Rejected(f"{user['id']} cannot be invited as {address}: its mail is {user.get('mail') or 'empty'}; {why}")
     invitation: dict[str, Any] = {
         "invitedUserEmailAddress": address,
         "inviteRedirectUrl": invite_redirect_url,
         "invitedUser": {"id": user["id"]},
-        "sendInvitationMessage": send_invitation_message and not _is_invited(user, address),
     }
     if customized_message_body:
         invitation["invitedUserMessageInfo"] = {"customizedMessageBody": customized_message_body}
     if invited_user_type:
         invitation["invitedUserType"] = invited_user_type
-    made = graph.invite(invitation)
+    made = _invited(context, user, invitation, is_mailed=send_invitation_message)
     return {
         "InvitationId": made.get("id"),
         "InvitedUserId": user["id"],
@@ -47,6 +53,24 @@ def new_entra_b2b_invitation(
         "InviteRedeemUrl": made.get("inviteRedeemUrl"),
         "Status": made.get("status"),
     }
+
+
+def _invited(context: Context, user: dict[str, Any], invitation: dict[str, Any], *, is_mailed: bool) -> dict[str, Any]:
+    """Invite, and mail only who was not invited before; if no answer came, look before inviting again."""
+    graph: GraphClient = context.graph
+    address = invitation["invitedUserEmailAddress"]
+    try:
+        try:
+            return graph.invite({**invitation, "sendInvitationMessage": is_mailed and not _is_invited(user, address)})
+        except Unanswered as lost:
+            if not lost.is_over:
+                raise
+            context.clock.sleep(_PAUSE_SECONDS)
+            again = seen_user(context, str(user["id"]), _INVITED_FIELDS)
+            return graph.invite({**invitation, "sendInvitationMessage": is_mailed and not _is_invited(again, address)})
+    except Forbidden as refusal:
+        refusal.message += "; where only administrators may invite, it has to have the role Guest Inviter"
+        raise
 
 
 def _is_invited(user: dict[str, Any], address: str) -> bool:
@@ -69,18 +93,33 @@ def convert_entra_b2b_to_internal(
     user = seen_user(context, user_id, _CONVERTED_FIELDS)
     if _is_converted(user, upn):
         return _described(user)
-    profile = password_profile(context, password, must_change=force_change_password_next_sign_in)
-    details = {"userPrincipalName": upn, "passwordProfile": profile, **({"mail": mail} if mail else {})}
+    details: dict[str, Any] = {"mail": mail} if mail else {}
+    # Of an account that is synchronised, the other directory keeps name and password, and Graph refuses both.
+    if not user.get("onPremisesSyncEnabled"):
+        profile = password_profile(context, password, must_change=force_change_password_next_sign_in)
+        details |= {"userPrincipalName": upn, "passwordProfile": profile}
     try:
         graph.convert_to_internal(str(user["id"]), details)
-    except Rejected:
-        if not _is_converted(seen_user(context, str(user["id"]), _CONVERTED_FIELDS), upn):
+    except (Rejected, Unanswered) as refusal:
+        after = seen_user(context, str(user["id"]), _CONVERTED_FIELDS)
+        is_renamed = _has_name(after, upn) and not _has_name(user, upn)
+        if not is_renamed and not _is_converted(after, upn) and not _was_converted(after, upn, refusal):
             raise
     return _described(seen_user(context, str(user["id"]), _CONVERTED_FIELDS))
 
 
 def _is_converted(user: dict[str, Any], upn: str) -> bool:
-    return user.get("externalUserState") is None and str(user.get("userPrincipalName")).casefold() == upn.casefold()
+    return user.get("externalUserState") is None and _has_name(user, upn)
+
+
+def _was_converted(user: dict[str, Any], upn: str, refusal: Rejected | Unanswered) -> bool:
+    """Whether somebody who counts as invited for ever is internal all the same."""
+    is_internal = _ALREADY_INTERNAL in refusal.message and user.get("userType") == "Member"
+    return is_internal and (_has_name(user, upn) or bool(user.get("onPremisesSyncEnabled")))
+
+
+def _has_name(user: dict[str, Any], upn: str) -> bool:
+    return str(user.get("userPrincipalName")).casefold() == upn.casefold()
 
 
 def _described(user: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,11 @@ def tries(clock: Clock) -> Iterator[bool]:
     yield True
 
 
+def until_true(clock: Clock, is_so: Callable[[], bool]) -> bool:
+    """Look until something is so, or for long enough to know that it will not be."""
+    return any(is_so() for _ in tries(clock))
+
+
 def until_seen(clock: Clock, look: Callable[[], T | None]) -> T | None:
     """Look until there is something, or for long enough to know that there is nothing."""
     for _ in tries(clock):

@@ -1,13 +1,14 @@
 """Who is in which group.
 
 Graph's refusals are ambiguous: the same 404 means no such group, no such user and no such member. So the state is read
-back, and a refusal counts only if things are not as they should be.
+back, and a refusal counts only if things are not as they should be. What is read back is the membership itself: being
+in a group through another one does not make a refusal a success.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from matoolkit.worker.clients.failures import ObjectMissing, Rejected, TenantFailed
+from matoolkit.worker.clients.failures import ObjectMissing, Rejected, TenantFailed, Unanswered
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.identifiers import is_object_id, object_id, user_key
 from matoolkit.worker.context import Context
@@ -16,8 +17,9 @@ from matoolkit.worker.functions.lag import tries
 from matoolkit.worker.functions.needs import CHANGE_MEMBERS, READ_GROUPS, READ_USERS
 from matoolkit.worker.registry import function
 
-# What these say may be over in a moment: a member that is not shown yet, or two who change the group at once.
-_PASSING = frozenset({400, 409})
+_CONFLICT = 409
+# What these say may be over in a moment: a member that is not shown yet, a group or user that is too new.
+_PASSING = ("already exist", "not exist", "don't exist")
 
 
 @function("Add-EntraGroupMember", needs=(READ_USERS, READ_GROUPS, CHANGE_MEMBERS))
@@ -38,7 +40,8 @@ def remove_entra_group_member(context: Context, group_id: str, user_id: str) -> 
 def check_entra_membership(context: Context, group_id: str, user_id: str) -> dict[str, Any]:
     """Say whether a user is in a group, directly or through another."""
     group, key = object_id(group_id, "GroupId"), user_key(user_id, "UserId")
-    found = _membership(context.graph, group, key)
+    graph: GraphClient = context.graph
+    found = graph.is_inside(group, key)
     data = {"IsMember": bool(found), "UserFound": found is not None, "GroupId": group, "UserId": key}
     return {"complete": bool(found), "data": data}
 
@@ -53,14 +56,19 @@ def _settle(
 ) -> bool:
     group = object_id(group_id, "GroupId")
     user = _object_id_of(context, user_id)
+    graph: GraphClient = context.graph
     for is_last in tries(context.clock):
         try:
             act(group, user)
-        except (ObjectMissing, Rejected) as refusal:
-            _require_group(context.graph, group)
-            found = _membership(context.graph, group, user)
+        except (ObjectMissing, Rejected, Unanswered) as refusal:
+            place = graph.find_group(group)
+            if place is None:
+                # At once: it would cost every member of a batch half a minute to wait for it in vain.
+                raise ObjectMissing(f"there is no group {group}") from None
+            found = graph.is_member(group, user)
             if found is should_be_member:
                 return True
+            _require_changeable(place, "Add" if should_be_member else "Remove")
             if is_last or _is_final(refusal):
                 raise _explained(refusal, user, found) from None
         else:
@@ -74,22 +82,23 @@ def _object_id_of(context: Context, user_id: str) -> str:
     return key if is_object_id(key) else object_id(str(seen_user(context, key, ("id",)).get("id")), "UserId")
 
 
-def _require_group(graph: GraphClient, group: str) -> None:
-    """Fail at once without the group: it would cost every member of a batch half a minute to wait for it in vain."""
-    if not graph.has_group(group):
-        raise ObjectMissing(f"there is no group {group}")
-
-
-def _membership(graph: GraphClient, group: str, key: str) -> bool | None:
-    """Whether a user is a member; nothing if there is no such user, or not yet."""
-    try:
-        return graph.is_member(group, key)
-    except ObjectMissing:
-        return None
+def _require_changeable(found: dict[str, Any], verb: str) -> None:
+    """Say who else changes the members of a group, if Graph never will."""
+    group, types = found.get("id"), found.get("groupTypes") or []
+    if found.get("mailEnabled") and "Unified" not in types:
+        why = f"is a distribution list or mail-enabled security group: {verb}-ExchangeGroupMember changes its members"
+        raise Rejected(f"group {group} {why}")
+    if "DynamicMembership" in types:
+        raise Rejected(f"group {group} takes its members by a rule: nobody changes them by hand")
+    if found.get("onPremisesSyncEnabled"):
+        raise Rejected(f"group {group} is synchronised from another directory: its members are changed there")
 
 
 def _is_final(refusal: TenantFailed) -> bool:
-    return isinstance(refusal, Rejected) and refusal.status not in _PASSING
+    if isinstance(refusal, Unanswered):
+        return not refusal.is_over
+    is_passing = isinstance(refusal, ObjectMissing) or any(words in refusal.message for words in _PASSING)
+    return not is_passing and not (isinstance(refusal, Rejected) and refusal.status == _CONFLICT)
 
 
 def _explained(refusal: TenantFailed, user: str, found: bool | None) -> TenantFailed:

@@ -3,8 +3,17 @@
 import secrets
 import string
 
+from matoolkit.worker.context import Context
+
 _LENGTH = 32
 _KINDS = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "!#%+-=?@_")
+
+
+def chosen_password(context: Context, given: str | None) -> str:
+    """Return the password that was given, or one that is made up and told to nobody."""
+    chosen = make_password() if given is None else given
+    context.secrets.conceal(chosen)
+    return chosen
 
 
 def make_password() -> str:

@@ -5,15 +5,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from matoolkit.worker.clients.exchange import Exchange
-from matoolkit.worker.clients.failures import InvalidIdentifier, ObjectMissing, Rejected
+from matoolkit.worker.clients.failures import (
+    InvalidIdentifier,
+    ObjectMissing,
+    Rejected,
+    Unanswered,
+    UnreadableAnswer,
+)
 from matoolkit.worker.clients.identifiers import exchange_identity
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import InvalidParameters
 from matoolkit.worker.functions.comparison import value_of
-from matoolkit.worker.functions.lag import until_seen
+from matoolkit.worker.functions.lag import until_seen, until_true
 
 Kind = Literal["MailUser", "Mailbox"]
 _KINDS: tuple[Kind, ...] = ("MailUser", "Mailbox")
+_MOST_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +71,52 @@ def make_so(
     if is_so(recipient):
         return True
     parameters = {"Identity": recipient.identity, **changes(recipient)}
-    try:
-        exchange.run(f"Set-{recipient.kind}", parameters)
-    except (ObjectMissing, Rejected):
+
+    def is_done() -> bool:
         again = find_recipient(exchange, checked)
-        if again is None or not is_so(again):
-            raise
+        return again is not None and is_so(again)
+
+    carry_out(context, f"Set-{recipient.kind}", parameters, is_done)
     return True
+
+
+def carry_out(
+    context: Context,
+    cmdlet: str,
+    parameters: Mapping[str, Any],
+    is_done: Callable[[], bool],
+    *,
+    password: str | None = None,
+) -> bool:
+    """Run a cmdlet that changes something; a refusal, or no answer, counts only if it is not done afterwards.
+
+    What may still be at work is not sent again: a cmdlet can take minutes. The step's retry looks before it sends.
+    Says whether this call did it, as far as can be known; after a refusal somebody else did.
+    """
+    exchange: Exchange = context.exchange
+    for is_last in (number == _MOST_TRIES for number in range(1, _MOST_TRIES + 1)):
+        try:
+            exchange.run(cmdlet, parameters, password=password)
+        except Unanswered as lost:
+            if until_true(context.clock, is_done):
+                return True
+            if is_last or not lost.is_over:
+                raise
+        except (ObjectMissing, Rejected, UnreadableAnswer):
+            if not is_done():
+                raise
+            return False
+        else:
+            return True
+    raise AssertionError("the last try returns or raises")
+
+
+def with_primary(recipient: Recipient, primary: str, *, without: str = "") -> list[str]:
+    """Return all addresses of a recipient with another primary one; the former stays as a secondary."""
+    left_out = {f"smtp:{bare_address(one)}".casefold() for one in (primary, without) if one}
+    kept = (one for one in recipient.texts("EmailAddresses") if one.casefold() not in left_out)
+    others = [f"smtp:{bare_address(one)}" if one.startswith("SMTP:") else one for one in kept]
+    return [f"SMTP:{bare_address(primary)}", *others]
 
 
 def bare_address(address: str) -> str:

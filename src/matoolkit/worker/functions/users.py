@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected
+from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, Unanswered
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.identifiers import is_object_id, user_key
 from matoolkit.worker.context import Context
@@ -36,23 +36,25 @@ def new_entra_user(
     profile = password_profile(context, password, must_change=force_change_password_next_sign_in)
     try:
         made = graph.create_user({**wanted, "accountEnabled": account_enabled, "passwordProfile": profile})
-    except Rejected as refusal:
+    except (Rejected, Unanswered) as refusal:
         return _made_meanwhile(context, wanted, refusal)
-    return _described(made, is_created=True)
+    # The answer has Graph's default properties, and the nickname is none of them.
+    return _described({**made, **wanted}, is_created=True)
 
 
-def _made_meanwhile(context: Context, wanted: dict[str, str], refusal: Rejected) -> dict[str, Any]:
+def _made_meanwhile(context: Context, wanted: dict[str, str], refusal: Rejected | Unanswered) -> dict[str, Any]:
     """Return the account that stands in the way, if it is the one that was wanted; else the refusal stands."""
     graph: GraphClient = context.graph
     upn = wanted["userPrincipalName"]
-    if isinstance(refusal, ObjectTaken):
+    if isinstance(refusal, ObjectTaken | Unanswered):
         found = until_seen(context.clock, lambda: graph.find_user(upn, _FIELDS))
     else:
         found = graph.find_user(upn, _FIELDS)
     if found is None:
         raise refusal
     # It was not there a moment ago, and an answer was lost: if it is what was asked for, it was made by that call.
-    is_ours = refusal.after_loss and all(found.get(name) == value for name, value in wanted.items())
+    is_lost = isinstance(refusal, Unanswered) or refusal.after_loss
+    is_ours = is_lost and all(found.get(name) == value for name, value in wanted.items())
     return _described(found, is_created=is_ours)
 
 

@@ -46,7 +46,6 @@ class User:
     passwords_set: int = 0
     invitation_mails: int = 0
     is_external: bool = False
-    is_born_in_exchange: bool = False
     licences: dict[str, list[str]] = field(default_factory=dict)
     manager: str | None = None
     passes: list[dict[str, Any]] = field(default_factory=list)
@@ -193,10 +192,7 @@ class Directory:
     def user_for_graph(self, key: str) -> User | None:
         """Find a user by id or UPN, if Graph sees it already."""
         user = self.users.get(key.casefold()) or self.owner_of_upn(key)
-        if user is None:
-            return None
-        lag = self.lags.sync if user.is_born_in_exchange else self.lags.graph
-        return user if self._is_seen(user.created_at, lag) else None
+        return user if user is not None and self._is_seen(user.created_at, self.lags.graph) else None
 
     def group_for_graph(self, key: str) -> Group | None:
         """Find a group by id, if Graph sees it already; Exchange makes those that have an address."""

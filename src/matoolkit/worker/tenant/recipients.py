@@ -83,9 +83,7 @@ class Recipients:
                 "ExternalEmailAddress": f"SMTP:{external}" if external else None,
             },
         }
-        user = self._directory.add_user(properties)
-        user.is_born_in_exchange = True
-        return [self._shown(user)]
+        return [self._shown(self._directory.add_user(properties))]
 
     def _set_mail_user(self, given: dict[str, Any]) -> None:
         check_names(given, _OF_MAIL_USER)

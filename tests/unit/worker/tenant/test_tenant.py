@@ -19,6 +19,7 @@ JANE = {
     "displayName": "Jane",
     "mailNickname": "jane",
     "userPrincipalName": "jane@contoso.example",
+    "exchange": {"RecipientTypeDetails": "MailUser"},
 }
 NEW: dict[str, Any] = {
     "displayName": "New",
@@ -28,6 +29,7 @@ NEW: dict[str, Any] = {
     "passwordProfile": {"password": "Secret-Pass-1", "forceChangePasswordNextSignIn": True},
 }
 SIGNED_IN = {"Authorization": "Bearer x"}
+MAILBOX = "33333333-aaaa-4bbb-8ccc-000000000001"
 STAFF = "22222222-aaaa-4bbb-8ccc-000000000001"
 INVITATION = {"invitedUserEmailAddress": "new@fabrikam.example", "inviteRedirectUrl": "https://fabrikam.example"}
 
@@ -58,7 +60,7 @@ def graph(tenant: Tenant, method: str, target: str, body: Any = None) -> Answer:
 def cmdlet(tenant: Tenant, name: str, **parameters: Any) -> Answer:
     headers = {**SIGNED_IN, "X-AnchorMailbox": "x", "X-CmdletName": name}
     body = {"CmdletInput": {"CmdletName": name, "Parameters": parameters}}
-    return tenant.answer(Request("POST", "/adminapi/beta/contoso/InvokeCommand", headers, body))
+    return tenant.answer(Request("POST", "/adminapi/beta/contoso.example/InvokeCommand", headers, body))
 
 
 def test_a_user_is_created_without_its_password_being_kept(tenant: Tenant) -> None:
@@ -131,6 +133,7 @@ def test_w9_graph_sees_what_exchange_wrote_after_a_while(tenant: Tenant, clock: 
     [
         ({"Identity": "nobody"}, "ManagementObjectNotFoundException"),
         ({"Identity": "jane", "EmailAddresses": ["smtp:x@contoso.example"]}, "ParameterBindingException"),
+        ({"Identity": "jane", "EmailAddresses": ["SMTP:x@elsewhere.example"]}, "NotAcceptedDomainException"),
         ({"Identity": "jane", "EmailAddresses": "x"}, "ParameterBindingException"),
         ({"Identity": "jane", "ExchangeGuid": "x"}, "ParameterBindingException"),
         ({"Identity": "jane", "Shoes": "x"}, "ParameterBindingException"),
@@ -146,9 +149,11 @@ def test_exchange_tells_errors_in_the_details(tenant: Tenant, parameters: dict[s
 @pytest.mark.off_contract
 def test_exchange_wants_its_headers_and_knows_its_cmdlets(tenant: Tenant) -> None:
     body = {"CmdletInput": {"CmdletName": "Get-MailUser", "Parameters": {"Identity": "jane"}}}
-    assert tenant.answer(Request("POST", "/adminapi/beta/contoso/InvokeCommand", SIGNED_IN, body)).status == 400
-    assert cmdlet(tenant, "Remove-Everything").status == 400
-    assert tenant.answer(Request("POST", "/adminapi/beta/contoso/InvokeCommand", SIGNED_IN, {})).status == 400
+    assert tenant.answer(Request("POST", "/adminapi/beta/contoso.example/InvokeCommand", SIGNED_IN, body)).status == 400
+    for _ in range(2):
+        forbidden = cmdlet(tenant, "Remove-Everything")
+        assert (forbidden.status, forbidden.body[:4]) == (403, b"\x00" * 4)
+    assert tenant.answer(Request("POST", "/adminapi/beta/contoso.example/InvokeCommand", SIGNED_IN, {})).status == 400
     assert cmdlet(tenant, "Set-Mailbox", Identity="jane", ExchangeGuid="x").status == 400
 
 
@@ -176,13 +181,13 @@ def test_w9_the_tenant_can_be_filled_and_looked_at(http: httpx.Client) -> None:
     users = {one["displayName"]: one for one in http.get("/_tenant/users").json()}
     groups = {one["displayName"]: one for one in http.get("/_tenant/groups").json()}
     assert users["A"]["groups"] == [groups["cloud"]["id"]]
-    assert users["A"]["emailAddresses"] == ["SMTP:a@contoso.example"]
+    assert users["A"]["emailAddresses"] == [], "an account is no recipient"
     assert http.get("/_tenant/deleted-users").json() == []
     assert http.get("/_tenant/invitations").json() == []
 
 
 def test_w9_lags_faults_and_tokens_are_controlled_over_http(http: httpx.Client) -> None:
-    assert http.post("/_tenant/lags", json={"graph": 5}).json() == {"graph": 5, "exchange": 0, "sync": 0}
+    assert http.post("/_tenant/lags", json={"graph": 5}).json() == {"graph": 5, "exchange": 20, "sync": 10, "move": 60}
     shown = http.post("/_tenant/faults", json={"kind": "fail", "status": 500}).json()
     assert shown[0]["kind"] == "fail"
     assert http.get(f"/v1.0/users/{JANE['id']}", headers=SIGNED_IN).status_code == 500
@@ -239,16 +244,27 @@ def test_w9_what_was_answered_is_there_in_a_tenant_that_begins_with_the_same_fil
     before.answer(
         Request("POST", "/_tenant/groups", body={"displayName": "staff", "id": STAFF, "members": [JANE["id"]]})
     )
-    before.answer(Request("POST", "/_tenant/lags", body={"sync": 3}))
-    made = graph(before, "POST", "/v1.0/users", NEW).body["id"]
-    cmdlet(before, "Set-MailUser", Identity=made, EmailAddresses=["SMTP:new@contoso.example", "smtp:n@contoso.example"])
+    before.answer(Request("POST", "/_tenant/lags", body={"sync": 3, "graph": 0, "exchange": 0}))
+    before.answer(Request("POST", "/_tenant/domains", body=["fabrikam.example"]))
+    before.answer(Request("POST", "/_tenant/applications", body={"id": "a", "displayName": "A"}))
+    cmdlet(before, "Set-MailUser", Identity="jane", ExchangeGuid=MAILBOX)
+    moved = cmdlet(
+        before,
+        "New-MoveRequest",
+        Identity="jane",
+        Remote=True,
+        SourceEndpoint="source",
+        TargetDeliveryDomain="contoso.example",
+    )
+    assert moved.status == 200
+    made = graph(before, "POST", "/v1.0/users", {**NEW, "mail": "new@fabrikam.example"}).body["id"]
     graph(before, "PATCH", f"/v1.0/users/{JANE['id']}", {"displayName": "Jane II"})
-    graph(before, "POST", "/v1.0/invitations", {**INVITATION, "invitedUser": {"id": made}})
+    assert graph(before, "POST", "/v1.0/invitations", {**INVITATION, "invitedUser": {"id": made}}).status == 201
     graph(before, "DELETE", f"/v1.0/users/{made}")
     # Nobody said goodbye: this is what is left of a process that was killed.
     after = Tenant(clock, StateFile(path))
     assert not after.is_new
-    for part in ("users", "deleted-users", "groups", "invitations", "lags"):
+    for part in ("users", "deleted-users", "groups", "invitations", "lags", "domains", "moves"):
         look = Request("GET", f"/_tenant/{part}")
         assert after.answer(look).body == before.answer(look).body
     assert graph(after, "GET", "/v1.0/users/jane@contoso.example").body["displayName"] == "Jane II"
@@ -261,7 +277,7 @@ def test_w9_what_was_answered_is_there_in_a_tenant_that_begins_with_the_same_fil
 def test_a_change_that_is_refused_half_way_is_kept_as_far_as_it_came(clock: VirtualClock, tmp_path: Path) -> None:
     before = Tenant(clock, StateFile(tmp_path / "tenant.json"))
     before.answer(Request("POST", "/_tenant/users", body=JANE))
-    half = cmdlet(before, "Set-MailUser", Identity=JANE["id"], ExternalEmailAddress="j@fabrikam.example", Nonsense=1)
+    half = cmdlet(before, "Set-MailUser", Identity=JANE["id"], ExchangeGuid=MAILBOX, EmailAddresses="nonsense")
     assert half.status == 400
     after = Tenant(clock, StateFile(tmp_path / "tenant.json"))
     assert after.directory.users == before.directory.users
