@@ -80,10 +80,11 @@ class HttpApi:
                 yield "there is a body, and the call returns none"
             return
         yield from self._object(call["answer"], answer, "")
-        shown = selected or self._known.get("defaults", {}).get(call["answer"], ())
+        shown = selected or self._known.get("defaults", {}).get(self._item(call["answer"]), ())
         why = "nobody selected it" if selected else "it is not among the default properties"
-        for name in answer if shown else ():
-            if name not in {*shown, "id"} and not name.startswith("@"):
+        is_list = self._item(call["answer"]) != call["answer"]
+        for name in (name for one in (answer.get("value") or () if is_list else (answer,)) for name in one):
+            if shown and name not in {*shown, "id"} and not name.startswith("@"):
                 yield f"there is {name}, and {why}"
 
     def _object(self, kind: str, value: dict[str, Any], place: str) -> Iterator[str]:

@@ -28,6 +28,8 @@ GRAPH: Mapping[str, tuple[str, ...]] = {
     "/servicePrincipals": ("GET",),
     "/servicePrincipals/{}": ("GET",),
     "/servicePrincipals/{}/checkMemberGroups": ("POST",),
+    "/servicePrincipals/{}/memberOf": ("GET",),
+    "/users/{}/mailFolders/{}/messages": ("GET",),
     "/groups": ("GET", "POST"),
     "/groups/{}": ("GET", "PATCH"),
     "/groups/{}/members": ("GET",),

@@ -89,7 +89,7 @@ BUILT_IN: Catalogue = catalogue_of(
     _function(
         "New-ExchangeMailUser",
         "DisplayName UserPrincipalName MailNickname ExternalEmailAddress",
-        "PrimaryEmail FirstName LastName Password AccountEnabled ForceChangePasswordNextSignIn",
+        "PrimaryEmail FirstName LastName Password AccountEnabled",
     ),
     _function("Remove-EntraUser", "UserId", "OnlyIfCreated"),
     _function("Set-EntraUserUPN", "UserId NewUserPrincipalName"),

@@ -6,7 +6,6 @@ import pytest
 from matoolkit.worker.clients import RetryLimits, connect_to_simulation
 from matoolkit.worker.clients.failures import Rejected, TenantFailed, Unreachable
 from matoolkit.worker.tenant import TenantServer
-from matoolkit.worker.tenant.calls import Request
 from matoolkit.worker.tenant.directory import Lags
 from matoolkit.worker.tenant.licences import E3
 from tests.conformance.functions.cases import NEW_USER, jane_has_an_account_elsewhere, jane_is_a_guest
@@ -45,12 +44,11 @@ def test_row_2_a_licence_after_the_id_of_the_mailbox_leaves_the_mail_user(world:
 
 @pytest.mark.parametrize("time", ["said to be compressed", "as it is"])
 def test_row_3_the_role_that_is_missing_is_named(world: World, time: str) -> None:
-    if time == "as it is":
-        world.tenant.answer(command(world, "Remove-Everything"))
     world.goes_wrong("forbid", "Set-MailUser", times=None)
-    with pytest.raises(Rejected, match=r"the application needs .*Exchange Recipient Administrator"):
-        world.run("Add-ExchangeSecondaryEmail", SECONDARY)
-    assert len(world.tenant.asked("Set-MailUser")) == 1
+    for number in range(1 if time == "as it is" else 2):
+        with pytest.raises(Rejected, match=r"the application needs .*Exchange Recipient Administrator"):
+            world.run("Add-ExchangeSecondaryEmail", SECONDARY)
+        assert len(world.tenant.asked("Set-MailUser")) == number + 1
 
 
 def test_row_3_the_permission_that_is_missing_is_named(world: World) -> None:
@@ -186,9 +184,3 @@ def test_w9_what_graph_made_is_seen_by_exchange_later(world: World) -> None:
     made = world.run("New-ExchangeMailUser", NEW_MAIL_USER)
     assert made["Created"] is True
     assert world.seconds() >= Lags().exchange
-
-
-def command(world: World, name: str) -> Request:
-    headers = {"Authorization": "Bearer x", "X-AnchorMailbox": "x", "X-CmdletName": name}
-    body = {"CmdletInput": {"CmdletName": name, "Parameters": {}}}
-    return Request("POST", "/adminapi/beta/contoso.example/InvokeCommand", headers, body)

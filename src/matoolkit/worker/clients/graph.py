@@ -88,7 +88,7 @@ class GraphClient:
         asked = object_id(group, "GroupId")
         for place in _principals(key):
             try:
-                groups = self._pages(f"{place}/memberOf/microsoft.graph.group?$select=id&$top=999")
+                groups = self._pages(f"{place}/memberOf?$select=id&$top=999")
                 return any(str(one.get("id")).lower() == asked for one in groups)
             except ObjectMissing:
                 continue
@@ -105,7 +105,7 @@ class GraphClient:
     def convert_to_internal(self, key: str, details: Mapping[str, Any]) -> None:
         """Make an external user an internal one. Graph has this call in beta only."""
         target = path("/beta/users/{}/convertExternalToInternalMemberUser", user_key(key, "UserId"))
-        self._object("POST", target, details or None, effect=_CHANGES)
+        self._object("POST", target, details, effect=_CHANGES)
 
     def subscribed_skus(self) -> list[dict[str, Any]]:
         """List the licences that the tenant has."""

@@ -40,7 +40,6 @@ def new_exchange_mail_user(
     last_name: str | None = None,
     password: Secret | None = None,
     account_enabled: bool = True,
-    force_change_password_next_sign_in: bool = True,
 ) -> dict[str, Any]:
     """Create a mail user, whose mail goes elsewhere until its mailbox moves here; one that is there is left."""
     upn = user_name(user_principal_name, "UserPrincipalName")
@@ -60,7 +59,6 @@ def new_exchange_mail_user(
             "ExternalEmailAddress": external,
             "FirstName": first_name,
             "LastName": last_name,
-            "ResetPasswordOnNextLogon": force_change_password_next_sign_in,
         }
         given = {name: value for name, value in parameters.items() if value is not None}
         secret = chosen_password(context, password)

@@ -23,11 +23,11 @@ class Memberships(Lookup):
             ("DELETE", "v1.0/groups/*/members/*/$ref", self._remove),
             ("POST", "v1.0/users/*/checkMemberGroups", self._check_user),
             ("POST", "v1.0/servicePrincipals/*/checkMemberGroups", self._check_application),
-            ("GET", "v1.0/users/*/memberOf/microsoft.graph.group", self._groups_of_user),
-            ("GET", "v1.0/servicePrincipals/*/memberOf/microsoft.graph.group", self._groups_of_application),
+            ("GET", "v1.0/users/*/memberOf", self._groups_of_user),
+            ("GET", "v1.0/servicePrincipals/*/memberOf", self._groups_of_application),
         )
 
-    def _get_group(self, _: Request, found: list[str]) -> Answer:
+    def _get_group(self, request: Request, found: list[str]) -> Answer:
         group = self.group(found[0])
         types = ["Unified"] if group.kind == "Microsoft 365" else []
         shown = {
@@ -39,7 +39,8 @@ class Memberships(Lookup):
             "groupTypes": types,
             "onPremisesSyncEnabled": None,
         }
-        return Answer(HTTPStatus.OK, shown)
+        select = request.query.get("$select")
+        return Answer(HTTPStatus.OK, {name: shown[name] for name in (select.split(",") if select else shown)})
 
     def _add(self, request: Request, found: list[str]) -> Answer:
         group = self._changeable(found[0])
@@ -90,9 +91,11 @@ class Memberships(Lookup):
 
     def _direct(self, request: Request, identifier: str) -> Answer:
         groups = self.directory.groups.values()
-        ids = [one.id for one in groups if self.directory.is_seen_member(one, identifier)]
+        ids = sorted(one.id for one in groups if self.directory.is_seen_member(one, identifier))
         size, first = int(request.query.get("$top", "100")), int(request.query.get("$skiptoken", "0"))
-        body: dict[str, Any] = {"value": [{"id": one} for one in ids[first : first + size]]}
+        body: dict[str, Any] = {
+            "value": [{"@odata.type": "#microsoft.graph.group", "id": one} for one in ids[first : first + size]]
+        }
         if len(ids) > first + size:
             path = request.target.partition("?")[0]
             more = f"{path}?$select=id&$top={size}&$skiptoken={first + size}"

@@ -27,8 +27,8 @@ class Moves:
         self._directory = directory
         self.cmdlets: dict[str, Cmdlet] = {
             "New-MoveRequest": self._new,
-            "Get-MoveRequest": self._get,
-            "Get-MoveRequestStatistics": self._get,
+            "Get-MoveRequest": lambda given: [self._shown(self._one(given))],
+            "Get-MoveRequestStatistics": lambda given: [self._told(self._one(given))],
             "Set-MoveRequest": self._set,
             "Remove-MoveRequest": self._remove,
         }
@@ -62,9 +62,9 @@ class Moves:
         self._directory.moves[user.id] = move
         return [self._shown(move)]
 
-    def _get(self, given: dict[str, Any]) -> Rows:
+    def _one(self, given: dict[str, Any]) -> Move:
         check_names(given, ("Identity",))
-        return [self._shown(self._move(given))]
+        return self._move(given)
 
     def _set(self, given: dict[str, Any]) -> None:
         check_names(given, ("Identity", "CompleteAfter"))
@@ -113,24 +113,24 @@ class Moves:
             return "TargetMailUserInvalidException: the target has no external address."
         return None
 
+    def _state(self, move: Move) -> tuple[str, int]:
+        if move.is_completed:
+            return "Completed", 100
+        if move.failure:
+            return "Failed", 20
+        return ("Synced", 95) if self._is_copied(move) else ("InProgress", 20)
+
+    def _told(self, move: Move) -> dict[str, Any]:
+        return {**self._shown(move), "PercentComplete": self._state(move)[1], "Message": move.failure or ""}
+
     def _shown(self, move: Move) -> dict[str, Any]:
         user = self._directory.users[move.user]
-        if move.is_completed:
-            status, percent = "Completed", 100
-        elif move.failure:
-            status, percent = "Failed", 20
-        elif self._is_copied(move):
-            status, percent = "Synced", 95
-        else:
-            status, percent = "InProgress", 20
         return {
             "Identity": user.properties["displayName"],
             "DisplayName": user.properties["displayName"],
             "ExchangeGuid": user.mail.get("ExchangeGuid", NO_GUID),
-            "Status": status,
-            "PercentComplete": percent,
+            "Status": self._state(move)[0],
             "BatchName": move.batch,
-            "Message": move.failure or "",
         }
 
 

@@ -25,12 +25,23 @@ _GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NEW_MAIL_USER = frozenset(
     {
         *("Name", "MicrosoftOnlineServicesID", "Password", "ExternalEmailAddress", "Alias", "DisplayName"),
-        *("FirstName", "LastName", "PrimarySmtpAddress", "ResetPasswordOnNextLogon"),
+        *("FirstName", "LastName", "PrimarySmtpAddress"),
     }
 )
 _OF_BOTH = frozenset({"Identity", "EmailAddresses"})
 _OF_MAIL_USER = _OF_BOTH | {"ExternalEmailAddress", "ExchangeGuid", "ArchiveGuid", "EnableLitigationHoldForMigration"}
 _FORWARDING = ("ForwardingAddress", "ForwardingSmtpAddress", "DeliverToMailboxAndForward")
+_ALWAYS_SHOWN = (
+    *("Identity", "Guid", "Name", "DisplayName", "Alias", "ExternalDirectoryObjectId", "EmailAddresses"),
+    *("PrimarySmtpAddress", "RecipientTypeDetails"),
+)
+_OF_MOVES = ("UserPrincipalName", "ExchangeGuid", "ArchiveGuid", "LegacyExchangeDN", "LitigationHoldEnabled")
+_SHOWN = {
+    "Recipient": ("ExternalEmailAddress", "ExchangeGuid", "ArchiveGuid"),
+    MAIL_USER: ("ExternalEmailAddress", *_OF_MOVES),
+    MAILBOX: (*_FORWARDING, *_OF_MOVES),
+    ACCOUNT: ("UserPrincipalName", "LegacyExchangeDN", "PreviousRecipientTypeDetails"),
+}
 # Where the directory is synchronised, only the other side may write these.
 _MASTERED = frozenset({"EmailAddresses", "ExternalEmailAddress"})
 
@@ -41,10 +52,10 @@ class Recipients:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.cmdlets: dict[str, Cmdlet] = {
-            "Get-MailUser": lambda given: [self._shown(self._read(given, MAIL_USER))],
-            "Get-Mailbox": lambda given: [self._shown(self._read(given, MAILBOX))],
-            "Get-Recipient": lambda given: [self._shown(self._read(given))],
-            "Get-User": lambda given: [self._shown(self._any(given, is_read=True))],
+            "Get-MailUser": lambda given: [shown(self._read(given, MAIL_USER), MAIL_USER)],
+            "Get-Mailbox": lambda given: [shown(self._read(given, MAILBOX), MAILBOX)],
+            "Get-Recipient": lambda given: [shown(self._read(given))],
+            "Get-User": lambda given: [shown(self._any(given, is_read=True), ACCOUNT)],
             "New-MailUser": self._new_mail_user,
             "Set-MailUser": self._set_mail_user,
             "Set-Mailbox": self._set_mailbox,
@@ -83,7 +94,7 @@ class Recipients:
                 "ExternalEmailAddress": f"SMTP:{external}" if external else None,
             },
         }
-        return [self._shown(self._directory.add_user(properties))]
+        return [shown(self._directory.add_user(properties), MAIL_USER)]
 
     def _set_mail_user(self, given: dict[str, Any]) -> None:
         check_names(given, _OF_MAIL_USER)
@@ -175,13 +186,10 @@ class Recipients:
             raise missing(identity, is_read=is_read and kind != MAILBOX)
         return user
 
-    def _shown(self, user: User) -> dict[str, Any]:
-        return shown(user)
 
-
-def shown(user: User) -> dict[str, Any]:
-    """Return a recipient as Exchange shows it."""
-    return {
+def shown(user: User, kind: str = "Recipient") -> dict[str, Any]:
+    """Return a recipient as the cmdlet for its kind shows it."""
+    everything = {
         "Identity": user.properties["displayName"],
         "Name": user.properties["displayName"],
         "DisplayName": user.properties["displayName"],
@@ -196,9 +204,12 @@ def shown(user: User) -> dict[str, Any]:
         "ForwardingAddress": None,
         "ForwardingSmtpAddress": None,
         "LitigationHoldEnabled": False,
+        "DeliverToMailboxAndForward": False,
         "PreviousRecipientTypeDetails": "None",
+        "LegacyExchangeDN": None,
         **user.mail,
     }
+    return {name: everything[name] for name in (*_ALWAYS_SHOWN, *_SHOWN[kind])}
 
 
 def _check_master(user: User, cmdlet: str, given: dict[str, Any]) -> None:
