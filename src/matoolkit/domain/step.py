@@ -245,6 +245,8 @@ MOVES: Mapping[tuple[StepStatus, type[Event]], frozenset[StepStatus]] = MappingP
         (_PENDING, RetryDue): frozenset({_DISPATCHED}),
         (_POLLING, PollDue): frozenset({_DISPATCHED}),
         (_PENDING, Unsendable): frozenset({_FAILED}),
+        # A secret that a poll needs can be resolved no longer (rule W8).
+        (_POLLING, Unsendable): frozenset({_FAILED}),
         (_DISPATCHED, Succeeded): frozenset({_SUCCEEDED}),
         (_DISPATCHED, Incomplete): frozenset({_POLLING, _TIMED_OUT, _PENDING, _FAILED}),
         (_DISPATCHED, Failed): frozenset({_PENDING, _FAILED}),

@@ -64,6 +64,7 @@ def _is_retry(entry: Entry) -> bool:
 
 _STEPS = {
     ("pending", "failed"): "Unsendable",
+    ("polling", "failed"): "Unsendable",
     ("polling", "dispatched"): "PollDue",
     ("dispatched", "pending"): "Failed",
     ("dispatched", "failed"): "Failed",

@@ -71,6 +71,9 @@ class RunbookWriter:
         """Write a step of a phase: it may need what an earlier one put out, and may put out something itself."""
         rng, step = self._rng, self._plain(name, may_undo=True)
         step["params"] |= {"Member": "{{_member_key}}", "City": "{{city}}"}
+        if "poll" in step:
+            # Where there is a poll, a column is secret: it is resolved whenever a job is sent (rule W8).
+            step["params"] |= {"Password": "{{city}}"}
         if self._outputs and rng.random() < 0.6:
             seen = rng.choice(self._outputs)
             step["params"] |= {"Output": seen, "Seen": "{{" + seen + "}}"}
