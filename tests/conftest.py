@@ -7,7 +7,9 @@ database of its own, copied from one to which the migrations were applied.
 import logging
 import os
 import shutil
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
+from matoolkit.telemetry import QUIET, speak_plainly
 from tests.calls.watching import watched_tenants
 from tests.databases import NOON, Database, PostgresServer
 
@@ -32,10 +35,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
     """Let no test find the log as another left it: a command sends it to a standard error that is closed by now."""
-    logger = logging.getLogger("matoolkit")
-    before = logger.handlers[:], logger.level, logger.propagate
+    loggers = [logging.getLogger(name) for name in ("", "matoolkit", "uvicorn", *QUIET)]
+    before = [(logger.handlers[:], logger.propagate, logger.level) for logger in loggers]
+    hooks = threading.excepthook, sys.unraisablehook
     yield
-    logger.handlers[:], logger.level, logger.propagate = before
+    for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        logger.handlers[:], logger.propagate = handlers, propagate
+        logger.setLevel(level)
+    threading.excepthook, sys.unraisablehook = hooks
+    logging.captureWarnings(capture=False)
+    speak_plainly()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ of it for all its users: errors with `is_outage` are told there, and a loop that
 
 import logging
 import threading
+from collections.abc import Mapping
 
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import MatoolkitError
@@ -19,7 +20,7 @@ class Outage:
     """Something that can fail for a while; safe to use from several threads.
 
     `what` is the subject of the lines, such as "the database" or "taking jobs". The owner of a connection tells of its
-    outages; everybody else leaves that to the owner.
+    outages; everybody else leaves that to the owner. `about` are the fields of the lines.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Outage:
         clock: Clock | None = None,
         *,
         is_owner: bool = False,
+        about: Mapping[str, object] | None = None,
         first_seconds: float = FIRST_PAUSE_SECONDS,
         longest_seconds: float = LONGEST_PAUSE_SECONDS,
     ) -> None:
@@ -36,6 +38,7 @@ class Outage:
         self._log = log
         self._clock = clock or SystemClock()
         self._is_owner = is_owner
+        self._about = about
         self._first_seconds = first_seconds
         self._longest_seconds = longest_seconds
         self._lock = threading.Lock()
@@ -48,6 +51,11 @@ class Outage:
     def is_on(self) -> bool:
         """Whether the last try failed."""
         return self._began_at is not None
+
+    def opened(self) -> None:
+        """Note that it is there, which says nothing about an outage that is on."""
+        if self._worked_at is None:
+            self._worked_at = self._clock.monotonic()
 
     def beginning(self) -> float:
         """Return the moment at which a try begins, for `failed`."""
@@ -72,7 +80,7 @@ class Outage:
         with self._lock:
             if self._told_at is not None and self._began_at is not None:
                 lasted = self._clock.monotonic() - self._began_at
-                self._log.warning("%s works again after %.0f seconds", self._what, lasted)
+                self._log.warning("%s works again after %.0f seconds", self._what, lasted, extra=self._about)
             self._pause = self._first_seconds
             self._began_at = self._told_at = None
 
@@ -84,12 +92,9 @@ class Outage:
         if not self._is_ours(fault) or (self._told_at is not None and now - self._told_at < _REMIND_SECONDS):
             return
         self._told_at = now
-        why, traceback = _told(fault)
-        if is_new:
-            self._log.warning("%s fails, and is tried again: %s", self._what, why, exc_info=traceback)
-        else:
-            lasts = now - self._began_at
-            self._log.warning("%s still fails after %.0f seconds: %s", self._what, lasts, why, exc_info=traceback)
+        said = "fails, and is tried again" if is_new else f"still fails after {now - self._began_at:.0f} seconds"
+        why, bug = _told(fault)
+        self._log.warning("%s %s: %s", self._what, said, why, exc_info=bug, extra=self._about)
 
     def _is_ours(self, fault: Exception) -> bool:
         if self._is_owner:

@@ -2,14 +2,25 @@
 
 A record is an event in words and the things it is about: `log.info("phase dispatched", extra={"batch": 42})`.
 Only the names in `FIELDS` are fields, the same everywhere, so that a query over the logs finds them all.
+
+Everything that is said goes the same way: other libraries' logs, Python's warnings, and errors that end a thread.
 """
 
 import logging
 import sys
+import threading
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import orjson
+
+from matoolkit.errors import MatoolkitError
+
+# What our own lines tell already: when the database or the sign-in is away, these libraries say so at every try.
+QUIET = ("sqlalchemy.pool", "psycopg", "psycopg.pool", "azure")
+_UNCAUGHT = logging.getLogger("matoolkit.uncaught")
+
+_json_handlers: list[logging.Handler] = []
 
 FIELDS = ("runbook", "batch", "phase", "member", "step", "attempt", "job")
 
@@ -51,15 +62,50 @@ def configure_logging(level: str, log_format: str, stream: TextIO | None = None)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     send_logs(handler, level)
+    _json_handlers[:] = [] if as_text else [handler]
+
+
+def log_the_end(error: MatoolkitError) -> bool:
+    """Say in the log why the process ends, if every line has to be JSON; says whether it was said."""
+    if not _json_handlers:
+        return False
+    hint = f"; {error.hint}" if error.hint else ""
+    _UNCAUGHT.critical("the process ends: %s%s (%s)", error.message, hint, error.code)
+    return True
+
+
+def speak_plainly() -> None:
+    """Forget that every line has to be JSON: most commands have no log, and print what goes wrong."""
+    _json_handlers.clear()
 
 
 def send_logs(handler: logging.Handler, level: str) -> None:
-    """Send what the system says to a handler, and what its web server finds wrong."""
+    """Send what the system says to a handler, and what others find wrong: libraries, Python, its threads."""
+    root = logging.getLogger()
+    for old in logging.getLogger("matoolkit").handlers:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
     for name, least in (("matoolkit", level), ("uvicorn", "WARNING")):
         log = logging.getLogger(name)
         log.handlers[:] = [handler]
         log.propagate = False
         log.setLevel(least)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.captureWarnings(capture=True)
+    threading.excepthook = _thread_ended
+    sys.unraisablehook = _not_raised
+
+
+def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
+        name = ended.thread.name if ended.thread else "a thread"
+        _UNCAUGHT.error("%s ended with an error", name, exc_info=ended.exc_value)
+
+
+def _not_raised(found: "sys.UnraisableHookArgs") -> None:
+    _UNCAUGHT.error("%s: %r", found.err_msg or "an error could not be raised", found.object, exc_info=found.exc_value)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

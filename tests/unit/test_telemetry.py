@@ -1,11 +1,13 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
+import threading
+import warnings
 
 import pytest
 
-from matoolkit.telemetry import configure_logging
+from matoolkit.errors import StoreUnavailable
+from matoolkit.telemetry import configure_logging, log_the_end
 
 log = logging.getLogger("matoolkit.scheduler")
 
@@ -13,14 +15,6 @@ log = logging.getLogger("matoolkit.scheduler")
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    root = logging.getLogger("matoolkit")
-    before = root.handlers[:], root.propagate, root.level
-    yield
-    root.handlers[:], root.propagate, root.level = before
 
 
 def test_a_terminal_gets_readable_lines() -> None:
@@ -61,3 +55,67 @@ def test_less_than_the_level_is_not_logged() -> None:
     configure_logging("WARNING", "json", stream)
     log.info("nothing to see")
     assert not stream.getvalue()
+
+
+def entries(stream: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_what_others_say_is_json_too() -> None:
+    """SQLAlchemy, azure-identity and Python itself wrote plain lines."""
+    stream = io.StringIO()
+    configure_logging("INFO", "json", stream)
+    logging.getLogger("some.library").error("it broke")
+    logging.getLogger("some.library").info("it works")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("this is old", DeprecationWarning, stacklevel=1)
+    ended = threading.Thread(target=lambda: 1 / 0, name="reader")
+    ended.start()
+    ended.join()
+    library, warning, thread = entries(stream)
+    assert (library["part"], library["event"]) == ("some.library", "it broke")
+    assert "this is old" in warning["event"]
+    assert (thread["level"], thread["event"]) == ("ERROR", "reader ended with an error")
+    assert "ZeroDivisionError" in thread["exception"]
+
+
+def test_an_error_that_nobody_can_catch_is_json_too() -> None:
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("too late")
+
+    stream = io.StringIO()
+    configure_logging("INFO", "json", stream)
+    Broken()
+    (entry,) = entries(stream)
+    assert "ValueError: too late" in entry["exception"]
+
+
+@pytest.mark.parametrize("library", ["sqlalchemy.pool", "azure.identity", "psycopg"])
+def test_what_our_own_lines_tell_of_an_outage_is_not_told_again(library: str) -> None:
+    stream = io.StringIO()
+    configure_logging("INFO", "json", stream)
+    logging.getLogger(library).error("no connection")
+    assert not stream.getvalue()
+
+
+def test_why_a_process_ends_is_json_where_all_lines_are() -> None:
+    stream = io.StringIO()
+    assert not log_the_end(StoreUnavailable("no answer"))
+    configure_logging("INFO", "text", stream)
+    assert not log_the_end(StoreUnavailable("no answer"))
+    configure_logging("INFO", "json", stream)
+    assert log_the_end(StoreUnavailable("no answer"))
+    (entry,) = entries(stream)
+    assert entry["event"].startswith("the process ends: no answer; check that the database runs")
+    assert entry["event"].endswith("(DB503)")
+
+
+def test_the_last_one_who_asked_has_the_log() -> None:
+    first, second = io.StringIO(), io.StringIO()
+    configure_logging("INFO", "json", first)
+    configure_logging("INFO", "json", second)
+    logging.getLogger("some.library").error("it broke")
+    assert not first.getvalue()
+    assert len(entries(second)) == 1

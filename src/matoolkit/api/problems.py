@@ -128,6 +128,7 @@ def _in_words(error: Mapping[str, Any]) -> str:
 
 def _of_ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, MatoolkitError)  # noqa: S101 - registered for these only
+    # The store tells of its outages itself, once for all requests.
     if not isinstance(error, Refused) and not error.is_outage:
         log.error("%s %s: %s %s", request.method, request.url.path, error.code, error.message)
     return answer(error)

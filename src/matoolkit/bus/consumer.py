@@ -12,6 +12,7 @@ from matoolkit.bus.wire import decode
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.delivery import MAX_DELIVERIES, SUSPICIOUS_DELIVERIES
 from matoolkit.errors import MatoolkitError, StoreError
+from matoolkit.outages import Outage
 from matoolkit.ports import Bus, Delivery, NoLongerOurs, Received, Subscription
 from matoolkit.store import Store
 from matoolkit.store.transaction import Transaction
@@ -20,9 +21,6 @@ HANDLED = crash_point("consumer.handled")
 
 MOST_AT_ONCE = 500
 _IDLE_SECONDS = 1.0
-_FIRST_PAUSE_SECONDS = 0.5
-# Well below the lock duration, so that locks are renewed in time.
-_LONGEST_PAUSE_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
@@ -42,22 +40,21 @@ class Consumer:
         self._handler = handler
         self._most = most
         self._pile: list[Received] = []
+        # Its longest pause is well below the lock duration, so that locks are renewed in time.
+        self._trouble = Outage(f"handling messages of {subscription.name}", log)
 
     def run(self, stop: threading.Event) -> None:
         """Handle messages until told to stop; the pile at hand is finished first."""
-        pause = _FIRST_PAUSE_SECONDS
         while not stop.is_set():
             try:
                 if not self.turn():
                     self._bus.wait(self._subscription, _IDLE_SECONDS)
-                pause = _FIRST_PAUSE_SECONDS
+                self._trouble.worked()
             except MatoolkitError as error:
                 # What fails here is receiving or settling, which no message is to blame for.
                 if not (error.transient or isinstance(error, StoreError)):
                     raise
-                log.warning("receiving from %s pauses: %s", self._subscription.name, error.message)
-                stop.wait(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                stop.wait(self._trouble.failed(error))
 
     def turn(self) -> int:
         """Handle one pile and say how many messages it had; a pile that was interrupted comes first.

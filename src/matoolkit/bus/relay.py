@@ -16,6 +16,7 @@ from matoolkit.bus.envelope import Carrier, Envelope, sealed
 from matoolkit.bus.topology import WORKER_JOBS
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import MatoolkitError
+from matoolkit.outages import Outage
 from matoolkit.ports import Outgoing
 from matoolkit.store import Store, outbox
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
@@ -49,6 +50,7 @@ class Relay:
         self._store = store
         self._carrier = carrier
         self._open: WeakKeyDictionary[Transaction, _Batch] = WeakKeyDictionary()
+        self._trouble = Outage("sending what waits in the outbox", log)
 
     def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
         """Publish messages if and when the transaction commits."""
@@ -95,8 +97,9 @@ class Relay:
         except Exception as error:  # noqa: BLE001 - an adapter may raise anything, and the outbox keeps the messages
             if _is_refusal(error) and len(rows) > 1:
                 return self._deliver_each(rows)
-            log.warning("%d messages wait in the outbox: %s", len(rows), error)
+            self._trouble.failed(error)
             return [], [row for row in rows if _is_refusal(error) and row.tries >= MAX_TRIES]
+        self._trouble.worked()
         return list(rows), []
 
     def _deliver_each(self, rows: Sequence[outbox.OutboxRow]) -> tuple[list[outbox.OutboxRow], list[outbox.OutboxRow]]:

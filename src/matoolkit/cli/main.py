@@ -37,6 +37,7 @@ from matoolkit.cli.commands import (
 from matoolkit.cli.output import print_error
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import MatoolkitError
+from matoolkit.telemetry import log_the_end, speak_plainly
 
 PROGRAM = "matoolkit"
 
@@ -94,6 +95,7 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str], clock: Clock | None = None) -> int:
     """Run the command and return its exit code. Typer answers wrong usage and Ctrl-C, we answer the rest."""
+    speak_plainly()
     try:
         _command()(list(arguments), prog_name=PROGRAM, obj=clock or SystemClock())
     except SystemExit as done:
@@ -101,11 +103,9 @@ def run(arguments: Sequence[str], clock: Clock | None = None) -> int:
     except MatoolkitError as error:
         if error.__cause__ is not None:
             _show_traceback(error.__cause__)
-        print_error(error)
-        return error.exit_code
+        return _ended_by(error)
     except OSError as fault:
-        print_error(MatoolkitError(f"cannot go on: {(fault.strerror or str(fault)).lower()}"))
-        return MatoolkitError.exit_code
+        return _ended_by(MatoolkitError(f"cannot go on: {(fault.strerror or str(fault)).lower()}"))
     except Exception as bug:  # noqa: BLE001 - the last resort: people get a sentence, not a traceback
         return _show_bug(bug)
     return 0
@@ -119,8 +119,12 @@ def _command() -> Callable[..., object]:
 def _show_bug(bug: Exception) -> int:
     _show_traceback(bug)
     hint = "run it again with MATOOLKIT_DEBUG=1 to see where, and please report it"
-    error = MatoolkitError(f"this is a bug in matoolkit: {type(bug).__name__}", hint=hint)
-    print_error(error)
+    return _ended_by(MatoolkitError(f"this is a bug in matoolkit: {type(bug).__name__}", hint=hint))
+
+
+def _ended_by(error: MatoolkitError) -> int:
+    if not log_the_end(error):
+        print_error(error)
     return error.exit_code
 
 

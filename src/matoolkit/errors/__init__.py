@@ -72,7 +72,7 @@
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
     ├── SourceFailed              SC502   a source could not be queried
-    ├── SpoolFailed               SC507   a source could not be queried
+    ├── SpoolFailed               SC507   the rows of a source cannot be kept
     ├── MissingColumn             SC422   a query returned no column of a name that its runbook refers to
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table

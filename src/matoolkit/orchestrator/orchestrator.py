@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from matoolkit.errors import MatoolkitError
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.catalogue import announce
 from matoolkit.orchestrator.checks import apply_checks
@@ -22,9 +23,12 @@ from matoolkit.orchestrator.sweeps import (
     sweep_waiting_members,
 )
 from matoolkit.orchestrator.versions import Versions
+from matoolkit.outages import Outage
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
 from matoolkit.store.transaction import Transaction
+
+_SWEEPS = (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings)
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +41,7 @@ class Orchestrator:
         self._publisher = publisher
         self._limits = limits or Limits()
         self._versions = Versions()
+        self._troubles = {sweep: Outage(_title(sweep.__name__), log) for sweep in _SWEEPS}
 
     def handle(self, tx: Transaction, deliveries: Sequence[Delivery]) -> None:
         """Do what a pile of messages asks for, in the transaction in which they are completed."""
@@ -58,11 +63,19 @@ class Orchestrator:
 
     def sweep(self) -> None:
         """Look after what no message will: lost and dead jobs, members who still wait, what is over."""
-        for sweep in (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings):
+        for sweep, trouble in self._troubles.items():
             try:
                 sweep(self._store, self._open)
-            except Exception:
-                log.exception("a sweep failed; the next ones go on")
+            except Exception as fault:  # noqa: BLE001 - it is told, and the next sweeps go on
+                trouble.failed(fault)
+                if isinstance(fault, MatoolkitError) and fault.is_outage:
+                    return
+            else:
+                trouble.worked()
 
     def _open(self, tx: Transaction, batch_ids: set[int]) -> Pile:
         return open_pile(tx, self._publisher, self._versions, self._limits, batch_ids)
+
+
+def _title(name: str) -> str:
+    return f"the sweep of {name.removeprefix('sweep_').replace('_', ' ')}"

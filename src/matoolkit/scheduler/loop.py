@@ -4,6 +4,7 @@ import logging
 import threading
 
 from matoolkit.errors import MatoolkitError
+from matoolkit.outages import Outage
 from matoolkit.scheduler.leasing import Stopping
 from matoolkit.scheduler.tick import Scheduler
 
@@ -17,6 +18,8 @@ class SchedulerLoop:
         self._scheduler = scheduler
         self._interval = scheduler.interval.total_seconds()
         self._sweep_seconds = sweep_seconds
+        self._ticks = Outage("a tick", log, scheduler.clock)
+        self._sweeps = Outage("a sweep", log, scheduler.clock)
 
     def tick_until(self, stop: threading.Event) -> None:
         """Tick every interval; while another scheduler works, look often whether it still does."""
@@ -33,13 +36,18 @@ class SchedulerLoop:
             except Stopping:
                 return
             except MatoolkitError as error:
-                log.warning("a sweep failed, and is tried again: %s", error.message)
+                self._sweeps.failed(error)
+            else:
+                self._sweeps.worked()
 
     def _ticked(self) -> bool:
         try:
-            return self._scheduler.tick() is not None
+            is_ours = self._scheduler.tick() is not None
         except Stopping:
             log.info("the tick was interrupted; the next one goes on where it was")
         except MatoolkitError as error:
-            log.warning("a tick failed, and is tried again: %s", error.message)
+            self._ticks.failed(error)
+        else:
+            self._ticks.worked()
+            return is_ours
         return False

@@ -7,12 +7,14 @@ Running a tick twice changes nothing.
 import logging
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from matoolkit.clock import Clock
 from matoolkit.domain.keys import folded
 from matoolkit.errors import LeaseLost, MatoolkitError, StoreError
+from matoolkit.outages import Outage
 from matoolkit.ports import Publisher, Source
 from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
@@ -44,6 +46,7 @@ class Scheduler:
     clock: Clock
     lease: SchedulerLease
     interval: timedelta
+    _troubles: dict[tuple[str, str], Outage] = field(default_factory=dict, init=False)
 
     def tick(self) -> list[Tally] | None:
         """Look at every runbook once and say what was done; nothing at all if another scheduler works."""
@@ -53,8 +56,8 @@ class Scheduler:
             runbooks, automated = active_runbooks(tx), set(automated_runbooks(tx))
         tallies = [self._look_at(runbook, is_automated=folded(runbook.name) in automated) for runbook in runbooks]
         # Batches of runbooks that have no active version any more go on, too (rule V7).
-        self._isolated("", lambda: self._dispatch(None))
-        self._isolated("", self._forget_requests)
+        self._isolated("", "dispatching due phases", lambda: self._dispatch(None))
+        self._isolated("", "forgetting old requests", self._forget_requests)
         return tallies
 
     def sweep(self) -> int:
@@ -65,16 +68,21 @@ class Scheduler:
 
     def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
         started, tally = self.clock.monotonic(), Tally(runbook.name, runbook.version, self.clock.now())
-        tally.error = self._isolated(runbook.name, lambda: self._follow(runbook, tally, is_automated=is_automated))
+        follow = partial(self._follow, runbook, tally, is_automated=is_automated)
+        tally.error = self._isolated(runbook.name, "following the source", follow)
         # What is due does not wait for a source that is away (rule T2).
-        not_dispatched = self._isolated(runbook.name, lambda: self._dispatch(tally))
+        not_dispatched = self._isolated(runbook.name, "dispatching due phases", lambda: self._dispatch(tally))
         tally.error = tally.error or not_dispatched
         tally.seconds = self.clock.monotonic() - started
-        self._isolated(runbook.name, lambda: self._record(runbook, tally))
+        self._isolated(runbook.name, "recording the tick", lambda: self._record(runbook, tally))
         return tally
 
-    def _isolated(self, runbook_name: str, work: Callable[[], None]) -> str | None:
+    def _isolated(self, runbook_name: str, what: str, work: Callable[[], None]) -> str | None:
         """Do something for one runbook and return what went wrong; only what concerns all runbooks gets through."""
+        trouble = self._troubles.get((runbook_name, what))
+        if trouble is None:
+            trouble = Outage(what, log, self.clock, about={"runbook": runbook_name or None})
+            self._troubles[runbook_name, what] = trouble
         try:
             work()
         except (LeaseLost, Stopping):
@@ -83,11 +91,12 @@ class Scheduler:
             # A database that is away is everybody's trouble, not this runbook's.
             if isinstance(error, StoreError) and error.transient:
                 raise
-            log.warning("not all was done: %s", error.message, extra={"runbook": runbook_name})
+            trouble.failed(error)
             return f"{error.code}: {error.message}"
-        except Exception as bug:
-            log.exception("a tick failed", extra={"runbook": runbook_name})
+        except Exception as bug:  # noqa: BLE001 - it is told with its traceback, and no other runbook is to blame
+            trouble.failed(bug)
             return f"{type(bug).__name__}: this is a bug in matoolkit, see the log of the scheduler"
+        trouble.worked()
         return None
 
     def _dispatch(self, tally: Tally | None) -> None:

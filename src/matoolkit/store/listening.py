@@ -10,6 +10,8 @@ from typing import Any
 
 from sqlalchemy import Executable
 
+from matoolkit.errors import MatoolkitError
+from matoolkit.outages import Outage
 from matoolkit.store.faults import ToldApart
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.transaction import Store, Transaction
@@ -37,6 +39,7 @@ class Listener:
         self._store = store
         self._heard = heard
         self._stop = threading.Event()
+        self._trouble = Outage("listening for other processes", log)
         self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
 
     def start(self) -> None:
@@ -55,8 +58,16 @@ class Listener:
             try:
                 self._listen()
             except Exception as error:  # noqa: BLE001 - a driver may raise anything; polling goes on meanwhile
-                log.warning("listening for other processes is interrupted: %s", type(error).__name__)
-                self._stop.wait(_HEARTBEAT_SECONDS)
+                self._stop.wait(self._trouble.failed(self._cause(error)))
+
+    def _cause(self, error: Exception) -> Exception:
+        """Return the database's outage if that is why: the store has told of it, here or elsewhere."""
+        try:
+            with self._store.reading() as tx:
+                tx.time()
+        except MatoolkitError as outage:
+            return outage
+        return error
 
     def _listen(self) -> None:
         dialect = self._store.dialect
@@ -67,6 +78,7 @@ class Listener:
             borrowed.detach()
             try:
                 while not self._stop.is_set():
+                    self._trouble.worked()
                     for word in dialect.listen(connection, _HEARTBEAT_SECONDS):
                         self._heard(word)
             finally:

@@ -32,6 +32,7 @@ class Runner:
         self.connection = connection
         self._watchers = watchers
         self._known: dict[Plan, Compiled] = connection.get_execution_options()[COMPILED]
+        self.has_written = False
 
     def changed(self, statement: Executable | Ready) -> int:
         """Run a statement and say how many rows it changed."""
@@ -71,7 +72,14 @@ class Runner:
             self.fill(filling)
         for watch in self._watchers:
             watch(text, parameters)
-        return run(self.connection, text, parameters, lambda cursor: take(cursor, compiled.readers(cursor)))
+
+        def taken(cursor: Any) -> TakenT:
+            found = take(cursor, compiled.readers(cursor))
+            if cursor.rowcount > 0 and not text.startswith("SELECT"):
+                self.has_written = True
+            return found
+
+        return run(self.connection, text, parameters, taken)
 
     def fill(self, filling: Filling) -> None:
         """Put the rows that a statement writes where it looks for them."""

@@ -24,7 +24,8 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.crashpoints import crash_point
-from matoolkit.errors import StoreBusy
+from matoolkit.errors import MatoolkitError, StoreBusy, StoreError, StoreUnavailable
+from matoolkit.outages import Outage
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
@@ -56,6 +57,11 @@ class Transaction(Drafting):
         self._connection = runner.connection
         self._told_apart = ToldApart(dialect, self._connection.engine.url)
         self.on_commit: list[Callable[[], object]] = []
+
+    @property
+    def has_written(self) -> bool:
+        """Whether a statement of it has changed a row."""
+        return self._runner.has_written
 
     def is_of(self, store: "Store") -> bool:
         """Tell whether this is a transaction of a store."""
@@ -136,29 +142,49 @@ class Store:
         self._pen = threading.Lock()
         # They are told of every statement before it runs.
         self.watchers: list[Watcher] = []
+        # The store tells of its outages, whoever meets them. What can be read can still be full or read-only.
+        self._away = Outage("the database", log, clock, is_owner=True)
+        self._unwritable = Outage("writing to the database", log, clock, is_owner=True)
 
     @contextmanager
     def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
         """Do a block's work all or not at all; the patience is that with other threads that write to a file."""
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
-        with ToldApart(self.dialect, self.engine.url), self._only_writer(patience), self.engine.connect() as connection:
+        with (
+            self._watched(),
+            ToldApart(self.dialect, self.engine.url),
+            self._only_writer(patience),
+            self.engine.connect() as connection,
+        ):
             tx = self._transaction(connection)
             with connection.begin():
                 yield tx
                 BEFORE_COMMIT.reached()
             AFTER_COMMIT.reached()
+        if tx.has_written:
+            self._unwritable.worked()
         for action in tx.on_commit:
-            try:
-                action()
-            except Exception:
-                # The work is committed; what did not happen after it is for a sweep to make good.
-                log.exception("what was to follow a commit failed")
+            _follow_up(action)
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Let a block read without waiting for writers, from one picture of the data."""
-        with ToldApart(self.dialect, self.engine.url), self.reader.begin() as connection:
+        with self._watched(), ToldApart(self.dialect, self.engine.url), self.reader.begin() as connection:
             yield self._transaction(connection)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell when the database goes away and when it is back."""
+        begun = self._away.beginning()
+        try:
+            yield
+        except StoreError as error:
+            if error.is_outage:
+                outage = self._away if isinstance(error, StoreUnavailable) else self._unwritable
+                outage.failed(error, begun)
+            raise
+        self._away.worked()
+        self._unwritable.opened()
 
     def _transaction(self, connection: Connection) -> Transaction:
         return Transaction(Runner(connection, self.watchers), self.dialect, self._clock)
@@ -186,6 +212,17 @@ class Store:
     def close(self) -> None:
         """Let all connections go."""
         self.engine.dispose()
+
+
+def _follow_up(action: Callable[[], object]) -> None:
+    """Do what follows a commit; the work is done, and a sweep makes good what does not happen after it."""
+    try:
+        action()
+    except MatoolkitError as error:
+        if not error.is_outage:
+            log.exception("what was to follow a commit failed")
+    except Exception:
+        log.exception("what was to follow a commit failed")
 
 
 class _Within(Store):

@@ -15,6 +15,7 @@ from matoolkit.domain.delivery import SUSPICIOUS_DELIVERIES
 from matoolkit.domain.messages import Message, WorkerHello, WorkerJob
 from matoolkit.errors import MatoolkitError, StoreError
 from matoolkit.ids import worker_hello_id
+from matoolkit.outages import Outage
 from matoolkit.ports import Bus, Outgoing, Received, Subscription
 from matoolkit.worker.desk import Desk, Task
 from matoolkit.worker.execution import Execution
@@ -24,8 +25,6 @@ CALLED = crash_point("worker.called")
 
 MOST_AT_ONCE = 500
 _LOOK_SECONDS = 0.5
-_FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 15.0
 _LONGEST_HANG_SECONDS = 300.0
 
 log = logging.getLogger(__name__)
@@ -138,18 +137,16 @@ class Runner:
             self._desk.finish(task, result, self._clock.monotonic() - began)
 
     def _fetch(self, stop: threading.Event) -> None:
-        pause = _FIRST_PAUSE_SECONDS
+        trouble = Outage("taking jobs", log, self._clock)
         while not (stop.is_set() or self._halt.is_set() or self._is_idle()):
             try:
                 self._fetch_once(stop)
-                pause = _FIRST_PAUSE_SECONDS
+                trouble.worked()
             except MatoolkitError as error:
                 if not _passes(error):
                     raise
                 self.is_ready = False
-                log.warning("taking jobs pauses: %s", error.message)
-                stop.wait(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                stop.wait(trouble.failed(error))
 
     def _fetch_once(self, stop: threading.Event) -> None:
         if not self._is_announced:

@@ -11,12 +11,10 @@ from matoolkit.clock import Clock
 from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult
 from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError, UnwritableMessage
 from matoolkit.ids import result_id
+from matoolkit.outages import FIRST_PAUSE_SECONDS, Outage
 from matoolkit.ports import Bus, Outgoing
 from matoolkit.worker.desk import Task
 from matoolkit.worker.execution import unsendable
-
-_FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +29,8 @@ class Settlement:
         self._renew_seconds = renew_seconds
         self._renew_at = clock.monotonic() + renew_seconds
         self._kept: list[Task] = []
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._publishing = Outage("publishing results", log, clock)
+        self._renewing = Outage("renewing the locks of jobs", log, clock)
         self._try_at = 0.0
 
     def try_to_settle(self, tasks: Sequence[Task]) -> list[Task]:
@@ -45,12 +44,10 @@ class Settlement:
         except MatoolkitError as error:
             if not (error.transient or isinstance(error, StoreError)):
                 raise
-            log.warning("publishing results pauses: %s", error.message)
-            self._try_at = self._clock.monotonic() + self._pause
-            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+            self._try_at = self._clock.monotonic() + self._publishing.failed(error)
             return []
         self._kept = []
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._publishing.worked()
         return pile
 
     def settle(self, tasks: Sequence[Task]) -> None:
@@ -76,9 +73,10 @@ class Settlement:
             with self._bus_lock:
                 ours = {id(received) for received in self._bus.renew([task.received for task in tasks])}
         except MatoolkitError as error:
-            log.warning("locks of %d jobs cannot be renewed: %s", len(tasks), error.message)
-            self._renew_at = self._clock.monotonic() + _FIRST_PAUSE_SECONDS
+            # Not later than that: the locks run out.
+            self._renew_at = self._clock.monotonic() + min(self._renewing.failed(error), FIRST_PAUSE_SECONDS)
             return
+        self._renewing.worked()
         for task in tasks:
             if id(task.received) not in ours:
                 log.warning("the lock ran out, the job may run twice", extra={"job": task.job.job_id})

@@ -161,6 +161,61 @@ def test_nothing_more_is_done_on_a_connection_that_dropped(
     postgres.drop(name)
 
 
+def test_an_outage_is_one_line_when_it_begins_one_a_minute_and_one_when_it_ends(
+    postgres: PostgresServer,
+    cut_off: Callable[[str], None],
+    clock: VirtualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = postgres.make_migrated()
+    database = Database(postgres.url_of(name), "postgresql")
+    store = database.open(clock)
+    assert entries(store) == 0
+    cut_off(name)
+    postgres.run(f"ALTER DATABASE {name} RENAME TO {name}_away")
+    for _ in range(130):
+        with pytest.raises(StoreUnavailable), store.transaction():
+            pass
+        clock.sleep(1)
+    postgres.run(f"ALTER DATABASE {name}_away RENAME TO {name}")
+    assert entries(store) == entries(store) == 0
+    first, *reminders, last = caplog.messages
+    assert first.startswith("the database fails, and is tried again: PostgreSQL: ")
+    assert [told.split(":")[0] for told in reminders] == [
+        f"the database still fails after {seconds} seconds" for seconds in (60, 120)
+    ]
+    assert last == "the database works again after 130 seconds"
+    database.close()
+    postgres.drop(name)
+
+
+def test_a_full_disk_is_told_once_though_reading_works(
+    migrated_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "small.db"
+    path.write_bytes(migrated_file.read_bytes())
+    store = open_store(f"sqlite:///{path}")
+    pages = {"limit": 120}
+
+    @event.listens_for(store.engine, "checkout")
+    def _limit(connection: Any, *_: Any) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages['limit']}")
+
+    with store.transaction() as tx:
+        record_changes(tx, [ENTRY], NOON)
+    for _ in range(3):
+        with pytest.raises(StoreFull), store.transaction() as tx:
+            record_changes(tx, [ENTRY] * 5000, NOON)
+        assert entries(store) == 1
+    pages["limit"] = 100_000
+    with store.transaction() as tx:
+        record_changes(tx, [ENTRY], NOON)
+    store.close()
+    began, ended = caplog.messages
+    assert began == "writing to the database fails, and is tried again: SQLite: database or disk is full"
+    assert ended.startswith("writing to the database works again")
+
+
 def test_a_server_that_is_not_there_is_unavailable_and_its_password_is_not_told() -> None:
     store = open_store("postgresql://anna:hunter2secret@127.0.0.1:1/state")
     with pytest.raises(StoreUnavailable) as refused:
