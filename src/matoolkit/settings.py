@@ -165,6 +165,10 @@ class WorkerSettings(_FromEnvironment):
     simulated_tenant_url: str | None = Field(
         None, description="Address of a simulated tenant, in which the functions then work; needs no application."
     )
+    create_mail_users_with: Literal["invokecommand", "powershell"] = Field(
+        "invokecommand",
+        description="How cmdlets that take a password run: over HTTPS with the password as text, or in PowerShell.",
+    )
     custom_modules_path: Path | None = Field(None, description="Folder with functions of your own.")
     max_retry_count: int = Field(5, ge=0, le=100, description="Tries after the first when a call is throttled.")
     base_retry_delay_seconds: float = Field(2, gt=0, description="Wait before the first of them.")

@@ -32,6 +32,7 @@ from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Limits as WorkerLimits
 from matoolkit.worker.runner import Runner
 from matoolkit.worker.secrets import EnvironmentSecrets, WorkerSecrets, key_vault
+from matoolkit.worker.shell.choice import exchange_of, open_shell
 
 # A scheduler that died is replaced after this many sweeps without a sign of life.
 _SWEEPS_MISSED = 3
@@ -110,7 +111,9 @@ def build_worker(
     reader = key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
     secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
     clients = open_clients(settings, secrets.read, clock, masking.conceal)
-    context = Context(clients.graph, clients.exchange, clock, settings.target_tenant_id or "", secrets)
+    shell = open_shell(settings, secrets.read, clock)
+    exchange = exchange_of(settings, clients.exchange, shell)
+    context = Context(clients.graph, exchange, clock, settings.target_tenant_id or "", secrets, shell)
     limits = WorkerLimits(
         threads=settings.max_parallelism,
         idle_seconds=settings.idle_timeout_seconds,
@@ -123,6 +126,8 @@ def build_worker(
     def let_go() -> None:
         clients.close()
         reader.close()
+        if shell is not None:
+            shell.close()
 
     return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go)
 

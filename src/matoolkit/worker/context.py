@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from matoolkit.clock import Clock
+from matoolkit.worker.shell import Shell
 
 
 class Secrets(Protocol):
@@ -18,10 +19,14 @@ class Secrets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The tenant's clients and what else a function may use; one for all threads."""
+    """The tenant's clients and what else a function may use; one for all threads.
+
+    `shell` is PowerShell that is signed in; there is none without a real tenant, or where PowerShell is not installed.
+    """
 
     graph: Any
     exchange: Any
     clock: Clock
     tenant_id: str
     secrets: Secrets
+    shell: Shell | None = None

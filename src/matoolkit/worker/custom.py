@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from matoolkit.worker.powershell import powershell_program, script_function
+from matoolkit.worker.powershell import script_function
 from matoolkit.worker.registry import Function, Registry, functions_of
+from matoolkit.worker.shell.choice import powershell_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """PowerShell scripts as functions: `Send-Welcome.ps1` is the function `Send-Welcome` (rule W5).
 
-A script gets its parameters as one JSON object on standard input and writes its result as JSON to standard output. An
-exit code other than 0 is a failure, told by what it wrote to standard error. Its comment-based help says which
-parameters it has.
+Its comment-based help says which parameters it has. A script that has `#Requires -Modules` with a module of Microsoft
+Graph or with ExchangeOnlineManagement runs in a session that is signed in there: it gets its parameters as PowerShell
+passes them, and what it puts out is its result. Any other script is a process of its own. It gets its parameters as one
+JSON object on standard input and writes its result as JSON to standard output; an exit code other than 0 is a failure,
+told by what it wrote to standard error.
 """
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,13 @@ import orjson
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.registry import Function
+from matoolkit.worker.shell import Connection
 from matoolkit.worker.signature import Kind, Parameter
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*-[A-Za-z0-9]+")
 _HELP = re.compile(r"<#(.*?)#>", re.DOTALL)
 _SECTION = re.compile(r"^[ \t]*\.([A-Za-z]+)[ \t]*([A-Za-z_][A-Za-z0-9_]*)?[ \t]*$", re.MULTILINE)
+_REQUIRES = re.compile(r"^[ \t]*#requires[ \t]+-modules?[ \t]+(.+)$", re.IGNORECASE | re.MULTILINE)
 _WORD = re.compile(r"\[?([a-z]+(?:\[\])?)\]?", re.IGNORECASE)
 _TIMEOUT_SECONDS = 3600
 # What a script exits with to say that a service is busy: the system's own "temporary failure".
@@ -38,23 +41,33 @@ _KINDS = {
 }
 
 
-def powershell_program() -> str | None:
-    """Find PowerShell 7 or newer."""
-    return shutil.which("pwsh")
-
-
 def script_function(path: Path, program: str) -> Function:
     """Make a function of a script."""
     if not _NAME.fullmatch(path.stem):
         raise ValueError(f"a script is named like its function, Verb-Noun.ps1, and not {path.name}")
-    sections = list(_sections(path.read_text(encoding="utf-8-sig")))
+    text = path.read_text(encoding="utf-8-sig")
+    sections = list(_sections(text))
     synopsis = next((text for title, _, text in sections if title == "synopsis"), "")
     parameters = tuple(_parameter(name, text) for title, name, text in sections if title == "parameter" and name)
 
-    def call(context: Context, **arguments: Any) -> Any:  # noqa: ARG001 - a script signs in by itself
-        return _run([program, "-NoProfile", "-NonInteractive", "-File", str(path)], path.stem, arguments)
+    connections = _connections(text)
+
+    def call(context: Context, **arguments: Any) -> Any:
+        if not connections:
+            return _run([program, "-NoProfile", "-NonInteractive", "-File", str(path)], path.stem, arguments)
+        if context.shell is None:
+            why = "needs a session that is signed in, and this worker has no real tenant to sign in to"
+            raise FunctionFailed(f"{path.stem} {why}", "ScriptFailed")
+        return context.shell.run_script(path.resolve(), arguments, connections)
 
     return Function(path.stem, parameters, " ".join(synopsis.split()), call)
+
+
+def _connections(script: str) -> tuple[Connection, ...]:
+    """Read what a script wants to be connected to from the modules that it requires."""
+    modules = " ".join(_REQUIRES.findall(script)).casefold()
+    wanted = {Connection.GRAPH: "microsoft.graph", Connection.EXCHANGE: "exchangeonlinemanagement"}
+    return tuple(connection for connection, module in wanted.items() if module in modules)
 
 
 def _sections(script: str) -> Iterator[tuple[str, str, str]]:

@@ -193,6 +193,6 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "functions"
 def test_w5_the_examples_can_be_used(workshop: Workshop, pwsh: Path) -> None:
     assert register_custom(workshop.registry, EXAMPLES) == []
     names = {path.stem for path in EXAMPLES.glob("*.ps1")} | {"Set-HomeFolder"}
-    assert len(names) == 2
+    assert len(names) == 3
     for name in names:
         assert workshop.registry.find(name).doc

@@ -14,6 +14,11 @@ from matoolkit.worker.clients.tokens import CertificateTokens, Tokens
 _NEEDED = ("target_tenant_id", "app_id", "cert_name")
 
 
+def missing_settings(settings: WorkerSettings) -> tuple[str, ...]:
+    """Name the variables without which a worker has no real tenant."""
+    return tuple(name.upper() for name in _NEEDED if not getattr(settings, name))
+
+
 class NoTenant:
     """Stands in for the clients of a worker that has no tenant: whoever calls them is told what is missing."""
 
@@ -21,7 +26,7 @@ class NoTenant:
         self._missing = missing
 
     def __getattr__(self, _: str) -> NoReturn:
-        names = ", ".join(name.upper() for name in self._missing)
+        names = ", ".join(self._missing)
         raise TenantFailed(f"this worker has no tenant to work in: set {names}, or SIMULATED_TENANT_URL")
 
     def close(self) -> None:
@@ -35,7 +40,7 @@ def open_clients(
     limits = RetryLimits.of(settings)
     if settings.simulated_tenant_url:
         return connect_to_simulation(settings.simulated_tenant_url.rstrip("/"), clock, limits)
-    missing = tuple(name for name in _NEEDED if not getattr(settings, name))
+    missing = missing_settings(settings)
     if missing:
         nobody: Any = NoTenant(missing)
         return Clients(nobody, nobody, nobody)
