@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from matoolkit.admin import manual
 from matoolkit.bus.consumer import Consumer
@@ -40,13 +41,16 @@ from matoolkit.scheduler import joining, leaving
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
-from matoolkit.store import Store, Transaction
+from matoolkit.store import Store, Transaction, outbox, queue
 from matoolkit.store import members as stored_members
+from matoolkit.store import phases as stored_phases
 from matoolkit.store import steps as stored_steps
 from matoolkit.store.batches import cancel_batches, lock_batches, unfinished_batches
 from matoolkit.store.membership import places_of_keys
-from matoolkit.store.memberstates import member_states
+from matoolkit.store.memberstates import member_outputs, member_states
 from matoolkit.store.phases import note_expanded, phases_by_id, phases_of_batches
+from matoolkit.store.schema import bus_messages
+from matoolkit.store.schema import outbox as outbox_rows
 from matoolkit.store.working import unfinished_rollbacks_of_members
 
 Patch = pytest.MonkeyPatch
@@ -95,7 +99,7 @@ def a_job_that_is_out_is_not_waited_for(patch: Patch) -> None:
 
 
 def phases_are_not_gone_through_in_order(patch: Patch) -> None:
-    patch.setattr(progress, "phase_order", lambda version, offset, index: (version, offset, -index))
+    patch.setattr(stored_phases, "phase_order", lambda version, offset, index: (version, offset, -index))
 
 
 def checks_do_not_look_at_the_member(patch: Patch) -> None:
@@ -305,6 +309,41 @@ def init_steps_are_sent_all_at_once(patch: Patch) -> None:
     patch.setattr(init, "_next_or_end", next_or_end)
 
 
+def jobs_that_a_worker_has_are_taken_back(patch: Patch) -> None:
+    def remove(tx: Transaction, topic: str, message_ids: Any) -> list[str]:
+        named = (bus_messages.c.topic == topic, bus_messages.c.message_id.in_(message_ids))
+        taken = delete(bus_messages).where(*named, bus_messages.c.delivery_count <= 1)
+        return sorted(tx.values(taken.returning(bus_messages.c.message_id)))
+
+    patch.setattr(queue, "remove_untouched", remove)
+
+
+def jobs_that_may_have_been_sent_are_taken_back(patch: Patch) -> None:
+    """Neither a claim nor the number of tries is looked at: nothing gives messages an order, so no claim is let go."""
+
+    def remove(tx: Transaction, topic: str, message_ids: Any) -> list[str]:
+        named = (outbox_rows.c.topic == topic, outbox_rows.c.message_id.in_(message_ids))
+        taken = delete(outbox_rows).where(*named)
+        return sorted(tx.values(taken.returning(outbox_rows.c.message_id)))
+
+    patch.setattr(outbox, "remove_unsent", remove)
+
+
+def returners_cut_off_a_compensation_that_has_begun(patch: Patch) -> None:
+    patch.setattr(members, "rollbacks_in_sequences", nothing)
+
+
+def outputs_of_an_earlier_epoch_are_kept(patch: Patch) -> None:
+    def store(pile: Any, found: Sequence[Any]) -> None:
+        now = {one.id: one.epoch for one in member_outputs(pile.tx, {entry.state.batch_member_id for entry in found})}
+        outputs.store_outputs(
+            pile,
+            [replace(entry, state=replace(entry.state, epoch=now[entry.state.batch_member_id])) for entry in found],
+        )
+
+    patch.setattr(results, "store_outputs", store)
+
+
 Plant = Callable[[Patch], None]
 
 PLANTED: tuple[Plant, ...] = (
@@ -337,4 +376,8 @@ PLANTED: tuple[Plant, ...] = (
     results_are_matched_without_their_attempt,
     a_late_removal_is_not_ignored,
     leavers_are_not_waited_for,
+    jobs_that_a_worker_has_are_taken_back,
+    jobs_that_may_have_been_sent_are_taken_back,
+    returners_cut_off_a_compensation_that_has_begun,
+    outputs_of_an_earlier_epoch_are_kept,
 )

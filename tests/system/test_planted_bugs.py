@@ -40,6 +40,10 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.results_are_matched_without_their_attempt: 3,
     planted.a_late_removal_is_not_ignored: 97,
     planted.leavers_are_not_waited_for: 53,
+    planted.jobs_that_a_worker_has_are_taken_back: 2,
+    planted.jobs_that_may_have_been_sent_are_taken_back: 18,
+    planted.returners_cut_off_a_compensation_that_has_begun: 17,
+    planted.outputs_of_an_earlier_epoch_are_kept: 25,
 }
 
 

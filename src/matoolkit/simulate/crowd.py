@@ -1,6 +1,6 @@
 """The people in the source: who is in it, with which start, and what is wrong with it today."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -9,6 +9,8 @@ from matoolkit.errors import SourceFailed
 from matoolkit.ports import Piece
 from matoolkit.simulate.runbooks import COLUMNS
 
+# How often somebody leaves by mistake.
+_MISTAKES = 0.5
 _CITIES = ("Bern", "Oslo", "Rome")
 
 
@@ -23,6 +25,9 @@ class Crowd:
         self.is_down = False
         self.hidden: set[str] = set()
         self.busy: list[str] = []
+        # Who left by mistake and is back soon, while what ran for it still runs.
+        self.mistaken: str | None = None
+        self.is_missed = False
         self.doubled: set[str] = set()
         for _ in range(members):
             self.join()
@@ -39,6 +44,8 @@ class Crowd:
 
     def change(self, now: datetime) -> str:
         """Let something change in the source, and say what."""
+        if self.mistaken is not None and self.is_missed:
+            return self._return(self.mistaken)
         change = self._rng.choice(
             [self.join, self.leave, self.leave, self.leave, self.move, self.move, self.move_wave, self.touch]
         )
@@ -58,16 +65,20 @@ class Crowd:
     def leave(self) -> str:
         """Let somebody be gone, who may return."""
         if self.hidden and self._rng.random() < 0.6:
-            key = self._rng.choice(sorted(self.hidden))
-            self.hidden.discard(key)
-            return f"{key} returns"
-        key = self._somebody()
+            return self._return(self._somebody(self.hidden))
+        key = self._somebody(self.rows)
         self.hidden.add(key)
+        self.mistaken = key if self._rng.random() < _MISTAKES else None
         return f"{key} leaves"
+
+    def _return(self, key: str) -> str:
+        self.hidden.discard(key)
+        self.mistaken, self.is_missed = None, False
+        return f"{key} returns"
 
     def move(self) -> str:
         """Give somebody another start."""
-        key, start = self._somebody(), self._rng.choice(self.starts[-3:])
+        key, start = self._somebody(self.rows), self._rng.choice(self.starts[-3:])
         self.rows[key] = (start, self.rows[key][1])
         return f"{key} moves to {start:%d %H:%M}"
 
@@ -82,7 +93,7 @@ class Crowd:
 
     def touch(self) -> str:
         """Change somebody's data."""
-        key = self._somebody()
+        key = self._somebody(self.rows)
         self.rows[key] = (self.rows[key][0], self._rng.choice(_CITIES))
         return f"{key} changes"
 
@@ -91,7 +102,7 @@ class Crowd:
         self.is_down = False
         self.doubled.clear()
 
-    def _somebody(self) -> str:
+    def _somebody(self, keys: Collection[str]) -> str:
         """Choose somebody, rather one for whom something runs: that is when changes hurt."""
-        busy = [key for key in self.busy if key in self.rows]
-        return self._rng.choice(busy if busy and self._rng.random() < 0.7 else sorted(self.rows))
+        busy = [key for key in self.busy if key in keys]
+        return self._rng.choice(busy if busy and self._rng.random() < 0.7 else sorted(keys))

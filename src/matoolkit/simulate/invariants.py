@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import orjson
 
@@ -19,7 +20,8 @@ class Watch:
 
     def __init__(self, *, is_apart: bool) -> None:
         self._published_by = "outbox" if is_apart else "bus_messages"
-        self.dispatched: set[str] = set()
+        # Every job, and what was true when it was dispatched.
+        self.dispatched: dict[str, dict[str, Any]] = {}
         self.published: set[str] = set()
         # Which version a batch followed when a member left it.
         self.removals: dict[tuple[int, int], int] = {}
@@ -33,6 +35,8 @@ class Watch:
                 _DISPATCHES[entry.what](entry)
             elif (entry.what, entry.new) in _MOVES:
                 _MOVES[entry.what, entry.new](entry)
+            elif entry.what == "outputs":
+                self._see_outputs(entry)
             elif entry.what == "new_rollback":
                 _compensation_begun(entry)
             elif entry.what == "member" and entry.new == "removed":
@@ -40,21 +44,34 @@ class Watch:
                 self.removals[entry.id, entry.about["epoch"]] = entry.about["version"]
             elif entry.what == self._published_by and entry.about["topic"] == "worker-jobs":
                 self.published.add(entry.new or "")
-        if unsent := self.dispatched - self.published:
+        if unsent := self.dispatched.keys() - self.published:
             raise Violation(f"dispatched, but no job was published: {sorted(unsent)}")
-        if unknown := self.published - self.dispatched:
+        if unknown := self.published - self.dispatched.keys():
             raise Violation(f"a job was published, but nothing was dispatched: {sorted(unknown)}")
 
     def see_taken(self, jobs: Iterable[str]) -> None:
         """Look at the jobs that came to a worker."""
-        if unknown := set(jobs) - self.dispatched:
+        if unknown := set(jobs) - self.dispatched.keys():
             raise Violation(f"a worker got jobs that nobody dispatched: {sorted(unknown)}")
 
     def _see_job(self, entry: Entry) -> None:
         job = entry.about["job"]
         if job in self.dispatched:
             raise Violation(f"{job} was dispatched twice")
-        self.dispatched.add(job)
+        self.dispatched[job] = entry.about
+
+    def _see_outputs(self, entry: Entry) -> None:
+        """Demand that members get outputs of their own only, and none of an epoch that is over.
+
+        Scripted workers put out the name of their job. Who comes back brings what another batch gave it.
+        """
+        before, after, about = orjson.loads(entry.old or "{}"), orjson.loads(entry.new or "{}"), entry.about
+        for name, job in after.items():
+            if before.get(name) == job or (giver := self.dispatched.get(job)) is None:
+                continue
+            is_own = giver["key"] == about["key"] and (giver["member"] != entry.id or giver["epoch"] == about["epoch"])
+            if not is_own:
+                raise Violation(f"{entry}: {job} is of {giver['key']} in epoch {giver['epoch']}, not {about}")
 
 
 def _demand(entry: Entry, *conditions: tuple[bool, str]) -> None:
@@ -81,8 +98,6 @@ def _step_dispatched(entry: Entry) -> None:
         (about["before"] == 0, "before the steps that come first have succeeded"),
         (about["earlier"] == 0, "before an earlier phase was done"),
         (not (begins and about["unexpanded"]), "before an earlier phase that is due was begun"),
-        (about["busy"] == 0, "while another job of its member is out"),
-        (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
         (about["undoing"] == 0, "while its member is being compensated"),
         (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
         (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),
@@ -103,7 +118,6 @@ def _init_dispatched(entry: Entry) -> None:
         entry,
         (about["batch_status"] == "init_dispatched", f"though its batch is {about['batch_status']}"),
         (about["before"] == 0, "before the steps that come first have succeeded"),
-        (about["busy"] == 0, "while another job of the init is out"),
     )
 
 
@@ -113,8 +127,6 @@ def _rollback_dispatched(entry: Entry) -> None:
         entry,
         (about["before"] == 0, "before the steps that come first have ended"),
         (about["others"] == 0, "beside another sequence of its member"),
-        (about["busy"] == 0, "while another job of its member is out"),
-        (about["elsewhere"] == 0, "while a job of its member in another batch is out"),
     )
 
 
@@ -123,6 +135,11 @@ def _step_cancelled(entry: Entry) -> None:
     is_wanted = about["member_status"] == "active" and about["epoch"] == about["member_epoch"]
     if is_wanted and about["phase_status"] not in ("superseded", "cancelled"):
         raise Violation(f"step {entry.id} was cancelled, though its member, phase and batch go on: {about}")
+
+
+def _rollback_cancelled(entry: Entry) -> None:
+    if entry.about["begun"]:
+        raise Violation(f"rollback {entry.id} was cancelled, though its sequence has begun: {entry.about}")
 
 
 def _phase_begun(entry: Entry) -> None:
@@ -159,6 +176,7 @@ def _batch_ended(entry: Entry) -> None:
 
 _MOVES: dict[tuple[str, str | None], Callable[[Entry], None]] = {
     ("step", "cancelled"): _step_cancelled,
+    ("rollback", "cancelled"): _rollback_cancelled,
     ("phase", "dispatched"): _phase_begun,
     ("phase", "superseded"): _version_changed,
     ("phase", "completed"): _phase_ended,

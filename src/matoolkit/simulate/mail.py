@@ -1,12 +1,12 @@
 """Messages of the orchestrators: gone from the bus are only those that somebody has handled (rules M1 and M4)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from matoolkit.ports import Delivery
 from matoolkit.simulate.database import MemoryDatabase
 from matoolkit.simulate.invariants import Violation
+from matoolkit.simulate.recording import Entry
 
-_HANDLED = "SELECT id FROM sim_handled"
 _GONE = """
 SELECT id, message_id FROM sim_gone
 WHERE NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.message_id = sim_gone.message_id)
@@ -21,16 +21,15 @@ class Mail:
         self._messages = messages
 
     def note_handled(self, deliveries: Sequence[Delivery]) -> None:
-        """Write down, in the transaction at hand, that messages were handled."""
-        rows = [(delivery.received.handle,) for delivery in deliveries]
-        self._state.note("INSERT OR IGNORE INTO sim_handled (id) VALUES (?)", rows)
+        """Write down, in the transaction at hand, that it handles messages."""
+        rows = [(delivery.received.handle, delivery.received.message_id) for delivery in deliveries]
+        self._state.note("INSERT INTO sim_log (what, id, new, about) VALUES ('handled', ?, ?, '{}')", rows)
 
-    def check(self) -> None:
+    def check(self, entries: Iterable[Entry]) -> None:
         """Demand that all messages that one event was done with had been handled."""
         gone = self._messages.look(_GONE)
         if gone:
-            handled = set(self._state.look(_HANDLED))
-            if lost := [name for number, name in gone if (number,) not in handled]:
+            handled = {entry.id for entry in entries if entry.what == "handled"}
+            if lost := [name for number, name in gone if number not in handled]:
                 raise Violation(f"nobody has handled what is gone from the bus: {lost}")
         self._messages.meddle("DELETE FROM sim_gone")
-        self._state.meddle("DELETE FROM sim_handled")

@@ -100,8 +100,9 @@ class OrchestratorProcess:
         self.orchestrator = Orchestrator(self.store, publisher, _LIMITS)
 
         def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
-            self.orchestrator.handle(tx, deliveries)
+            # What follows from a result is written down after it.
             plant.mail.note_handled(deliveries)
+            self.orchestrator.handle(tx, deliveries)
 
         self.events = Consumer(self.store, bus, EVENTS_OF_ORCHESTRATOR, handle, most=20)
         self.results = Consumer(self.store, bus, RESULTS_OF_ORCHESTRATOR, handle, most=5)

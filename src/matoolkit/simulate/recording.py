@@ -22,6 +22,8 @@ class Entry:
     def __str__(self) -> str:
         if self.what in ("bus_messages", "outbox"):
             return f"{self.what} + {self.new}"
+        if self.what == "handled":
+            return f"handled {self.new}"
         job = f" {self.about['job']}" if self.new == "dispatched" and "job" in self.about else ""
         held = " held" if self.about.get("held") and self.what == "batch" else ""
         return f"{self.what} {self.id} {self.old} → {self.new}{job}{held}"

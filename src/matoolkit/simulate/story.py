@@ -24,6 +24,7 @@ from matoolkit.runbook.query import query_facts
 from matoolkit.runbook.templates import Json
 from matoolkit.simulate.faults import Faults
 from matoolkit.simulate.invariants import Watch, nobody_twice
+from matoolkit.simulate.jobs import Jobs
 from matoolkit.simulate.processes import OrchestratorProcess, Plant, SchedulerProcess
 from matoolkit.simulate.recording import entries_after
 from matoolkit.simulate.timeline import Timeline
@@ -61,6 +62,8 @@ class Story:
         self.store = self.plant.state.open(self.clock)
         self.timeline = Timeline(self.plant.state, START)
         self.watch = Watch(is_apart=False)
+        self.jobs = Jobs(self.plant)
+        self.taken: list[str] = []
         self.asked: dict[str, int] = {}
         self._seen = 0
 
@@ -137,6 +140,7 @@ class Story:
         self._seen = entries[-1].seq if entries else self._seen
         self.timeline.tell(self.clock.now(), entries)
         self.watch.see(entries)
+        self.jobs.see(entries, self.taken, [])
         nobody_twice(self.plant.state)
         nothing_forgotten(self.plant.state, [])
 
@@ -144,6 +148,7 @@ class Story:
         subscription = jobs_of_worker("worker-01")
         received = self.bus.receive(subscription, 100)
         jobs = [decode(subscription.topic, message.message_type, message.body) for message in received]
+        self.taken += [message.message_id for message in received]
         answers = [Outgoing(result_id(job.job_id), self._answer(job)) for job in jobs if isinstance(job, WorkerJob)]
         self.bus.answer(answers, received)
 

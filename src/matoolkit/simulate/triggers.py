@@ -7,7 +7,7 @@ job was dispatched. What a crash rolls back is rolled back here too.
 _WORK = """
     'job', NEW.job_id, 'attempt', NEW.attempt, 'index', NEW.step_index, 'name', NEW.step_name, 'batch', NEW.batch_id,
     'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json,
-    'old_lost_at', OLD.lost_at, 'old_params', OLD.params_json
+    'lost_at', NEW.lost_at, 'old_lost_at', OLD.lost_at, 'old_params', OLD.params_json
 """
 _BATCH = """
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
@@ -16,17 +16,9 @@ _BATCH = """
 """
 _MEMBER = """
     'member', NEW.batch_member_id, 'epoch', NEW.epoch,
+    'key', (SELECT member_key_fold FROM batch_members WHERE id = NEW.batch_member_id),
     'member_status', (SELECT status FROM batch_members WHERE id = NEW.batch_member_id),
-    'member_epoch', (SELECT epoch FROM batch_members WHERE id = NEW.batch_member_id),
-    'busy', (SELECT COUNT(*) FROM step_executions WHERE batch_member_id = NEW.batch_member_id
-             AND lost_at IS NOT NULL AND NOT (id = NEW.id AND {steps}))
-          + (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
-             AND lost_at IS NOT NULL AND NOT (id = NEW.id AND NOT {steps})),
-    'elsewhere', (SELECT COUNT(*) FROM batch_members mine JOIN batch_members other
-                  ON other.member_key_fold = mine.member_key_fold AND other.id <> mine.id
-                  JOIN (SELECT batch_member_id FROM step_executions WHERE lost_at IS NOT NULL UNION ALL
-                        SELECT batch_member_id FROM rollback_executions WHERE lost_at IS NOT NULL) job
-                  ON job.batch_member_id = other.id WHERE mine.id = NEW.batch_member_id)
+    'member_epoch', (SELECT epoch FROM batch_members WHERE id = NEW.batch_member_id)
 """
 _STEP = """
     'phase', NEW.phase_execution_id,
@@ -53,8 +45,6 @@ _INIT = """
     'version', NEW.runbook_version,
     'before', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id
                AND runbook_version = NEW.runbook_version AND step_index < NEW.step_index AND status <> 'succeeded'),
-    'busy', (SELECT COUNT(*) FROM init_executions WHERE batch_id = NEW.batch_id AND lost_at IS NOT NULL
-             AND id <> NEW.id),
     'undone', (SELECT COUNT(*) FROM rollback_executions r JOIN init_executions i ON i.id = r.init_execution_id
                WHERE i.batch_id = NEW.batch_id AND i.runbook_version = NEW.runbook_version AND r.attempt > 0)
 """
@@ -64,6 +54,7 @@ _ROLLBACK = """
     'before', (SELECT COUNT(*) FROM rollback_executions WHERE sequence_key = NEW.sequence_key
                AND step_index < NEW.step_index AND status IN ('pending', 'dispatched', 'polling')
                AND NOT (status = 'pending' AND attempt > 0 AND job_id IS NULL AND NEW.job_id NOT LIKE '%-attempt-%')),
+    'begun', (SELECT COUNT(*) FROM rollback_executions WHERE sequence_key = NEW.sequence_key AND attempt > 0),
     'others', (SELECT COUNT(*) FROM rollback_executions r WHERE r.batch_member_id = NEW.batch_member_id
                AND r.sequence_key <> NEW.sequence_key AND r.status IN ('pending', 'dispatched', 'polling')
                AND EXISTS (SELECT 1 FROM rollback_executions begun WHERE begun.sequence_key = r.sequence_key
@@ -133,9 +124,15 @@ VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_i
 'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id))); END
 """
 
-# What the orchestrators have handled, in the transaction that handled it, and what is gone from the bus; jobs are the
-# workers' to be done with.
-_HANDLED = "CREATE TABLE sim_handled (id INTEGER PRIMARY KEY)"
+# What members' steps put out, as it is merged into what they have.
+_OUTPUTS = """
+CREATE TRIGGER sim_outputs AFTER UPDATE ON batch_members
+WHEN OLD.worker_data_json IS NOT NEW.worker_data_json AND OLD.epoch = NEW.epoch BEGIN
+INSERT INTO sim_log (what, id, old, new, about) VALUES ('outputs', NEW.id, OLD.worker_data_json, NEW.worker_data_json,
+json_object('key', NEW.member_key_fold, 'epoch', NEW.epoch)); END
+"""
+
+# What is gone from the bus; jobs are the workers' to be done with.
 _GONE = "CREATE TABLE sim_gone (id INTEGER PRIMARY KEY, message_id TEXT)"
 _GOING = """
 CREATE TRIGGER sim_gone_messages AFTER DELETE ON bus_messages WHEN OLD.topic <> 'worker-jobs' BEGIN
@@ -151,9 +148,9 @@ FROM batch_members m WHERE m.id = NEW.batch_member_id; END
 
 TRIGGERS = (
     _TABLE,
-    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER.format(steps=1)}, {_STEP}"),
+    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER}, {_STEP}"),
     _on_update("init_executions", "init", f"{_WORK}, {_BATCH}, {_INIT}"),
-    _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER.format(steps=0)}, {_ROLLBACK}"),
+    _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER}, {_ROLLBACK}"),
     _on_update("phase_executions", "phase", _PHASES),
     _on_update("batches", "batch", _BATCHES, _BATCH_MOVED),
     _on_update("batch_members", "member", _MEMBERS),
@@ -161,7 +158,7 @@ TRIGGERS = (
     _on_message("outbox"),
     _STEPS_IN_PHASE,
     _JOINING,
-    _HANDLED,
+    _OUTPUTS,
     _GONE,
     _GOING,
     _UNDOING,

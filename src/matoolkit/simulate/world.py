@@ -13,6 +13,7 @@ from matoolkit.simulate.crowd import Crowd
 from matoolkit.simulate.endings import everything_ended
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.invariants import Violation, Watch, nobody_twice, outputs_are_found
+from matoolkit.simulate.jobs import Jobs
 from matoolkit.simulate.persons import Persons
 from matoolkit.simulate.plans import Outcome, Plan
 from matoolkit.simulate.processes import OrchestratorProcess, Plant, SchedulerProcess
@@ -32,10 +33,16 @@ _SECOND_WIND = 0.3
 
 Act = Callable[[], str | None]
 
+# For whom something runs, in batches that people may still leave.
 _BUSY = """
-SELECT DISTINCT m.member_key FROM batch_members m JOIN step_executions s ON s.batch_member_id = m.id
-WHERE s.lost_at IS NOT NULL OR s.retry_after IS NOT NULL OR s.poll_due_at IS NOT NULL ORDER BY m.id
+SELECT m.member_key FROM batch_members m JOIN batches b ON b.id = m.batch_id
+WHERE b.batch_start_time > '{now}' AND b.held_at IS NULL AND (EXISTS
+  (SELECT 1 FROM step_executions s WHERE s.batch_member_id = m.id
+   AND (s.lost_at IS NOT NULL OR s.retry_after IS NOT NULL OR s.poll_due_at IS NOT NULL))
+  OR EXISTS (SELECT 1 FROM rollback_executions r WHERE r.batch_member_id = m.id AND r.lost_at IS NOT NULL))
+ORDER BY m.id
 """
+_MISSED = "SELECT 1 FROM batch_members WHERE member_key = '{key}' AND status = 'removed' LIMIT 1"
 
 
 class World:
@@ -56,6 +63,7 @@ class World:
         self.schedulers = [self._scheduler(0), self._scheduler(1)]
         self.orchestrators = [self._orchestrator(), self._orchestrator()]
         self.watch = Watch(is_apart=self.plant.is_apart)
+        self.jobs = Jobs(self.plant)
         self.coverage = Coverage()
         self.trouble = TroubleLog()
         self.history: list[str] = []
@@ -92,16 +100,18 @@ class World:
         self._interfered = False
         self.watch.see(entries)
         self.watch.see_taken(self.workers.taken)
+        message_ids = self.message_ids()
+        self.jobs.see(entries, self.workers.taken, message_ids)
         self.workers.taken.clear()
         self.trouble.check()
-        self.plant.mail.check()
+        self.plant.mail.check(entries)
         if self.plant.trespasses:
             raise Violation(self.plant.trespasses[0])
         if entries:
             answers_are_true(entries, self.workers.said, self.plant)
             nobody_twice(self.plant.state)
             outputs_are_found(self.plant.state, entries)
-            nothing_forgotten(self.plant.state, self.message_ids())
+            nothing_forgotten(self.plant.state, message_ids)
 
     def message_ids(self) -> list[str]:
         """Return the ids of all messages that are on their way."""
@@ -111,10 +121,10 @@ class World:
 
     def _move(self) -> None:
         due = Due(self.plant)
-        # A change in the source is seen soon, while jobs and messages of the members concerned are still out.
-        has_news, self._has_news = self._has_news, False
+        self.crowd.is_missed = bool(self.plant.state.look(_MISSED.format(key=self.crowd.mistaken)))
         moves: list[tuple[int, str, Act]] = [
-            (60 if has_news else 4, "tick", self.tick),
+            # A change in the source is seen soon, while jobs and messages of the members concerned are still out.
+            (60 if self._has_news else 4, "tick", self.tick),
             (5, "sweep", self.sweep),
             (12 if due.events else 0, "events", self.handle_events),
             (12 if due.results else 0, "results", self.handle_results),
@@ -124,7 +134,7 @@ class World:
             (3, "bus", self.sweep_bus),
             (5, "person", self._person),
             (12, "time", self._time),
-            (8, "source", self._source),
+            (60 if self.crowd.is_missed else 8, "source", self._source),
             (4 if self.workers.echoes else 0, "echo", self._echo),
             (8 if due else 0, "delay", self._delay),
             (2, "jump", self._jump),
@@ -141,6 +151,7 @@ class World:
 
         def tick() -> str:
             tallies = process.scheduler.tick()
+            self._has_news = self._has_news and (tallies is None or self.crowd.is_down)
             return "another one works" if tallies is None else "; ".join(filter(None, (one.error for one in tallies)))
 
         replace = partial(self._replace_scheduler, number)
@@ -224,7 +235,7 @@ class World:
         if len(crowd.hidden) > 1 and self.rng.random() < 0.4:
             crowd.hidden = set()
             return "the view is mended"
-        crowd.busy = [key for (key,) in self.plant.state.look(_BUSY)]
+        crowd.busy = [key for (key,) in self.plant.state.look(_BUSY.format(now=stored_text(self.clock.now())))]
         return crowd.change(self.clock.now())
 
     def _echo(self) -> str | None:

@@ -15,6 +15,7 @@ from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.ids import Kind
 from matoolkit.store import Store, open_store
 from matoolkit.store.executions import steps_by_id
+from matoolkit.store.outbox import Claim, claim_messages
 from matoolkit.store.steps import cancel_steps_of_batches
 from matoolkit.store.upgrade import upgrade
 from matoolkit.store.withdrawal import withdraw_unsent
@@ -82,6 +83,20 @@ def test_o5_a_job_that_waits_behind_another_in_the_outbox_is_taken_back(store: S
     with store.transaction() as tx:
         relay.publish(tx, [second])
     assert withdraw(relay, store, 1, 2) == ["step-2-attempt-1"]
+
+
+def test_o5_a_job_that_may_have_been_sent_is_not_taken_back_when_a_later_claim_on_it_is_let_go(
+    store: Store, far_bus: SqlBus, clock: VirtualClock
+) -> None:
+    relay = Relay(store, far_bus)
+    with pytest.raises(SimulatedCrash), crashing("relay.after_send"), store.transaction() as tx:
+        relay.publish(tx, [replace(job("worker-01", number), order_key="member-1") for number in (1, 2)])
+    clock.advance(CLAIM_DURATION)
+    with store.transaction() as tx:
+        claim_messages(tx, Claim("another", clock.now() + CLAIM_DURATION), clock.now(), limit=1)
+    assert relay.sweep() == 0, "the second waits for the first, which another process sends"
+    assert withdraw(relay, store, 1, 2) == []
+    assert ids(far_bus.receive(WORKER, 10)) == ["step-1-attempt-1", "step-2-attempt-1"]
 
 
 def test_o5_work_whose_job_was_taken_back_waits_for_no_answer(bus: SqlBus, store: Store, clock: VirtualClock) -> None:

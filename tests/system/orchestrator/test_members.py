@@ -197,6 +197,23 @@ def test_t5_a_compensation_not_yet_started_is_dropped_when_the_member_returns(st
     assert stage.outputs(batch) == {"UserId": 2}, "what the old epoch put out is not the new one's"
 
 
+def test_o15_what_an_older_epoch_puts_out_late_is_not_kept_for_the_new_one(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_STEPS))
+    stage.due(batch, "prepare")
+    stage.handle()
+    (old,) = stage.take_jobs()
+    stage.leave(batch, "u0")
+    stage.come_back(batch, "u0")
+    stage.handle()
+    stage.answer(old, {"Id": "of the past"})
+    stage.handle()
+    assert stage.outputs(batch) == {}
+    (new,) = stage.take_jobs()
+    stage.answer(new, {"Other": "nothing that is promised"})
+    stage.run()
+    assert stage.states(batch)["license"] == "failed", "what it needs was never put out"
+
+
 def test_t5_a_compensation_that_has_begun_finishes_before_the_returner_begins_again(stage: Stage) -> None:
     batch = stage.batch(stage.publish(WITH_ROLLBACK))
     stage.answers.update(Create={"Id": 1}, Forget=Silent())
