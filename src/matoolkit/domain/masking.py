@@ -8,6 +8,7 @@ import html
 import json
 import re
 from base64 import b64encode
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -29,10 +30,12 @@ class Mask:
         spellings = {spelling for secret in self._secrets for spelling in _spellings(secret)}
         # The longest first: one secret may begin with another.
         self._spellings = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
+        self._lengths = [-len(spelling) for spelling in self._spellings]
 
     def text(self, text: str) -> str:
         """Mask what is secret in a text."""
-        for spelling in self._spellings:
+        # Most texts are far shorter than a token.
+        for spelling in self._spellings[bisect_left(self._lengths, -len(text)) :]:
             if spelling in text:
                 text = text.replace(spelling, MASK) if len(spelling) >= _SHORT else _alone(spelling).sub(MASK, text)
         return self._without_quoted(text) if "%" in text and self._secrets else text
@@ -77,7 +80,7 @@ def texts_in(value: Any) -> Iterator[str]:
             yield str(value)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _spellings(secret: str) -> frozenset[str]:
     raw = secret.encode(errors="surrogatepass")
     in_html = html.escape(secret)
