@@ -1,10 +1,8 @@
 """Who asks (rule A2): an Entra token, or, without Entra, a program on the same machine."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import jwt
 from fastapi import Request
@@ -12,7 +10,8 @@ from jwt import PyJWTError
 
 from matoolkit.api.signingkeys import SigningKeys
 from matoolkit.clock import Clock
-from matoolkit.errors import NotFromHere, NotSignedIn, RoleMissing
+from matoolkit.errors import NotSignedIn, RoleMissing
+from matoolkit.loopback import require_from_here
 
 ADMIN_ROLE = "Admin"
 _LEEWAY_SECONDS = 60
@@ -39,27 +38,13 @@ class SignIn(Protocol):
 
 
 class LocalOnly:
-    """Answers this machine alone: also not a web page elsewhere that a browser on it has open."""
+    """Answers this machine alone, and no web page but its own that a browser on it has open."""
 
     def identity(self, request: Request) -> Identity:
         """Return the one identity there is."""
         client = request.client.host if request.client else ""
-        if not is_loopback(client):
-            raise NotFromHere("the request comes from another one")
-        if not is_loopback(urlsplit(f"//{request.headers.get('host', '')}").hostname or ""):
-            raise NotFromHere("it was addressed under another name")
-        origin = request.headers.get("origin")
-        if origin is not None and not is_loopback(urlsplit(origin).hostname or ""):
-            raise NotFromHere("it was sent by a page of another one")
+        require_from_here(client, request.headers.get("host"), request.headers.get("origin"))
         return Identity("local", is_admin=True)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address or name can only mean this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.casefold() == "localhost"
 
 
 @dataclass(slots=True)

@@ -130,7 +130,7 @@ def _of_ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, MatoolkitError)  # noqa: S101 - registered for these only
     # The store tells of its outages itself, once for all requests.
     if not isinstance(error, Refused) and not error.is_outage:
-        log.error("%s %s: %s %s", request.method, request.url.path, error.code, error.message)
+        log.error("%s %s: %s %s", request.method, request.scope["path"], error.code, error.message)
     return answer(error)
 
 
@@ -141,7 +141,7 @@ def _of_validation(_: Request, error: Exception) -> Response:
 
 def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for these only
-    path = request.url.path
+    path = request.scope["path"]
     match error.status_code:
         case 404:
             return answer(UnknownRoute(path))
@@ -155,7 +155,7 @@ def _of_framework(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> list[str]:
     """Return all methods of an address; the framework knows only those of the first route that has it."""
-    parts = request.url.path.split("/")
+    parts = request.scope["path"].split("/")
     return sorted(
         method.upper()
         for template, methods in request.app.openapi()["paths"].items()
@@ -166,5 +166,5 @@ def _methods(request: Request) -> list[str]:
 
 
 def _of_bug(request: Request, error: Exception) -> Response:
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    log.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     return answer(MatoolkitError("this is a bug in matoolkit", hint="the log of the API says where"))

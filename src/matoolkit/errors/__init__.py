@@ -43,6 +43,7 @@
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
     │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
     │   ├── AlreadyUp             HO409   `matoolkit up` runs in a folder already
+    │   ├── UnsafeFolder          HO403   other people can put files into a folder whose files a worker executes
     │   ├── PortTaken             HO410   another program listens on a port
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
@@ -136,7 +137,7 @@ from matoolkit.errors.client import (
     UnreadableAnswer,
     UnwritableFile,
 )
-from matoolkit.errors.hosting import AlreadyUp, PortTaken
+from matoolkit.errors.hosting import AlreadyUp, PortTaken, UnsafeFolder
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -275,6 +276,7 @@ __all__ = [
     "UnreadableFile",
     "UnreadableMessage",
     "UnresolvedVariable",
+    "UnsafeFolder",
     "UnusableKey",
     "UnwritableFile",
     "UnwritableMessage",

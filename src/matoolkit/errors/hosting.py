@@ -28,3 +28,17 @@ class PortTaken(Refused):
         super().__init__(
             f"another program listens on {host}, port {port}", hint="name another port with --port; 0 is any free one"
         )
+
+
+class UnsafeFolder(Refused):
+    """Other people can put files into a folder whose files a worker executes."""
+
+    code = "HO403"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, folder: str, why: str) -> None:
+        super().__init__(
+            f"the functions in {folder} are not executed: {why}",
+            hint=f'make the folder your own, `chown "$USER" {folder}` and `chmod go-w {folder}`',
+        )

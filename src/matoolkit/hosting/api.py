@@ -9,12 +9,13 @@ from collections.abc import Mapping
 import uvicorn
 
 from matoolkit.api.app import create_app
-from matoolkit.api.auth import Entra, LocalOnly, SignIn, is_loopback
+from matoolkit.api.auth import Entra, LocalOnly, SignIn
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import SignInRequired
 from matoolkit.hosting.process import Part, run_parts
 from matoolkit.hosting.sockets import listening, port_of
+from matoolkit.loopback import is_loopback
 from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
 from matoolkit.store import Store

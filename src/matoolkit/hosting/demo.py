@@ -16,6 +16,7 @@ from matoolkit.clock import Clock
 from matoolkit.errors import UnreadableFile
 from matoolkit.hosting.folder import SOURCE, TENANT
 from matoolkit.hosting.tenant import fill
+from matoolkit.privacy import private_file
 from matoolkit.store import Store
 from matoolkit.store.runbooks import latest_version
 from matoolkit.worker.tenant import StateFile, Tenant
@@ -123,6 +124,7 @@ def make_source(path: Path, now: datetime) -> None:
     """Make the demo's source, in place of one that is there; whoever looks at the file sees all of it or nothing."""
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)
+    private_file(unfinished)
     with closing(sqlite3.connect(unfinished)) as people, people:
         people.execute(_TABLE)
         people.execute(_VIEW)

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from matoolkit.errors import AlreadyUp
+from matoolkit.privacy import private_file, private_folder
 
 FOLDER = Path(".matoolkit")
 SOURCE = FOLDER / "demo-source.db"
@@ -17,8 +18,9 @@ _LOCK = "up.lock"
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from using a folder; however this one ends, the next can begin."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Keep other processes and other people from using a folder; however this one ends, the next can begin."""
+    private_folder(folder)
+    private_file(folder / _LOCK)
     # SQLite knows on every system how to lock a file so that the lock ends with its process.
     try:
         lock = sqlite3.connect(folder / _LOCK, timeout=0, isolation_level=None)

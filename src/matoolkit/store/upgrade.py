@@ -5,7 +5,7 @@ each other.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from io import StringIO
@@ -21,6 +21,7 @@ from sqlalchemy import Connection, inspect
 
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
+from matoolkit.privacy import private_file
 from matoolkit.store.comparison import left_out_differences
 from matoolkit.store.faults import ToldApart
 from matoolkit.store.schema import metadata
@@ -81,10 +82,21 @@ def require_current_schema(store: Store) -> None:
             return
 
 
+def _make_place(store: Store) -> None:
+    """Make the folder and the file of a database, for their owner alone; the files beside it take its permissions."""
+    name = store.engine.url.database
+    if not store.dialect.is_file or name in (None, "", ":memory:"):
+        return
+    path = Path(str(name))
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
+    # If that cannot be done, the database says why.
+    with suppress(OSError):
+        private_file(path)
+
+
 def upgrade(store: Store, to: str = "head") -> tuple[str, ...]:
     """Apply what is missing, up to a revision, and return the revisions that were applied."""
-    if store.dialect.is_file and store.engine.url.database:
-        Path(store.engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+    _make_place(store)
     with changing_tables(store) as connection:
         status = _status(connection)
         if status.state is SchemaState.NEW:

@@ -1,6 +1,7 @@
 """Functions of your own: Python files and PowerShell scripts in a folder (rule W5).
 
-A file that cannot be used is reported and stops nothing: neither the worker nor the other files.
+A file that cannot be used is reported and stops nothing: neither the worker nor the other files. Only a folder into
+which other people can put files is refused.
 """
 
 import importlib.util
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from matoolkit.errors import UnsafeFolder
+from matoolkit.privacy import writers_besides_us
 from matoolkit.worker.powershell import script_function
 from matoolkit.worker.registry import Function, Registry, functions_of
 from matoolkit.worker.shell.choice import powershell_program
@@ -43,6 +46,8 @@ def register_custom(registry: Registry, folder: Path) -> list[BrokenFile]:
 
 def _files(folder: Path, broken: list[BrokenFile]) -> Sequence[Path]:
     try:
+        if why := writers_besides_us(folder):
+            raise UnsafeFolder(str(folder), why)
         return sorted(path for path in folder.iterdir() if path.suffix.casefold() in {".py", ".ps1"})
     except OSError as error:
         broken.append(BrokenFile(folder, (error.strerror or str(error)).lower()))
@@ -50,6 +55,8 @@ def _files(folder: Path, broken: list[BrokenFile]) -> Sequence[Path]:
 
 
 def _functions(path: Path) -> list[Function]:
+    if why := writers_besides_us(path):
+        raise _Unusable(f"{why}, and a worker would execute what they write: `chmod go-w {path}`")
     if path.suffix.casefold() == ".py":
         found = list(functions_of(_imported(path)))
         # What begins with an underscore is there to be imported by the others.

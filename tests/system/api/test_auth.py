@@ -16,7 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from httpx import Client, get
+from httpx import Client, get, request
 
 from matoolkit.api.auth import Entra
 from matoolkit.api.services import Services
@@ -282,9 +282,46 @@ def test_a2_while_the_address_of_the_keys_hangs_nobody_waits_for_made_up_tokens(
     assert keys.asked == 2
 
 
-@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}])
-def test_without_entra_a_page_of_another_machine_is_not_answered(services: Services, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Host", "evil.example"),
+        ("Host", "localhost.evil.example"),
+        ("Host", "127.0.0.1@evil.example"),
+        ("Host", "["),
+        ("Host", "[::1"),
+        ("Host", "127.0.0.1:port"),
+        ("Host", ""),
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Origin", "http://["),
+        ("Origin", "http://localhost:99999999"),
+        ("Origin", "http://127.0.0.1:{another}"),
+        ("Origin", "http://127.0.0.1"),
+        ("Origin", "https://127.0.0.1:{port}"),
+        ("Origin", "http://evil.example:{port}"),
+        ("Origin", ""),
+    ],
+)
+def test_a2_without_entra_only_programs_and_pages_of_this_very_address_are_answered(
+    services: Services, name: str, value: str
+) -> None:
     with serving(services) as address:
-        answer = get(f"{address}/api/runbooks", headers=headers)
-        assert (answer.status_code, answer.json()["code"]) == (421, "AP421")
-        assert get(f"{address}/api/runbooks").status_code == 200
+        port = int(address.rpartition(":")[2])
+        headers = {name: value.format(port=port, another=port - 1)}
+        for method, path in (("GET", "/api/runbooks"), ("POST", "/api/batches"), ("POST", "/api/nothing")):
+            answer = request(method, f"{address}{path}", headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (421, "AP421")
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "http://127.0.0.1:{port}"}, {"Host": "localhost:1"}])
+def test_a2_without_entra_a_program_here_is_answered(services: Services, headers: dict[str, str]) -> None:
+    with serving(services) as address:
+        given = {name: value.format(port=address.rpartition(":")[2]) for name, value in headers.items()}
+        assert get(f"{address}/api/runbooks", headers=given).status_code == 200
+        assert get(f"{address}/nothing", headers=given).status_code == 404
+
+
+def test_s11_an_address_that_is_nowhere_is_not_found_under_a_host_that_is_none(services: Services) -> None:
+    with serving(services) as address:
+        assert get(f"{address}/nothing", headers={"Host": "["}).status_code == 404

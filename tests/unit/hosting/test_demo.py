@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -122,6 +123,18 @@ def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
         pass
     with alone_in(folder / "state"):
         pass
+
+
+def test_s11_only_the_owner_can_look_into_the_folder_and_its_files(store: Store) -> None:
+    FOLDER.chmod(0o755)
+    (FOLDER / "of-an-older-version.db").touch(0o644)
+    with alone_in(FOLDER), store.transaction() as tx:
+        begin_if_new(store.within(tx), NOW)
+        open_tenant(VirtualClock(NOW))
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in FOLDER.iterdir()}
+    assert stat.S_IMODE(FOLDER.stat().st_mode) == 0o700
+    assert {"matoolkit.db", "matoolkit.db-wal", "demo-source.db", "tenant.json", "up.lock"} <= set(modes)
+    assert set(modes.values()) == {0o600}
 
 
 def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from matoolkit.domain.messages import ResultStatus
+from matoolkit.errors import UnsafeFolder
 from matoolkit.worker import Registry
 from matoolkit.worker.custom import BrokenFile, register_custom
 from tests.workshop import Workshop
@@ -120,6 +121,27 @@ def test_w5_a_broken_file_is_reported_and_stops_nothing(workshop: Workshop, fold
 def test_w5_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "nowhere"
     assert register_custom(Registry(), folder) == [BrokenFile(folder, "no such file or directory")]
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757])
+def test_w5_a_folder_that_others_may_write_is_refused_with_how_to_fix_it(
+    workshop: Workshop, folder: Path, mode: int
+) -> None:
+    write(folder, "home.py", "raise SystemExit('executed')\n")
+    folder.chmod(mode)
+    with pytest.raises(UnsafeFolder, match="other users may write to it") as refused:
+        register_custom(workshop.registry, folder)
+    assert f"`chmod go-w {folder}`" in str(refused.value.hint)
+    folder.chmod(0o755)
+    assert len(register_custom(workshop.registry, folder)) == 1
+
+
+def test_w5_a_file_that_others_may_write_is_reported_and_not_executed(workshop: Workshop, folder: Path) -> None:
+    path = write(folder, "home.py", PYTHON)
+    path.chmod(0o666)
+    (broken,) = register_custom(workshop.registry, folder)
+    assert "other users may write to it" in broken.why
+    assert f"chmod go-w {path}" in broken.why
 
 
 def test_w5_a_script_is_a_function_with_the_parameters_of_its_help(

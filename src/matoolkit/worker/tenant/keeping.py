@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from matoolkit.errors import UnreadableFile
+from matoolkit.privacy import private_file
 from matoolkit.worker.tenant.directory import Directory, Group, Lags, Move, User
 
 
@@ -46,6 +47,7 @@ class StateFile:
         if content == self._written:
             return
         unfinished = self.path.with_name(f"{self.path.name}.new")
+        private_file(unfinished)
         with unfinished.open("wb") as file:
             file.write(content)
             file.flush()

@@ -1,4 +1,4 @@
-"""The tenant over HTTP, on this machine only: it has no passwords to keep, and anybody may control it."""
+"""The tenant over HTTP, for programs on this machine only: it has no passwords to keep, and they may control it."""
 
 import os
 import socket
@@ -11,6 +11,8 @@ from typing import Any, Self
 
 import orjson
 
+from matoolkit.errors import NotFromHere
+from matoolkit.loopback import require_from_here
 from matoolkit.worker.tenant.calls import Answer, Request
 from matoolkit.worker.tenant.tenant import Tenant
 
@@ -103,7 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
+            require_from_here(self.client_address[0], self.headers.get("Host"), self.headers.get("Origin"))
             content = orjson.loads(body) if body else None
+        except NotFromHere as refused:
+            self._send(Answer(421, {"error": {"code": "MisdirectedRequest", "message": refused.message}}))
+            return
         except orjson.JSONDecodeError:
             self._send(
                 Answer(400, {"error": {"code": "BadRequest", "message": "Unable to read JSON request payload."}})

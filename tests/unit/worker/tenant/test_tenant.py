@@ -175,6 +175,24 @@ def test_w9_a_fault_may_last_for_a_time(tenant: Tenant, clock: VirtualClock, htt
     assert graph(tenant, "GET", target).status == 200
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "["},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+    ],
+)
+def test_w9_no_web_page_controls_the_tenant(http: httpx.Client, headers: dict[str, str]) -> None:
+    for path in ("/_tenant/users", "/v1.0/users"):
+        answer = http.post(path, json=[{"displayName": "Mallory"}], headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (421, "MisdirectedRequest")
+    there = http.get("/_tenant/users", headers={"Origin": str(http.base_url).rstrip("/")}).json()
+    assert "Mallory" not in [user["displayName"] for user in there]
+
+
 def test_w9_the_tenant_can_be_filled_and_looked_at(http: httpx.Client) -> None:
     made = http.post("/_tenant/users", json=[{"displayName": "A", "userPrincipalName": "a@contoso.example"}]).json()
     http.post("/_tenant/groups", json={"displayName": "cloud", "members": [made[0]["id"]]})
