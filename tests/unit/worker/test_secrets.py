@@ -23,6 +23,7 @@ from matoolkit.settings import WorkerSettings
 from matoolkit.system import build_worker
 from matoolkit.telemetry import configure_logging
 from matoolkit.worker import Context, FunctionFailed, Registry, Secret, function
+from matoolkit.worker.clients.api import told
 from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, KeyVault, WorkerSecrets, key_vault
@@ -216,6 +217,15 @@ def test_w8_the_kind_of_an_error_is_masked_like_its_message(workshop: Workshop) 
     result = workshop.result_of("Fail-With", Password=SECRET)
     assert result.error is not None
     assert result.error.type == "Wrong_***"
+
+
+@pytest.mark.parametrize("before", range(280, 301))
+def test_w8_what_a_service_says_is_never_cut_in_the_middle_of_a_secret(before: int) -> None:
+    masking = Masking()
+    masking.conceal("Correct-Horse-9")
+    said = masking.text(told(f"{'x' * (before - 1)} Correct-Horse-9 is wrong"))
+    assert said.endswith(" …")
+    assert "Corr" not in said
 
 
 def test_w8_a_number_in_a_secret_place_is_a_secret_too(workshop: Workshop) -> None:

@@ -22,6 +22,7 @@ from matoolkit.worker.shell import Connection, SecureExchange, Shell, ShellExcha
 from matoolkit.worker.shell.choice import exchange_of, open_shell
 from tests.conformance.functions.stage import Concealed
 from tests.threads import in_threads
+from tests.waiting import until
 
 CERTIFICATE = b"the certificate and its key"
 GRAPH = (Connection.GRAPH,)
@@ -153,6 +154,23 @@ def test_w5_a_session_that_dies_in_mid_job_fails_that_job_alone(shell: Shell, pw
     assert caught.value.type == "SessionEnded"
     assert shell.run_script(script(tmp_path, "answer(result=1)"), {}, GRAPH) == 1
     assert len({pid for pid, _ in asked(pwsh)}) == 2
+
+
+def test_w8_a_session_that_dies_tells_nothing_of_the_job_before(shell: Shell, tmp_path: Path) -> None:
+    careless = script(tmp_path, "print('it is Correct-Horse-9', file=sys.stderr, flush=True)\nanswer(result=1)")
+    shell.run_script(careless, {}, GRAPH)
+    (member,) = shell._idle  # noqa: SLF001
+    until(lambda: member.session._trouble)  # noqa: SLF001
+    with pytest.raises(FunctionFailed, match=r"\(exit code 9\)$"):
+        shell.run_script(script(tmp_path, "sys.exit(9)"), {}, GRAPH)
+
+
+def test_w8_what_a_session_said_last_is_cut_between_words(shell: Shell, tmp_path: Path) -> None:
+    dies = script(tmp_path, "print('Correct-Horse-9' + ' x' * 245, file=sys.stderr)\nsys.exit(9)")
+    with pytest.raises(FunctionFailed) as caught:
+        shell.run_script(dies, {}, GRAPH)
+    assert "rse-9" not in caught.value.message
+    assert "exit code 9: … x x" in caught.value.message
 
 
 def test_w5_a_session_that_died_while_it_waited_is_replaced(shell: Shell, pwsh: Path, tmp_path: Path) -> None:

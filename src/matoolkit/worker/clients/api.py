@@ -190,5 +190,6 @@ class Api:
 
 
 def told(text: object, longest: int = 300) -> str:
-    """Shorten what a service says to one line."""
-    return (str(text or "").strip().splitlines() or ["no reason given"])[0][:longest]
+    """Shorten what a service says to one line, cut between words: half a secret would not be recognised and masked."""
+    line = (str(text or "").strip().splitlines() or ["no reason given"])[0]
+    return line if len(line) <= longest else f"{line[:longest].rpartition(' ')[0]} …"

@@ -132,4 +132,4 @@ def _result(name: str, answer: Mapping[str, Any]) -> Any:
 
 
 def _told(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("error") or "no reason given").strip()[:1000]
+    return str(answer.get("error") or "no reason given").strip()

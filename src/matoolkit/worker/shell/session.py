@@ -54,6 +54,8 @@ class Session:
     def ask(self, request: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         """Send a request and wait for its answer; a process that takes longer is ended."""
         identifier = uuid4().hex
+        # What was said of another job may hold a secret of its own, which is not masked in this one's answer.
+        self._trouble.clear()
         is_late = threading.Event()
         watch = threading.Timer(seconds, self._end, [is_late])
         watch.daemon = True
@@ -107,7 +109,10 @@ class Session:
     def _said(self) -> str:
         self._process.wait()
         self._readers[1].join()
-        said = " ".join(filter(None, self._trouble))[-_LONGEST_TROUBLE:]
+        said = " ".join(filter(None, self._trouble))
+        if len(said) > _LONGEST_TROUBLE:
+            # Cut between words: the rest of a secret would not be recognised.
+            said = f"… {said[-_LONGEST_TROUBLE:].partition(' ')[2]}"
         return f"exit code {self._process.returncode}" + (f": {said}" if said else "")
 
     def _end(self, is_late: threading.Event | None = None) -> None:
