@@ -159,6 +159,7 @@ def _needs(function: Function) -> str:
 _KIND_WORDS: dict[str, str] = {
     Kind.TEXT: "text",
     Kind.FLAG: "true or false",
+    Kind.INTEGER: "a whole number",
     Kind.LIST: "a list",
     Kind.MAPPING: "a mapping",
     Kind.ANYTHING: "anything",

@@ -169,6 +169,8 @@ class WorkerSettings(_FromEnvironment):
         "invokecommand",
         description="How cmdlets that take a password run: over HTTPS with the password as text, or in PowerShell.",
     )
+    alert_sender: str | None = Field(None, description="Mailbox from which `Send-AdminAlert` mails.")
+    alert_recipients: str | None = Field(None, description="Addresses to which it mails, separated by commas.")
     custom_modules_path: Path | None = Field(None, description="Folder with functions of your own.")
     max_retry_count: int = Field(5, ge=0, le=100, description="Tries after the first when a call is throttled.")
     base_retry_delay_seconds: float = Field(2, gt=0, description="Wait before the first of them.")

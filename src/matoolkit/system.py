@@ -112,8 +112,16 @@ def build_worker(
     secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
     clients = open_clients(settings, secrets.read, clock, masking.conceal)
     shell = open_shell(settings, secrets.read, clock)
-    exchange = exchange_of(settings, clients.exchange, shell)
-    context = Context(clients.graph, exchange, clock, settings.target_tenant_id or "", secrets, shell)
+    context = Context(
+        clients.graph,
+        exchange_of(settings, clients.exchange, shell),
+        clock,
+        settings.target_tenant_id or "",
+        secrets,
+        shell,
+        settings.alert_sender,
+        tuple(filter(None, (one.strip() for one in (settings.alert_recipients or "").split(",")))),
+    )
     limits = WorkerLimits(
         threads=settings.max_parallelism,
         idle_seconds=settings.idle_timeout_seconds,

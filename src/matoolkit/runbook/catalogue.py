@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from matoolkit.runbook.templates import Json
 
-ValueKind: TypeAlias = Literal["text", "true or false", "a list", "a mapping", "anything"]
+ValueKind: TypeAlias = Literal["text", "true or false", "a whole number", "a list", "a mapping", "anything"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,9 @@ class Parameter:
         match self.kind:
             case "true or false":
                 return isinstance(value, bool) or (isinstance(value, str) and value.casefold() in {"true", "false"})
+            case "a whole number":
+                is_number = isinstance(value, int) and not isinstance(value, bool)
+                return is_number or (isinstance(value, str) and value.strip().lstrip("+-").isdecimal())
             case "text":
                 return not isinstance(value, dict | list)
             case "a list":
@@ -63,8 +66,10 @@ def catalogue_of(*functions: Function) -> Catalogue:
 _KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("AccountEnabled", "Enabled", "OnlyIfCreated", "IsMultiValue"), "true or false"),
     **dict.fromkeys(("ForceChangePasswordNextSignIn", "SendInvitationMessage"), "true or false"),
+    **dict.fromkeys(("IsSecurityGroup", "IsUsableOnce"), "true or false"),
+    **dict.fromkeys(("LifetimeInMinutes", "Needed"), "a whole number"),
+    **dict.fromkeys(("DisabledPlans", "EmailAddresses", "Recipients"), "a list"),
     "Attributes": "a mapping",
-    "EmailAddresses": "a list",
     "ExpectedValue": "anything",
 }
 
@@ -107,6 +112,18 @@ BUILT_IN: Catalogue = catalogue_of(
         "UserId NewUserPrincipalName",
         "Mail Password ForceChangePasswordNextSignIn",
     ),
+    _function("Add-EntraUserLicense", "UserId SkuId", "UsageLocation DisabledPlans"),
+    _function("Remove-EntraUserLicense", "UserId SkuId"),
+    _function("Test-EntraUserLicense", "UserId SkuId", "ServicePlanId"),
+    _function("Test-MigrationCapacity", "SkuId Needed"),
+    _function(
+        "New-EntraTemporaryAccessPass",
+        "UserId Sender Recipients",
+        "LifetimeInMinutes IsUsableOnce StartDateTime",
+    ),
+    _function("Set-EntraUserPassword", "UserId", "Password ForceChangePasswordNextSignIn"),
+    _function("Revoke-EntraUserSessions", "UserId"),
+    _function("Set-EntraUserManager", "UserId ManagerId"),
     _function("Test-EntraAttributeMatch", "UserId AttributeName ExpectedValue", "IsMultiValue"),
     _function("Test-EntraGroupMembership", "GroupId UserId"),
     _function("Add-ExchangeSecondaryEmail", "Identity EmailAddress"),
@@ -116,4 +133,24 @@ BUILT_IN: Catalogue = catalogue_of(
     _function("Set-ExchangeMailUserGuids", "Identity ExchangeGuid", "ArchiveGuid"),
     _function("Test-ExchangeAttributeMatch", "Identity AttributeName ExpectedValue", "IsMultiValue"),
     _function("Test-ExchangeGroupMembership", "GroupIdentity MemberIdentity"),
+    _function("Remove-ExchangeEmailAddress", "Identity EmailAddress"),
+    _function("Add-ExchangeGroupMember", "GroupIdentity MemberIdentity"),
+    _function("Remove-ExchangeGroupMember", "GroupIdentity MemberIdentity"),
+    _function("New-DistributionGroup", "GroupName", "Description PrimaryEmail IsSecurityGroup"),
+    _function("Test-DistributionGroupSync", "GroupName"),
+    _function("New-MigrationBatchGroup", "BatchId", "StartTime"),
+    _function("Get-MailboxInfo", "UserId"),
+    _function("Remove-MailForwarding", "UserPrincipalName"),
+    _function("Enable-ExchangeMigrationHold", "Identity"),
+    _function("Clear-ExchangePreviousMailbox", "Identity"),
+    _function(
+        "Start-MailboxMove",
+        "TargetUser SourceEndpoint TargetDeliveryDomain",
+        "BatchName",
+    ),
+    _function("Test-MailboxMove", "TargetUser", "Until"),
+    _function("Complete-MailboxMove", "TargetUser"),
+    _function("Undo-MailboxMove", "UserPrincipalName"),
+    _function("Send-Mail", "Sender Recipients Subject", "Body"),
+    _function("Send-AdminAlert", "Subject", "Body Sender Recipients"),
 )

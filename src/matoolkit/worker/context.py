@@ -30,3 +30,5 @@ class Context:
     tenant_id: str
     secrets: Secrets
     shell: Shell | None = None
+    alert_sender: str | None = None
+    alert_recipients: tuple[str, ...] = ()

@@ -93,11 +93,14 @@ class World:
         """Everything in the tenant that a second run could have changed."""
         directory = self.tenant.directory
         users = {
-            one.id: (one.properties, one.mail, one.addresses[-1][1], one.passwords_set, one.invitation_mails)
+            one.id: (
+                *(one.properties, one.mail, one.current, one.passwords_set, one.invitation_mails),
+                *(one.licences, one.manager, one.passes, one.sent),
+            )
             for one in directory.users.values()
         }
         groups = {one.id: sorted(one.members) for one in directory.groups.values()}
-        return repr((sorted(users.items()), groups, sorted(directory.deleted)))
+        return repr((sorted(users.items()), groups, sorted(directory.deleted), directory.moves))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from matoolkit.worker.functions.passwords import make_password
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, WorkerSecrets
 from matoolkit.worker.tenant.calls import Answer, Request
-from tests.conformance.functions.cases import NEW_USER, jane_has_an_account_elsewhere, jane_is_a_guest, new_user
+from tests.conformance.functions.situations import NEW_USER, jane_has_an_account_elsewhere, jane_is_a_guest, new_user
 from tests.conformance.functions.stage import FUNCTIONS, JANE, MADE_UP, OMAR, STAFF, World
 
 

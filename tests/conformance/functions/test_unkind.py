@@ -8,7 +8,7 @@ from matoolkit.worker.clients.failures import Rejected, TenantFailed, Unreachabl
 from matoolkit.worker.tenant import TenantServer
 from matoolkit.worker.tenant.directory import Lags
 from matoolkit.worker.tenant.licences import E3
-from tests.conformance.functions.cases import NEW_USER, jane_has_an_account_elsewhere, jane_is_a_guest
+from tests.conformance.functions.situations import NEW_USER, jane_has_an_account_elsewhere, jane_is_a_guest
 from tests.conformance.functions.stage import JANE, LIST, MAILBOX, NOBODY, STAFF, World
 from tests.conformance.functions.stage import world as new_world
 

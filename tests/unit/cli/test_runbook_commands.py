@@ -75,7 +75,9 @@ def test_warnings_do_not_fail_unless_asked_to(warned: str, capsys: pytest.Captur
 
 def test_r11_an_unknown_function_is_an_error_when_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "unknown.yaml"
-    path.write_text(Path(GOOD).read_text(encoding="utf-8").replace("New-EntraUser", "New-Mailbox"), encoding="utf-8")
+    path.write_text(
+        Path(GOOD).read_text(encoding="utf-8").replace("New-ExchangeMailUser", "New-Mailbox"), encoding="utf-8"
+    )
     assert run(["runbook", "lint", str(path)]) == 0
     assert "warning: no worker is known to have a function 'New-Mailbox'" in capsys.readouterr().out
     assert run(["runbook", "lint", "--strict", str(path)]) == 1

@@ -160,15 +160,15 @@ def test_r10_a_nested_password_is_found_too() -> None:
 
 def test_r11_an_unknown_function_is_a_warning_with_the_nearest_one() -> None:
     """Defect: a sample that calls functions which do not exist is accepted without a word."""
-    (found,) = findings(with_steps(step(function="Start-MailboxMove")))
+    (found,) = findings(with_steps(step(function="Start-ContentMove")))
     assert (found.code, found.severity) == ("RB307", "warning")
     (found,) = findings(with_steps(step(function="Set-EntraUserUPM")))
     assert found.hint == "did you mean 'Set-EntraUserUPN'?"
 
 
 def test_r11_functions_that_a_worker_announced_are_known_too() -> None:
-    announced = Function("Start-MailboxMove", (Parameter("Mailbox", is_mandatory=True),))
-    text = yaml.safe_dump(with_steps(step(function="Start-MailboxMove", params={"Mailbox": "{{Upn}}"})))
+    announced = Function("Start-ContentMove", (Parameter("Mailbox", is_mandatory=True),))
+    text = yaml.safe_dump(with_steps(step(function="Start-ContentMove", params={"Mailbox": "{{Upn}}"})))
     assert lint_runbook(text, {**BUILT_IN, **catalogue_of(announced)}).findings == ()
     assert [found.code for found in lint_runbook(text).findings] == ["RB307"]
 

@@ -12,6 +12,7 @@ from matoolkit.worker.signature import Kind
 KINDS: dict[str, ValueKind] = {
     Kind.TEXT: "text",
     Kind.FLAG: "true or false",
+    Kind.INTEGER: "a whole number",
     Kind.LIST: "a list",
     Kind.MAPPING: "a mapping",
     Kind.ANYTHING: "anything",

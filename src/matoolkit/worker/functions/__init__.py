@@ -4,11 +4,17 @@ What they return and when they do nothing: docs/reference/functions.md.
 """
 
 from matoolkit.worker.functions import (
+    access,
     account_checks,
     addresses,
+    exchange_groups,
     guests,
+    licences,
     mail_users,
+    mailboxes,
+    mails,
     membership,
+    moves,
     new_mail_users,
     recipient_checks,
     user_properties,
@@ -17,15 +23,8 @@ from matoolkit.worker.functions import (
 from matoolkit.worker.registry import Registry
 
 MODULES = (
-    users,
-    user_properties,
-    membership,
-    guests,
-    account_checks,
-    addresses,
-    mail_users,
-    recipient_checks,
-    new_mail_users,
+    *(users, user_properties, membership, guests, account_checks, licences, access),
+    *(new_mail_users, addresses, mail_users, recipient_checks, mailboxes, exchange_groups, moves, mails),
 )
 
 

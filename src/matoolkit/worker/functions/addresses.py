@@ -5,6 +5,7 @@ The primary address is the one whose prefix is in capitals; only `Set-ExchangePr
 
 from typing import Any
 
+from matoolkit.worker.clients.failures import Rejected
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.needs import CHANGE_RECIPIENTS
 from matoolkit.worker.functions.recipients import Recipient, mail_address, make_so, with_primary
@@ -35,6 +36,23 @@ def set_exchange_email_addresses(context: Context, identity: str, email_addresse
     )
 
 
+@function("Remove-ExchangeEmailAddress", needs=CHANGE_RECIPIENTS)
+def remove_exchange_email_address(context: Context, identity: str, email_address: str) -> bool:
+    """Take an address from a recipient; the primary one has to be replaced first."""
+    name = "Remove-ExchangeEmailAddress"
+    gone = _proxy_address(email_address, name, "EmailAddress")
+
+    def changes(recipient: Recipient) -> dict[str, Any]:
+        held = next(one for one in recipient.texts(_LIST) if one.casefold() == gone.casefold())
+        if held.startswith("SMTP:"):
+            raise Rejected(
+                f"{held} is the primary address of {recipient.identity}: Set-ExchangePrimaryEmail changes it"
+            )
+        return {_LIST: {**_HASH_TABLE, "Remove": held}}
+
+    return make_so(context, identity, lambda one: bool(_missing(one, [gone])), changes)
+
+
 @function("Set-ExchangePrimaryEmail", needs=CHANGE_RECIPIENTS)
 def set_exchange_primary_email(context: Context, identity: str, new_primary_email: str) -> bool:
     """Make an address the primary one of a recipient; the former one stays as a secondary."""
@@ -54,10 +72,10 @@ def _missing(recipient: Recipient, wanted: list[str]) -> list[str]:
     return [one for one in dict.fromkeys(wanted) if one.casefold() not in present]
 
 
-def _proxy_address(value: Any) -> str:
+def _proxy_address(value: Any, function_name: str = "Set-ExchangeEmailAddresses", parameter: str = _LIST) -> str:
     """Read an address of any kind; one without prefix is a mail address."""
     text = str(value).strip() if isinstance(value, str) else ""
     prefix, colon, rest = text.partition(":")
     if colon and prefix.casefold() != "smtp" and prefix.isalnum() and rest.strip():
         return text
-    return f"smtp:{mail_address('Set-ExchangeEmailAddresses', _LIST, text)}"
+    return f"smtp:{mail_address(function_name, parameter, text)}"

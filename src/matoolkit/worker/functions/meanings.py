@@ -17,6 +17,10 @@ _MATCH = (
     "`complete`, and `data` with `Match`, `AttributeName`, `CurrentValue`, `ExpectedValue` and whether there is such a"
 )
 
+_NOTHING = "It changes nothing."
+_GROUP = "`Id`, `Name`, `PrimaryEmail`; `Created`: false if it was there."
+_SENT = "A mail with the same sender, recipients, subject and text that was sent before is not sent again."
+
 MEANINGS: Mapping[str, Meaning] = {
     "New-EntraUser": Meaning(
         "`Id`, `DisplayName`, `UserPrincipalName`, `MailNickname` of the account; `Created`: false if it was there.",
@@ -50,6 +54,25 @@ MEANINGS: Mapping[str, Meaning] = {
         "Somebody who is internal and has the name is left alone, password included. An account that is synchronised"
         " from another directory is sent neither name nor password, and keeps its own.",
     ),
+    "Add-EntraUserLicense": Meaning(
+        _TRUE, "A licence that is there with the same plans is left; a usage location that is there stays."
+    ),
+    "Remove-EntraUserLicense": Meaning(_TRUE, "A licence that is not there counts as removed."),
+    "Test-EntraUserLicense": Meaning(
+        "`complete`, and `data` with `IsAssigned`, `IsEnabled`, `UserFound`, `SkuId`.", _NOTHING
+    ),
+    "Test-MigrationCapacity": Meaning(
+        "`complete`, and `data` with `SkuId`, `Available`, `Bought`, `Used`, `Needed`.", _NOTHING
+    ),
+    "New-EntraTemporaryAccessPass": Meaning(
+        "`Id`, `StartDateTime`, `LifetimeInMinutes`, `SentTo`; never the pass itself, which is only in the mail.",
+        "A pass that can be used and was mailed stays. One that was made and not mailed is deleted, and another made.",
+    ),
+    "Set-EntraUserPassword": Meaning(
+        _TRUE, "The same password is written again; one that is made up is another each time, and nobody knows it."
+    ),
+    "Revoke-EntraUserSessions": Meaning(_TRUE, "People sign in once more."),
+    "Set-EntraUserManager": Meaning(_TRUE, "A manager that is set already is not written again."),
     "Test-EntraAttributeMatch": Meaning(f"{_MATCH} user: `UserFound`.", "It changes nothing."),
     "Test-EntraGroupMembership": Meaning(
         "`complete`, and `data` with `IsMember`, `UserFound`, `GroupId`, `UserId`.", "It changes nothing."
@@ -63,6 +86,40 @@ MEANINGS: Mapping[str, Meaning] = {
         " are written with it.",
     ),
     "Set-ExchangeMailUserGuids": Meaning(_TRUE, "Ids that are set already are not written again."),
+    "Remove-ExchangeEmailAddress": Meaning(_TRUE, "An address that is not there counts as removed."),
+    "Add-ExchangeGroupMember": Meaning(_TRUE, "Who is in the group is not added again."),
+    "Remove-ExchangeGroupMember": Meaning(_TRUE, "Who is not in the group counts as removed."),
+    "New-DistributionGroup": Meaning(_GROUP, "A group of that name is left as it is."),
+    "New-MigrationBatchGroup": Meaning(
+        f"{_GROUP} Its name is `migration-batch-` and the batch.", "It is left as it is."
+    ),
+    "Test-DistributionGroupSync": Meaning(
+        "`complete`, and `data` with `GroupName`, `Id`, `InExchange`, `InEntra`.", _NOTHING
+    ),
+    "Get-MailboxInfo": Meaning(
+        "`MailboxGuid`, `ArchiveGuid` (null without archive), `PrimarySmtpAddress`, `LegacyExchangeDN`, `X500Addresses`"
+        " (that name and all that the mailbox has, as the target needs them), `EmailAddresses`, `IsOnHold`.",
+        _NOTHING,
+    ),
+    "Remove-MailForwarding": Meaning(_TRUE, "A mailbox that forwards nothing is left."),
+    "Enable-ExchangeMigrationHold": Meaning(_TRUE, "A mail user that is on hold is left."),
+    "Clear-ExchangePreviousMailbox": Meaning(_TRUE, "An account without a former mailbox is left."),
+    "Start-MailboxMove": Meaning(
+        "`TargetUser`, `Status`, `PercentComplete`, `Message` of the move.",
+        "A move that is there goes on, and a mailbox that has moved stays. One that failed is removed and begun anew.",
+    ),
+    "Test-MailboxMove": Meaning(
+        "`complete`, and `data` with `TargetUser`, `Status`, `PercentComplete`, `Message`. A move that failed is a"
+        " failure that says why, so that nobody polls it in vain.",
+        _NOTHING,
+    ),
+    "Complete-MailboxMove": Meaning(_TRUE, "A move that has completed is left."),
+    "Undo-MailboxMove": Meaning(
+        _TRUE,
+        "Without a move there is nothing to do. A mailbox that has moved is a failure: nothing here brings it back.",
+    ),
+    "Send-Mail": Meaning(_TRUE, _SENT),
+    "Send-AdminAlert": Meaning(_TRUE, _SENT),
     "Test-ExchangeAttributeMatch": Meaning(f"{_MATCH} recipient: `RecipientFound`.", "It changes nothing."),
     "Test-ExchangeGroupMembership": Meaning(
         "`complete`, and `data` with `IsMember`, `GroupFound`, `MemberFound`, `GroupIdentity`, `MemberIdentity`.",

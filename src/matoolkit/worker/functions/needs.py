@@ -33,6 +33,30 @@ CONVERT = graph_permission(
     source="Graph beta, user: convertExternalToInternalMemberUser",
 )
 
+READ_LICENCES = graph_permission(
+    "LicenseAssignment.Read.All",
+    "Organization.Read.All",
+    "Directory.Read.All",
+    _EVERYTHING,
+    source="Graph, List subscribedSkus",
+)
+ASSIGN_LICENCES = graph_permission(
+    "LicenseAssignment.ReadWrite.All", "User.ReadWrite.All", _EVERYTHING, source="Graph, user: assignLicense"
+)
+CHANGE_PASSWORDS = graph_permission(
+    "User-PasswordProfile.ReadWrite.All", "User.ReadWrite.All", _EVERYTHING, source="Graph, Update user"
+)
+CHANGE_PASSES = graph_permission(
+    "UserAuthMethod-TAP.ReadWrite.All",
+    "UserAuthenticationMethod.ReadWrite.All",
+    source="Graph, Create temporaryAccessPassMethod",
+)
+REVOKE_SESSIONS = graph_permission(
+    "User.RevokeSessions.All", "User.ReadWrite.All", source="Graph, user: revokeSignInSessions"
+)
+SEND_MAIL = graph_permission("Mail.Send", source="Graph, user: sendMail")
+READ_SENT_MAIL = graph_permission("Mail.ReadBasic.All", "Mail.Read", "Mail.ReadWrite", source="Graph, List messages")
+
 _EXCHANGE = exchange_permission("Exchange.ManageAsApp", source=_APP_ONLY)
 READ_RECIPIENTS = (
     _EXCHANGE,
@@ -41,4 +65,12 @@ READ_RECIPIENTS = (
 CHANGE_RECIPIENTS = (
     _EXCHANGE,
     role("Exchange Recipient Administrator", "Exchange Administrator", source=_APP_ONLY),
+)
+MOVE_MAILBOXES = (
+    _EXCHANGE,
+    role(
+        "Exchange Recipient Administrator",
+        "Exchange Administrator",
+        source="Microsoft 365, Cross-tenant mailbox migration; Entra, Microsoft Entra built-in roles",
+    ),
 )

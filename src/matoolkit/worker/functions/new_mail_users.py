@@ -46,10 +46,9 @@ def new_exchange_mail_user(
     external = mail_address(_FUNCTION, "ExternalEmailAddress", external_email_address)
     primary = mail_address(_FUNCTION, "PrimaryEmail", primary_email or upn)
     exchange: Exchange = context.exchange
-    found = find_recipient(exchange, upn)
+    found = find_recipient(exchange, upn) or _made_meanwhile(context, upn)
     is_created = found is None
     if found is None:
-        _require_no_account(context, upn)
         parameters = {
             # A name has to be the only one of its kind in the organisation, and people's names are not.
             "Name": upn,
@@ -77,12 +76,17 @@ def new_exchange_mail_user(
     return _described(seen, is_created=is_created)
 
 
-def _require_no_account(context: Context, upn: str) -> None:
-    """Say in plain words what Exchange says otherwise of an account that stands in the way."""
+def _made_meanwhile(context: Context, upn: str) -> Recipient | None:
+    """Return the mail user of an account that is there already, if it is one; nothing if there is no such account."""
     graph: GraphClient = context.graph
-    if graph.find_user(upn, ()) is not None:
+    if graph.find_user(upn, ()) is None:
+        return None
+    # Another delivery of the job may have made it, and Exchange not show it yet.
+    found = until_seen(context.clock, lambda: find_recipient(context.exchange, upn))
+    if found is None:
         why = "Exchange cannot make a mail user of it: rename or remove it, or give it a licence and a new mailbox"
         raise Rejected(f"there is an account {upn} that is no mail user; {why}")
+    return found
 
 
 def _has(recipient: Recipient, primary: str, external: str) -> bool:

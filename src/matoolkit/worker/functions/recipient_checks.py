@@ -41,18 +41,23 @@ def check_exchange_membership(context: Context, group_identity: str, member_iden
     """Say whether a recipient is in a distribution group or mail-enabled security group."""
     group = exchange_identity(group_identity, "GroupIdentity")
     member = exchange_identity(member_identity, "MemberIdentity")
-    exchange: Exchange = context.exchange
-    recipients = _found(exchange, "Get-Recipient", {"Identity": member})
-    members = _found(exchange, "Get-DistributionGroupMember", {"Identity": group, "ResultSize": "Unlimited"})
-    is_member = any(_is_same(one, other) for one in recipients or () for other in members or ())
+    is_member, is_group, is_recipient = find_membership(context.exchange, group, member)
     data = {
         "IsMember": is_member,
-        "GroupFound": members is not None,
-        "MemberFound": bool(recipients),
+        "GroupFound": is_group,
+        "MemberFound": is_recipient,
         "GroupIdentity": group,
         "MemberIdentity": member,
     }
     return {"complete": is_member, "data": data}
+
+
+def find_membership(exchange: Exchange, group: str, member: str) -> tuple[bool, bool, bool]:
+    """Say whether somebody is in a group, and whether there are such a group and such a recipient."""
+    recipients = _found(exchange, "Get-Recipient", {"Identity": member})
+    members = _found(exchange, "Get-DistributionGroupMember", {"Identity": group, "ResultSize": "Unlimited"})
+    is_member = any(_is_same(one, other) for one in recipients or () for other in members or ())
+    return is_member, members is not None, bool(recipients)
 
 
 def _found(exchange: Exchange, cmdlet: str, parameters: dict[str, Any]) -> list[dict[str, Any]] | None:

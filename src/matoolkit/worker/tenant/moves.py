@@ -12,12 +12,7 @@ from matoolkit.worker.tenant.refusals import Cmdlet, Rows, check_names, missing,
 
 ENDPOINT = "source"
 _EXISTS = "Microsoft.Exchange.Management.RecipientTasks.ManagementObjectAlreadyExistsException"
-_NEW = frozenset(
-    {
-        *("Identity", "Remote", "SourceEndpoint", "TargetDeliveryDomain", "CompleteAfter", "BatchName"),
-        *("BadItemLimit", "LargeItemLimit"),
-    }
-)
+_NEW = ("Identity", "Remote", "SourceEndpoint", "TargetDeliveryDomain", "CompleteAfter", "BatchName")
 
 
 class Moves:
@@ -72,6 +67,7 @@ class Moves:
         if move.is_completed:
             raise wrong("The move request has completed and can't be changed.")
         move.complete_after = _moment(given.get("CompleteAfter"), self._directory.clock.now())
+        self.go_on()
 
     def _remove(self, given: dict[str, Any]) -> None:
         check_names(given, ("Identity", "Confirm"))
