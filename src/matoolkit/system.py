@@ -3,7 +3,8 @@
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 
@@ -24,14 +25,14 @@ from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import require_current_schema
 from matoolkit.worker import Context, Registry
-from matoolkit.worker.clients import open_clients
+from matoolkit.worker.clients import Clients, open_clients
 from matoolkit.worker.custom import BrokenFile, register_custom
 from matoolkit.worker.execution import Execution
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Limits as WorkerLimits
 from matoolkit.worker.runner import Runner
-from matoolkit.worker.secrets import EnvironmentSecrets, WorkerSecrets, key_vault
+from matoolkit.worker.secrets import EnvironmentSecrets, SecretReader, WorkerSecrets, key_vault
 from matoolkit.worker.shell.choice import exchange_of, open_shell
 
 # A scheduler that died is replaced after this many sweeps without a sign of life.
@@ -97,6 +98,21 @@ def functions_of_worker(settings: WorkerSettings) -> tuple[Registry, list[Broken
     return registry, register_custom(registry, folder) if folder else []
 
 
+@contextmanager
+def tenant_opened(
+    settings: WorkerSettings, masking: Masking, environ: Mapping[str, str] = os.environ
+) -> Iterator[Clients]:
+    """Open the clients of a worker's tenant for a while, without a worker."""
+    clock = SystemClock()
+    reader = _reader(settings, environ, clock)
+    clients = open_clients(settings, WorkerSecrets(reader, masking).read, clock, masking.conceal)
+    try:
+        yield clients
+    finally:
+        clients.close()
+        reader.close()
+
+
 def build_worker(
     bus: Bus,
     settings: WorkerSettings,
@@ -108,7 +124,7 @@ def build_worker(
 ) -> Runner:
     """Put a worker together that can do the functions of a registry."""
     clock = clock or SystemClock()
-    reader = key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
+    reader = _reader(settings, environ, clock)
     secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
     clients = open_clients(settings, secrets.read, clock, masking.conceal)
     shell = open_shell(settings, secrets.read, clock)
@@ -138,6 +154,10 @@ def build_worker(
             shell.close()
 
     return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go)
+
+
+def _reader(settings: WorkerSettings, environ: Mapping[str, str], clock: Clock) -> SecretReader:
+    return key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
 
 
 def _read(received: Received) -> Message:

@@ -32,6 +32,9 @@ _LOOKS: dict[str, tuple[tuple[str, str], str]] = {
     "discarded": (_GONE, "yellow"),
     "enabled": (_DONE, "green"),
     "disabled": (_GONE, "yellow"),
+    "ok": (_DONE, "green"),
+    "missing": (_FAILED, "bold red"),
+    "unknown": (("?", "?"), "yellow"),
     "held": (("‖", "!"), "bold yellow"),
 }
 _UNKNOWN = (("?", "?"), "")

@@ -1,11 +1,19 @@
 """What the worker's application must be allowed for a function to work, and which document says so.
 
-`@function("New-EntraUser", needs=(...))` declares it beside the function; docs/reference/functions.md lists it.
+`@function("New-EntraUser", needs=(...))` declares it beside the function; docs/reference/functions.md lists it,
+and `matoolkit worker check` compares it with what the application has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+# Ids of Entra's built-in roles, which are the same in every tenant (Entra, "Microsoft Entra built-in roles").
+ROLE_IDS: Mapping[str, str] = {
+    "Exchange Administrator": "29232cdf-9323-42fd-ade2-1d097af3e4de",
+    "Exchange Recipient Administrator": "31392ffb-586c-42d1-9346-e59415a2cc4e",
+    "Global Reader": "f2ef992c-3afb-46b9-b7cf-a126ee74c451",
+}
 
 
 class NeedKind(StrEnum):

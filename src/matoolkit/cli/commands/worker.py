@@ -1,18 +1,17 @@
 """`matoolkit worker`: does the jobs of batches, and says what it can do."""
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from matoolkit.cli.client import path_of
+from matoolkit.cli.commands.worker_check import WorkerId, check, worker_settings
 from matoolkit.cli.output import counted, stderr, stdout
 from matoolkit.cli.services import settings_of_service
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column
 from matoolkit.errors import InvalidSettings
 from matoolkit.hosting.process import stopped_by_signals
-from matoolkit.settings import WorkerSettings, load_settings
 
 if TYPE_CHECKING:
     from matoolkit.worker.custom import BrokenFile
@@ -29,9 +28,6 @@ _CATALOGUE = (
     Column("PARAMETERS", lambda item: [_parameter(one) for one in item.get("parameters") or []]),
 )
 
-WorkerId = Annotated[
-    str | None, typer.Option("--id", help="Which jobs to take; WORKER_ID when not given.", show_default=False)
-]
 HealthPort = Annotated[
     int | None,
     typer.Option(help="Answer /healthz and /readyz on this port.", min=1, max=65535, show_default=False),
@@ -49,7 +45,7 @@ def worker(context: typer.Context, worker_id: WorkerId = None, health_port: Heal
 def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     """Do the jobs of a worker id until stopped. SIGTERM and Ctrl-C let running jobs end and give the rest back."""
     settings = settings_of_service()
-    known = _worker_settings(worker_id)
+    known = worker_settings(worker_id)
     if known.worker_id is None:
         raise InvalidSettings(["nobody says which jobs to take"], hint="give --id, or set WORKER_ID")
     with stopped_by_signals() as stop:
@@ -76,7 +72,7 @@ def functions(
     """
     from matoolkit.system import functions_of_worker
 
-    registry, broken = functions_of_worker(_worker_settings(None))
+    registry, broken = functions_of_worker(worker_settings(None))
     if json:
         _print_json(registry)
     else:
@@ -86,9 +82,7 @@ def functions(
         raise typer.Exit(BROKEN_FILES)
 
 
-def _worker_settings(worker_id: str | None) -> WorkerSettings:
-    given = {} if worker_id is None else {"WORKER_ID": worker_id}
-    return load_settings(WorkerSettings, {**os.environ, **given})
+app.command()(check)
 
 
 def _print_text(registry: "Registry") -> None:

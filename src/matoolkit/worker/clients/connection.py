@@ -1,7 +1,8 @@
 """Both clients of a tenant, made together; every thread of a worker uses the same ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
@@ -10,9 +11,10 @@ from matoolkit.worker.clients import exchange as exchange_api
 from matoolkit.worker.clients import graph as graph_api
 from matoolkit.worker.clients.api import Api
 from matoolkit.worker.clients.exchange import ExchangeClient
+from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.pauses import RetryLimits
-from matoolkit.worker.clients.tokens import NumberedTokens, Tokens
+from matoolkit.worker.clients.tokens import NumberedTokens, SimulatedTokens, Tokens
 
 GRAPH = "https://graph.microsoft.com"
 EXCHANGE = "https://outlook.office365.com"
@@ -23,12 +25,21 @@ _EXCHANGE_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
+class SignIn:
+    """How the worker signs in to one API."""
+
+    api: str
+    tokens: Tokens
+
+
+@dataclass(frozen=True, slots=True)
 class Clients:
-    """The clients of one tenant."""
+    """The clients of one tenant; a worker without tenant signs in nowhere."""
 
     graph: GraphClient
     exchange: ExchangeClient
     http: httpx.Client
+    sign_ins: tuple[SignIn, ...] = ()
 
     def close(self) -> None:
         """Close the connections."""
@@ -58,6 +69,7 @@ def connect(
             Api("Exchange", exchange, tokens[1], http, clock, limits, exchange_api.judged, patience), organization
         ),
         http,
+        (SignIn("Graph", tokens[0]), SignIn("Exchange", tokens[1])),
     )
 
 
@@ -70,10 +82,21 @@ def connect_to_simulation(
     organization: str = "contoso.example",
 ) -> Clients:
     """Return the clients of a simulated tenant, which is at one address for both APIs."""
-    tokens = NumberedTokens()
+    numbered = NumberedTokens()
     # The address is on this machine, where no proxy leads.
-    http = open_http(use_proxies=False) if http is None else http
-    return connect(lambda _: tokens, organization, clock, limits, graph=url, exchange=url, http=http)
+    carrier = open_http(use_proxies=False) if http is None else http
+
+    def tokens_for(scope: str) -> Tokens:
+        return SimulatedTokens(numbered, lambda: _granted(carrier, url, "graph" if GRAPH in scope else "exchange"))
+
+    return connect(tokens_for, organization, clock, limits, graph=url, exchange=url, http=carrier)
+
+
+def _granted(http: httpx.Client, url: str, api: str) -> Mapping[str, Any]:
+    try:
+        return dict(http.get(f"{url}/_tenant/application").raise_for_status().json()[api])
+    except (httpx.HTTPError, KeyError, TypeError, ValueError):
+        raise SignInFailed(f"there is no simulated tenant at {url}") from None
 
 
 def open_http(seconds: float = 60, *, use_proxies: bool = True) -> httpx.Client:

@@ -88,6 +88,10 @@ class ExchangeClient:
             target = self._api.next_target(link)
         raise UnreadableAnswer(f"Exchange: {cmdlet} has no end")
 
+    def any_recipient(self) -> dict[str, Any] | None:
+        """Return some recipient, to see whether recipients can be read at all."""
+        return next(iter(self.run("Get-Recipient", {"ResultSize": 1})), None)
+
     def _headers(self, cmdlet: str) -> dict[str, str]:
         return {
             "X-AnchorMailbox": f"{_ANCHOR}{self._organization}",

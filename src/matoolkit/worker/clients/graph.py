@@ -38,6 +38,14 @@ class GraphClient:
         found = self._found(f"{_user(key)}?$select={names}")
         return None if found is None else _identified(found)
 
+    def any_user(self) -> dict[str, Any] | None:
+        """Return some user, to see whether users can be read at all."""
+        return next(iter(self._pages("/v1.0/users?$top=1&$select=id,displayName,userPrincipalName")), None)
+
+    def any_group(self) -> dict[str, Any] | None:
+        """Return some group, to see whether groups can be read at all."""
+        return next(iter(self._pages("/v1.0/groups?$top=1&$select=id,displayName")), None)
+
     def change_user(self, key: str, changes: Mapping[str, Any]) -> None:
         """Change properties of a user."""
         self._call("PATCH", _user(key), changes, status=_NO_CONTENT, effect=_CHANGES)

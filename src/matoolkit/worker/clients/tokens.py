@@ -1,8 +1,8 @@
 """Who the worker is to the tenant: tokens for an API, fetched once for all threads and again when one is refused."""
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from matoolkit.clock import Clock
 from matoolkit.worker.clients.failures import SignInFailed
@@ -20,6 +20,9 @@ class Tokens(Protocol):
     def token(self, refused: str | None = None) -> str:
         """Return a token; one other than that which was refused, if one was."""
 
+    def claims(self) -> Mapping[str, Any]:
+        """Return what the present token says of the application; nothing if it cannot be read."""
+
 
 class NumberedTokens:
     """Tokens for the simulated tenant, which takes any that has not expired."""
@@ -35,6 +38,22 @@ class NumberedTokens:
             if refused == f"{self._word}-{self._number}":
                 self._number += 1
             return f"{self._word}-{self._number}"
+
+
+class SimulatedTokens:
+    """Numbered tokens for one API of a simulated tenant, which tells itself what its application has been granted."""
+
+    def __init__(self, numbered: NumberedTokens, claims: Callable[[], Mapping[str, Any]]) -> None:
+        self._numbered = numbered
+        self._claims = claims
+
+    def token(self, refused: str | None = None) -> str:
+        """Return the present token, or the next if that was refused."""
+        return self._numbered.token(refused)
+
+    def claims(self) -> Mapping[str, Any]:
+        """Ask the tenant."""
+        return self._claims()
 
 
 class CertificateTokens:
@@ -64,6 +83,15 @@ class CertificateTokens:
                 self._last = self._issued()
                 self._conceal(self._last.token)
             return self._last.token
+
+    def claims(self) -> Mapping[str, Any]:
+        """Read the token, which came straight from Entra, without checking its signature."""
+        import jwt
+
+        try:
+            return dict(jwt.decode(self.token(), options={"verify_signature": False}))
+        except jwt.PyJWTError:
+            return {}
 
     def _issued(self) -> "AccessToken":
         tenant_id, app_id, certificate = self._identity

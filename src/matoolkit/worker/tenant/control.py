@@ -37,6 +37,8 @@ class Control:
             ("DELETE", "faults"): self._clear_faults,
             ("GET", "lags"): self._lags,
             ("POST", "lags"): self._lags,
+            ("GET", "application"): self._application,
+            ("POST", "application"): self._application,
             ("POST", "expire-tokens"): self._expire_tokens,
         }
 
@@ -120,6 +122,10 @@ class Control:
                 raise ValueError(f"there is no lag '{name}', only {', '.join(asdict(lags))}")
             setattr(lags, name, float(seconds))
         return asdict(lags)
+
+    def _application(self, body: Any) -> Any:
+        self._tenant.application.take_away((body or {}).get("lacks", ()))
+        return self._tenant.application.claims()
 
     def _expire_tokens(self, _: Any) -> Any:
         self._tenant.expire_tokens()

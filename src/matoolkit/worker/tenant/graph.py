@@ -1,13 +1,14 @@
 """Microsoft Graph, as far as the functions call it: which call, and accounts."""
 
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
 from matoolkit.worker.tenant.calls import Answer, Refusal, Request
 from matoolkit.worker.tenant.directory import ACCOUNT, Directory, User
 from matoolkit.worker.tenant.guests import Guests
-from matoolkit.worker.tenant.lookup import NO_CONTENT, Lookup, Routes, bad, body_of, missing
+from matoolkit.worker.tenant.lookup import NO_CONTENT, Lookup, Routes, bad, body_of, matched, missing
 from matoolkit.worker.tenant.memberships import Memberships
 from matoolkit.worker.tenant.properties import (
     LICENCE_PROPERTIES,
@@ -31,6 +32,7 @@ class Graph(Lookup):
         super().__init__(directory)
         self._signing_in = SigningIn(directory)
         self._routes: Routes = (
+            ("GET", "v1.0/users", self._list_users),
             ("POST", "v1.0/users", self._create_user),
             ("GET", "v1.0/users/*", self._get_user),
             ("PATCH", "v1.0/users/*", self._change_user),
@@ -45,7 +47,7 @@ class Graph(Lookup):
     def answer(self, request: Request) -> Answer:
         """Answer a call, or refuse it."""
         for method, pattern, handler in self._routes:
-            found = _matched(pattern, request.segments)
+            found = matched(pattern, request.segments)
             if method == request.method and found is not None:
                 return handler(request, found)
         raise bad(f"Resource not found for the segment '{request.segments[-1]}'.", "BadRequest")
@@ -63,6 +65,12 @@ class Graph(Lookup):
         if refusal.details:
             error["details"] = list(refusal.details)
         return Answer(refusal.status, {"error": error})
+
+    def _list_users(self, request: Request, _: list[str]) -> Answer:
+        most = int(request.query.get("$top", "100"))
+        seen = (user for user in self.directory.users.values() if self.directory.user_for_graph(user.id))
+        listed = [selected(self.shown(user), request.query.get("$select")) for user in islice(seen, most)]
+        return Answer(HTTPStatus.OK, {"value": listed})
 
     def _create_user(self, request: Request, _: list[str]) -> Answer:
         body = body_of(request)
@@ -120,13 +128,3 @@ class Graph(Lookup):
         """Without `/$ref` the call means the member itself: the user is deleted."""
         self.group(found[0])
         return self._delete_user(_, found[1:])
-
-
-def _matched(pattern: str, segments: tuple[str, ...]) -> list[str] | None:
-    """Return what stands at the places of a pattern that are open."""
-    parts = pattern.split("/")
-    if len(parts) != len(segments):
-        return None
-    if any(part not in ("*", segment) for part, segment in zip(parts, segments, strict=True)):
-        return None
-    return [segment for part, segment in zip(parts, segments, strict=True) if part == "*"]

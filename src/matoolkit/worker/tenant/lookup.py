@@ -63,3 +63,13 @@ def body_of(request: Request) -> dict[str, Any]:
     if not isinstance(request.body, Mapping):
         raise bad("Unable to read JSON request payload.", "BadRequest")
     return dict(request.body)
+
+
+def matched(pattern: str, segments: tuple[str, ...]) -> list[str] | None:
+    """Return what stands at the places of a pattern that are open."""
+    parts = pattern.split("/")
+    if len(parts) != len(segments):
+        return None
+    if any(part not in ("*", segment) for part, segment in zip(parts, segments, strict=True)):
+        return None
+    return [segment for part, segment in zip(parts, segments, strict=True) if part == "*"]

@@ -1,6 +1,7 @@
 """Groups in Graph. It keeps the members of security groups and Microsoft 365 groups, and only shows those of others."""
 
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from matoolkit.worker.tenant.calls import Answer, Refusal, Request
@@ -18,6 +19,7 @@ class Memberships(Lookup):
     def routes(self) -> Routes:
         """The calls that are answered here."""
         return (
+            ("GET", "v1.0/groups", self._list_groups),
             ("GET", "v1.0/groups/*", self._get_group),
             ("POST", "v1.0/groups/*/members/$ref", self._add),
             ("DELETE", "v1.0/groups/*/members/*/$ref", self._remove),
@@ -27,8 +29,15 @@ class Memberships(Lookup):
             ("GET", "v1.0/servicePrincipals/*/memberOf", self._groups_of_application),
         )
 
+    def _list_groups(self, request: Request, _: list[str]) -> Answer:
+        most = int(request.query.get("$top", "100"))
+        listed = [self._shown_group(group, request) for group in islice(self.directory.groups.values(), most)]
+        return Answer(HTTPStatus.OK, {"value": listed})
+
     def _get_group(self, request: Request, found: list[str]) -> Answer:
-        group = self.group(found[0])
+        return Answer(HTTPStatus.OK, self._shown_group(self.group(found[0]), request))
+
+    def _shown_group(self, group: Group, request: Request) -> dict[str, Any]:
         types = ["Unified"] if group.kind == "Microsoft 365" else []
         shown = {
             "id": group.id,
@@ -40,7 +49,7 @@ class Memberships(Lookup):
             "onPremisesSyncEnabled": None,
         }
         select = request.query.get("$select")
-        return Answer(HTTPStatus.OK, {name: shown[name] for name in (select.split(",") if select else shown)})
+        return {name: shown[name] for name in (select.split(",") if select else shown)}
 
     def _add(self, request: Request, found: list[str]) -> Answer:
         group = self._changeable(found[0])

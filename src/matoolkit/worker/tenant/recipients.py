@@ -2,6 +2,7 @@
 
 import re
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from matoolkit.worker.tenant.directory import (
@@ -54,13 +55,20 @@ class Recipients:
         self.cmdlets: dict[str, Cmdlet] = {
             "Get-MailUser": lambda given: [shown(self._read(given, MAIL_USER), MAIL_USER)],
             "Get-Mailbox": lambda given: [shown(self._read(given, MAILBOX), MAILBOX)],
-            "Get-Recipient": lambda given: [shown(self._read(given))],
+            "Get-Recipient": self._get_recipient,
             "Get-User": lambda given: [shown(self._any(given, is_read=True), ACCOUNT)],
             "New-MailUser": self._new_mail_user,
             "Set-MailUser": self._set_mail_user,
             "Set-Mailbox": self._set_mailbox,
             "Set-User": self._set_user,
         }
+
+    def _get_recipient(self, given: dict[str, Any]) -> Rows:
+        if "Identity" in given:
+            return [shown(self._read(given))]
+        check_names(given, ("ResultSize",))
+        recipients = (user for user in self._directory.users.values() if user.kind != ACCOUNT)
+        return [shown(user) for user in islice(recipients, int(given.get("ResultSize", 1000)))]
 
     def _new_mail_user(self, given: dict[str, Any]) -> Rows:
         check_names(given, _NEW_MAIL_USER)

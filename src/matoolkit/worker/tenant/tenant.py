@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from matoolkit.clock import Clock
+from matoolkit.worker.tenant.application import Application
 from matoolkit.worker.tenant.calls import Answer, Refusal, Request
 from matoolkit.worker.tenant.control import Control
 from matoolkit.worker.tenant.directory import Directory
@@ -32,6 +33,7 @@ class Tenant:
         self._state = state
         self.is_new = state is None or not state.load(self.directory)
         self.faults = Faults(clock)
+        self.application = Application()
         self.calls: list[tuple[str, int]] = []
         self._graph = Graph(self.directory)
         self._exchange = Exchange(self.directory)
@@ -114,7 +116,7 @@ class Tenant:
             api = self._api(request)
             try:
                 self._check_token(request)
-                answer = api.answer(request)
+                answer = api.answer(request) if self.application.may(request) else api.forbidden()
             except Refusal as refusal:
                 answer = api.error(refusal)
             if request.method != "GET":
