@@ -5,7 +5,7 @@ a new attempt is a new fact and gives a new id, so a retry is never taken for a 
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from matoolkit.records import record
@@ -63,6 +63,12 @@ def result_id(job: str) -> str:
 def worker_hello_id(worker_id: str, started_at: datetime) -> str:
     """Id of the announcement that a worker makes when it starts."""
     return f"worker-hello-{worker_id}-{started_at.timestamp():.6f}"
+
+
+def hello_started_at(message_id: str, worker_id: str) -> datetime | None:
+    """Read from the id of an announcement when the worker started; nothing from an id of another form."""
+    found = re.match(r"-(\d{1,11}\.\d{6})(?:-|$)", message_id.removeprefix(f"worker-hello-{worker_id}"))
+    return datetime.fromtimestamp(float(found[1]), UTC) if found else None
 
 
 def batch_init_id(batch_id: int, version: int, occurrence: int) -> str:

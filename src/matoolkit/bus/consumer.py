@@ -1,7 +1,9 @@
 """The loop in which a service handles messages: receive a pile, handle it, be done with it, in one commit (rule M4).
 
 A message that fails is found by trying the pile's messages one by one, and counts its failure alone. Trouble with the
-database or the bus is nobody's failure: the pile is kept and its locks renewed, the loop pauses, and tries again (M6).
+database or the bus is no failure of a message: the pile is kept and its locks renewed, the loop pauses, and tries again
+(M6). An error of the database that we do not know may be either. It counts for a message only if the database proves to
+be well and the messages beside it do not all fail in the same way.
 """
 
 import logging
@@ -11,16 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from matoolkit.bus.wire import decode
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.delivery import MAX_DELIVERIES, SUSPICIOUS_DELIVERIES
-from matoolkit.errors import MatoolkitError, StoreError
+from matoolkit.errors import MatoolkitError, RowConflict, StoreDamaged, StoreError
 from matoolkit.outages import Outage
 from matoolkit.ports import Bus, Delivery, NoLongerOurs, Received, Subscription
 from matoolkit.store import Store
+from matoolkit.store.health import require_healthy
 from matoolkit.store.transaction import Transaction
 
 HANDLED = crash_point("consumer.handled")
 
 MOST_AT_ONCE = 500
 _IDLE_SECONDS = 1.0
+# So many messages that all fail are enough to doubt the database; the others are not even tried.
+_ENOUGH_DOUBTS = 5
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +45,10 @@ class Consumer:
         self._handler = handler
         self._most = most
         self._pile: list[Received] = []
+        # Messages that failed with an unknown error of the database, until the next one that is handled.
+        self._doubtful: dict[str, tuple[Received, StoreError]] = {}
+        self._failed_since: set[str] = set()
+        self._has_handled = False
         # Its longest pause is well below the lock duration, so that locks are renewed in time.
         self._trouble = Outage(f"handling messages of {subscription.name}", log)
 
@@ -59,19 +68,28 @@ class Consumer:
     def turn(self) -> int:
         """Handle one pile and say how many messages it had; a pile that was interrupted comes first.
 
-        What of it is another process's by then is left out.
+        What of it is another process's by then is left out. Messages that all fail hold up no other: some more are
+        received beside them, and if one of those is handled, the database is well.
         """
         if self._pile:
             self._pile = self._bus.renew(self._pile)
-        else:
-            self._pile = self._bus.receive(self._subscription, self._most)
+        if not self._pile or self._failed_since:
+            # They come first, to be tried whatever becomes of the others.
+            self._pile = [*self._bus.receive(self._subscription, self._room()), *self._pile]
         count = len(self._pile)
+        self._doubtful, self._has_handled = {}, False
         try:
             for part in _parts(self._readable()):
                 self._try(part)
+            self._judge()
         except NoLongerOurs:
             log.info("another process has messages of %s that came here first", self._subscription.name)
         return count
+
+    def _room(self) -> int:
+        """Say how many messages to receive: a few also beside a whole pile of messages that fail."""
+        left = self._most - len(self._pile)
+        return max(left, min(_ENOUGH_DOUBTS, left + self._most), 0) if self._pile else self._most
 
     def _try(self, deliveries: Sequence[Delivery]) -> None:
         """Handle messages; if that fails and there are several, each alone; one that fails alone is given up."""
@@ -80,14 +98,42 @@ class Consumer:
         except NoLongerOurs:
             raise
         except Exception as error:
-            if getattr(error, "transient", False):
+            if getattr(error, "transient", False) or isinstance(error, StoreDamaged):
                 raise
             if len(deliveries) > 1:
                 for delivery in deliveries:
                     self._try([delivery])
                 return
+            if isinstance(error, StoreError) and not isinstance(error, RowConflict):
+                self._doubt(deliveries[0].received, error)
+                return
             self._give_up(deliveries[0].received, "HandlingFailed", error)
+        else:
+            self._has_handled = True
+            self._failed_since.clear()
         self._forget(delivery.received for delivery in deliveries)
+
+    def _doubt(self, received: Received, error: StoreError) -> None:
+        self._doubtful[received.message_id] = received, error
+        self._failed_since.add(received.message_id)
+        if not self._has_handled and len(self._doubtful) >= _ENOUGH_DOUBTS:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Decide whose fault unknown errors of the database are: the messages', which then count them, or its own."""
+        if not self._doubtful:
+            return
+        failed = [received for received, _ in self._doubtful.values()]
+        fault = next(error for _, error in self._doubtful.values())
+        # Those that were not tried come first next time.
+        self._forget(failed)
+        self._pile += failed
+        require_healthy(self._store)
+        if not self._has_handled and len(self._failed_since) > 1:
+            raise fault
+        for received, error in self._doubtful.values():
+            self._give_up(received, "HandlingFailed", error)
+            self._forget([received])
 
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
         with self._store.transaction() as tx:

@@ -1,22 +1,41 @@
 """What workers say they can do (rule W6)."""
 
+import logging
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import orjson
 
 from matoolkit.domain.messages import WorkerHello
+from matoolkit.ids import hello_started_at
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
 from matoolkit.store.transaction import Transaction
 
+log = logging.getLogger(__name__)
 
-def announce(tx: Transaction, hellos: Sequence[WorkerHello], at: datetime) -> None:
-    """Keep the latest that each worker said of itself."""
-    latest = {hello.worker_id: hello for hello in hellos}
-    for hello in latest.values():
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a worker says of itself, and the id of the message that brought it."""
+
+    message_id: str
+    message: WorkerHello
+
+    def said_at(self, now: datetime) -> datetime:
+        """Return when the worker started; never later than now, for its clock may be fast."""
+        return min(hello_started_at(self.message_id, self.message.worker_id) or now, now)
+
+
+def announce(tx: Transaction, hellos: Sequence[Hello], at: datetime) -> None:
+    """Keep the latest that each worker said of itself; an older announcement that comes again replaces nothing."""
+    latest: dict[str, Hello] = {}
+    for hello in sorted(hellos, key=lambda hello: hello.said_at(at)):
+        latest[hello.message.worker_id] = hello
+    for worker_id, hello in latest.items():
         functions = [
             AnnouncedFunction(function.name, orjson.dumps([asdict(known) for known in function.parameters]).decode())
-            for function in hello.functions
+            for function in hello.message.functions
         ]
-        announce_functions(tx, hello.worker_id, functions, at)
+        if not announce_functions(tx, worker_id, functions, hello.said_at(at)):
+            log.info("worker %s has announced itself again since %s", worker_id, hello.message_id)

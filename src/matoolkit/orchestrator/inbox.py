@@ -15,6 +15,7 @@ from matoolkit.domain.messages import (
     WorkerResult,
 )
 from matoolkit.ids import Kind, parse_job_id
+from matoolkit.orchestrator.catalogue import Hello
 from matoolkit.orchestrator.due import Due
 from matoolkit.orchestrator.init import Request
 from matoolkit.orchestrator.results import Answer
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 class Inbox:
     """Messages by kind."""
 
-    hellos: list[WorkerHello] = field(default_factory=list)
+    hellos: list[Hello] = field(default_factory=list)
     answers: dict[Kind, list[Answer]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     checks: dict[Kind, list[PollCheck | RetryCheck]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     inits: list[Request] = field(default_factory=list)
@@ -61,7 +62,7 @@ def sorted_out(deliveries: Sequence[Delivery]) -> Inbox:
             case MemberRemoved() as removed:
                 inbox.removed.append(removed)
             case WorkerHello() as hello:
-                inbox.hellos.append(hello)
+                inbox.hellos.append(Hello(delivery.received.message_id, hello))
             case other:
                 log.warning("a %s is not for the orchestrator", type(other).__name__)
     return inbox

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, delete
+from sqlalchemy import Select, delete, select
 
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import worker_functions
@@ -31,12 +31,16 @@ class FunctionRow:
     announced_at: datetime
 
 
-def announce_functions(tx: Transaction, worker_id: str, functions: Sequence[AnnouncedFunction], at: datetime) -> None:
-    """Replace what is known of a worker by what it says now."""
-    tx.execute(delete(worker_functions).where(worker_functions.c.worker_id == worker_id))
+def announce_functions(tx: Transaction, worker_id: str, functions: Sequence[AnnouncedFunction], at: datetime) -> bool:
+    """Replace what is known of a worker by what it said at a time, unless it has said something since; says whether."""
+    of_worker = worker_functions.c.worker_id == worker_id
+    tx.execute(delete(worker_functions).where(of_worker, worker_functions.c.announced_at <= at))
+    if tx.values(select(worker_functions.c.function_name).where(of_worker).limit(1)):
+        return False
     if functions:
         alike = {"worker_id": worker_id, "announced_at": at}
         tx.execute(insert_each(tx, worker_functions, functions, alike, ("worker_id", "function_name")))
+    return True
 
 
 def known_functions(tx: Transaction) -> list[FunctionRow]:

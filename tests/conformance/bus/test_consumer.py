@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
@@ -15,7 +16,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import MemberAdded
-from matoolkit.errors import StoreBusy, StoreReadOnly, StoreUnavailable
+from matoolkit.errors import StoreBusy, StoreDamaged, StoreError, StoreReadOnly, StoreUnavailable
 from matoolkit.ports import Delivery, Received, Subscription
 from matoolkit.store import Store, open_store, queue
 from matoolkit.store.transaction import Transaction
@@ -134,6 +135,109 @@ def test_m6_trouble_with_the_database_counts_nothing_and_the_pile_is_tried_again
     handler.poison = {}
     assert consumer.turn() == 2
     assert changes(store) == ["user1", "user2"]
+
+
+def refused(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+    """Do what no database does."""
+    tx.execute(text("SELECT * FROM nothing_here"))
+
+
+def test_m6_an_unknown_fault_of_the_database_counts_for_none_of_the_messages_it_hits(bus: SqlBus, store: Store) -> None:
+    """A hundred messages became a hundred dead letters in ten turns."""
+    bus.send([added(number) for number in range(100)])
+    handler, is_well = Handler(), threading.Event()
+
+    def handle(tx: Transaction, deliveries: Sequence[Delivery]) -> None:
+        (handler if is_well.is_set() else refused)(tx, deliveries)
+
+    consumer = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handle)
+    for _ in range(2 * MAX_DELIVERIES):
+        with pytest.raises(StoreError, match="nothing_here"):
+            consumer.turn()
+    assert dead_letters(store) == []
+    is_well.set()
+    assert consumer.turn() == 100
+    assert len(changes(store)) == 100
+
+
+def test_m6_an_unknown_fault_counts_for_the_one_message_that_fails_beside_others(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user2": StoreError("cannot be stored")}
+    bus.send([added(number) for number in range(5)])
+    consumer.turn()
+    assert changes(store) == ["user0", "user1", "user3", "user4"]
+    (again,) = receive(bus)
+    assert (again.message_id, again.delivery_count) == ("member-added-2-0", 2)
+
+
+def test_m6_an_unknown_fault_counts_for_a_message_that_fails_alone_on_a_healthy_database(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user1": StoreError("cannot be stored")}
+    bus.send([added(1)])
+    for _ in range(MAX_DELIVERIES):
+        assert consumer.turn() == 1
+    (letter,) = dead_letters(store)
+    assert letter.description == "StoreError: cannot be stored"
+
+
+def test_m6_a_message_alone_does_not_count_its_failure_on_a_database_that_is_not_well(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user1": StoreError("something is wrong")}
+    bus.send([added(1)])
+    with store.transaction() as tx:
+        tx.execute(text("ALTER TABLE rollback_executions RENAME TO elsewhere"))
+    for _ in range(2 * MAX_DELIVERIES):
+        with pytest.raises(StoreError, match="rollback_executions"):
+            consumer.turn()
+    assert dead_letters(store) == []
+    with store.transaction() as tx:
+        tx.execute(text("ALTER TABLE elsewhere RENAME TO rollback_executions"))
+    handler.poison = {}
+    assert consumer.turn() == 1
+    assert changes(store) == ["user1"]
+
+
+def test_m6_messages_that_come_one_by_one_and_all_fail_become_no_dead_letters(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {f"user{number}": StoreError("something is wrong") for number in range(5)}
+    for number in range(5):
+        bus.send([added(number)])
+        for _ in range(2 * MAX_DELIVERIES):
+            with suppress(StoreError):
+                consumer.turn()
+    assert len(dead_letters(store)) <= 1, "only the first one failed alone"
+
+
+@pytest.mark.parametrize("most", [10, 500])
+def test_m6_messages_that_all_fail_hold_up_no_other_and_then_count_it(
+    bus: SqlBus, store: Store, handler: Handler, most: int
+) -> None:
+    consumer = Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, handler, most)
+    handler.poison = {f"user{number}": StoreError("cannot be stored") for number in range(15)}
+    bus.send([added(number) for number in range(15)])
+    with pytest.raises(StoreError):
+        consumer.turn()
+    for number in range(100, 100 + 8 * MAX_DELIVERIES):
+        bus.send([added(number)])
+        with suppress(StoreError):
+            consumer.turn()
+    assert len(changes(store)) == 8 * MAX_DELIVERIES
+    assert len(dead_letters(store)) == 15
+
+
+def test_m6_a_damaged_database_is_no_fault_of_a_message(
+    consumer: Consumer, bus: SqlBus, store: Store, handler: Handler
+) -> None:
+    handler.poison = {"user1": StoreDamaged("a page is broken")}
+    bus.send([added(1)])
+    for _ in range(2 * MAX_DELIVERIES):
+        with pytest.raises(StoreDamaged):
+            consumer.turn()
+    assert dead_letters(store) == []
 
 
 def test_m6_trouble_while_messages_are_tried_alone_keeps_those_not_tried_yet(

@@ -1,11 +1,16 @@
 """W6: a worker says what it can do when it starts, and the catalogue keeps it."""
 
+from datetime import timedelta
+
 from matoolkit.admin.catalogue import known_catalogue
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import WorkerHello
+from matoolkit.domain.messages import AnnouncedFunction, WorkerHello
+from matoolkit.ids import worker_hello_id
+from matoolkit.ports import Outgoing
 from matoolkit.settings import Settings
+from matoolkit.store.catalogue import known_functions
 from matoolkit.system import build_orchestrator
 from tests.waiting import until
 from tests.workshop import WORKER, Workshop
@@ -41,3 +46,31 @@ def test_w6_what_is_announced_is_known_to_who_checks_runbooks(workshop: Workshop
         ("Password", True, True, "text"),
         ("Name", False, False, "text"),
     ]
+
+
+def test_w6_an_older_announcement_that_comes_again_does_not_replace_a_newer_one(
+    workshop: Workshop, clock: VirtualClock
+) -> None:
+    def hello(seconds: float, *functions: str) -> Outgoing:
+        message = WorkerHello(WORKER, tuple(AnnouncedFunction(name) for name in functions))
+        return Outgoing(worker_hello_id(WORKER, clock.now() + timedelta(seconds=seconds)), message)
+
+    def known() -> set[str]:
+        Consumer(workshop.store, workshop.bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle).turn()
+        with workshop.store.reading() as tx:
+            return {row.function_name for row in known_functions(tx)}
+
+    orchestrator = build_orchestrator(Settings(), workshop.store, workshop.bus)
+    older, newer, fast = hello(-20, "Old-One", "Both"), hello(-10, "New-One", "Both"), hello(3600, "Fast-One")
+    workshop.bus.send([newer, older])
+    assert known() == {"New-One", "Both"}
+    resent = Outgoing(f"{older.message_id}-s1", older.message)
+    workshop.bus.send([resent])
+    assert known() == {"New-One", "Both"}
+    workshop.bus.send([fast])
+    assert known() == {"Fast-One"}
+    clock.sleep(1)
+    workshop.bus.send([hello(0, "Right-One")])
+    assert known() == {"Right-One"}
+    workshop.bus.send([Outgoing("an id of another program", older.message)])
+    assert known() == {"Old-One", "Both"}

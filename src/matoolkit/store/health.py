@@ -1,0 +1,15 @@
+"""Whether the database is well: what tells a fault of the store from a fault of what was to be stored (rule M6)."""
+
+from sqlalchemy import select
+
+from matoolkit.store.idempotency import require_writable
+from matoolkit.store.schema import metadata
+from matoolkit.store.transaction import Store
+
+
+def require_healthy(store: Store) -> None:
+    """Read from every table with all its columns, and write; raises what the database has against that."""
+    with store.reading() as tx:
+        for table in metadata.sorted_tables:
+            tx.rows(lambda *row: row, select(table).limit(1))
+    require_writable(store)
