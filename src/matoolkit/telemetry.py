@@ -74,6 +74,11 @@ def log_the_end(error: MatoolkitError) -> bool:
     return True
 
 
+def speaks_json() -> bool:
+    """Tell whether every line of the log has to be JSON."""
+    return bool(_json_handlers)
+
+
 def speak_plainly() -> None:
     """Forget that every line has to be JSON: most commands have no log, and print what goes wrong."""
     _json_handlers.clear()

@@ -23,6 +23,7 @@ from matoolkit.store.upgrade import upgrade
 from matoolkit.system import build_scheduler, build_worker, functions_of_worker, open_bus
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Runner
+from matoolkit.worker.streams import guarded_streams
 from matoolkit.worker.tenant import TenantServer
 
 HOST = "127.0.0.1"
@@ -94,7 +95,7 @@ def run_all(
         so_far = None if is_first else tuple(story.so_far())
         audience.welcome(Places(f"http://{HOST}:{port_of(place)}", tenant.url, _address(store), so_far))
         masking = Masking()
-        stack.enter_context(masking.guarded_streams())
+        stack.enter_context(guarded_streams(masking))
         worker = system.worker(tenant.url, masking)
         stack.callback(worker.close)
         parts = {"worker": worker.run, "api": system.api(place)}

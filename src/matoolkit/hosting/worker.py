@@ -9,6 +9,7 @@ from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.system import build_worker, functions_of_worker, open_bus, open_state
 from matoolkit.worker.health import health_served
 from matoolkit.worker.masking import Masking
+from matoolkit.worker.streams import guarded_streams
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ def run_worker(
     with ExitStack() as stack:
         masking = Masking()
         masking.guard(logging.getLogger("matoolkit"))
-        stack.enter_context(masking.guarded_streams())
+        stack.enter_context(guarded_streams(masking))
         registry, broken = functions_of_worker(worker)
         for file in broken:
             log.error("%s cannot be used: %s", file.path, file.why)

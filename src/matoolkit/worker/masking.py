@@ -1,11 +1,9 @@
 """Nothing secret leaves the worker: every text that goes out is searched for the secrets that are known (rule W8)."""
 
 import logging
-import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any
 
 from matoolkit.domain.masking import Mask
@@ -76,16 +74,6 @@ class Masking:
             if not isinstance(handler.formatter, _MaskingFormatter):
                 handler.setFormatter(_MaskingFormatter(handler.formatter or logging.Formatter(), self))
 
-    @contextmanager
-    def guarded_streams(self) -> Iterator[None]:
-        """Mask what is printed meanwhile: by functions, by their threads, and by Python about either."""
-        before: Any = (sys.stdout, sys.stderr)
-        sys.stdout, sys.stderr = (_MaskingStream(stream, self) for stream in before)
-        try:
-            yield
-        finally:
-            sys.stdout, sys.stderr = before
-
     def _count(self, secrets: Collection[str], by: int) -> None:
         if not secrets:
             return
@@ -115,33 +103,3 @@ class _MaskingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write the record as before, and mask it."""
         return self._masking.text(self._formatter.format(record))
-
-
-class _MaskingStream:
-    """A stream that masks what is written to it, as text or as bytes; all else is the stream's own."""
-
-    def __init__(self, stream: Any, masking: Masking) -> None:
-        self._stream = stream
-        self._masking = masking
-
-    def write(self, written: Any) -> int:
-        """Write a piece without the secrets in it."""
-        if isinstance(written, str):
-            self._stream.write(self._masking.text(written))
-        else:
-            text = bytes(written).decode(errors="surrogateescape")
-            self._stream.write(self._masking.text(text).encode(errors="surrogateescape"))
-        return len(written)
-
-    def writelines(self, lines: Any) -> None:
-        """Write pieces one after the other."""
-        for line in lines:
-            self.write(line)
-
-    @property
-    def buffer(self) -> "_MaskingStream":
-        """The bytes below the text, masked as well."""
-        return _MaskingStream(self._stream.buffer, self._masking)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)

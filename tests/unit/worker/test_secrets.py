@@ -27,6 +27,7 @@ from matoolkit.worker.clients.api import told
 from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.secrets import EnvironmentSecrets, KeyVault, WorkerSecrets, key_vault
+from matoolkit.worker.streams import guarded_streams
 from tests.servers.http import Answer, Request, served
 from tests.workshop import Workshop, job
 
@@ -264,7 +265,7 @@ def test_w8_what_a_function_prints_is_masked_in_its_threads_too(
     workshop.registry.register(say_it)
     hook, threading.excepthook = threading.excepthook, threading.__excepthook__
     try:
-        with workshop.masking.guarded_streams():
+        with guarded_streams(workshop.masking):
             workshop.result_of("Say-It", Password=SECRET)
     finally:
         threading.excepthook = hook
@@ -274,6 +275,36 @@ def test_w8_what_a_function_prints_is_masked_in_its_threads_too(
         assert line in said.out
     for line in ("to stderr: ***", "LookupError: ***"):
         assert line in said.err
+
+
+class Broken(logging.Handler):
+    """A handler that fails, which logging tells on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            raise OSError("the disk is full")
+        except OSError:
+            self.handleError(record)
+
+
+def test_w8_with_json_logs_what_a_function_prints_to_stderr_is_json_too(
+    workshop: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @function("Say-It")
+    def say_it(context: Context, password: Secret) -> None:
+        """Print in pieces, and leave the last line open."""
+        print("one", password, file=sys.stderr)  # noqa: T201
+        sys.stderr.writelines(["two\n", "\n"])
+        print("three", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+    workshop.registry.register(say_it)
+    with logged(workshop.masking) as stream, guarded_streams(workshop.masking):
+        monkeypatch.setattr(logging.getLogger("matoolkit.worker.streams"), "handlers", [Broken()])
+        workshop.result_of("Say-It", Password=SECRET)
+    events = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    printed = [event for event in events if event.startswith("a function printed")]
+    assert printed == [f"a function printed: {line}" for line in ("one ***", "two", "three")]
+    assert "Logging error" in capsys.readouterr().err
 
 
 def test_w8_a_thread_that_outlives_its_job_is_masked_as_well(workshop: Workshop) -> None:
