@@ -4,12 +4,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from matoolkit.api.app import create_app
 from matoolkit.api.services import Services
-from matoolkit.hosting.api import KEPT_ALIVE_SECONDS
+from matoolkit.hosting.serving import ApiServer
+from matoolkit.hosting.sockets import listening, port_of
 from tests.waiting import until
 
 
@@ -23,20 +23,13 @@ def serving(services: Services, noted: Callable[[str, str], None] = lambda *_: N
             noted(scope["method"], scope["path"])
         await app(scope, receive, send)
 
-    config = uvicorn.Config(
-        noting,
-        host="127.0.0.1",
-        port=0,
-        log_level="critical",
-        ws="none",
-        timeout_keep_alive=KEPT_ALIVE_SECONDS,
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    until(lambda: server.started)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    server = ApiServer(noting)
+    with listening("127.0.0.1", 0) as place:
+        thread = threading.Thread(target=server.run, args=([place],), daemon=True)
+        thread.start()
+        until(lambda: server.started)
+        try:
+            yield f"http://127.0.0.1:{port_of(place)}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,5 +1,6 @@
 """Bodies: read up to a limit, so that nobody can fill the memory or the disk (section 11)."""
 
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -46,11 +47,9 @@ class BodyLimit:
                 await answer(refused)(scope, receive, send)
                 return
         count = _Count(largest, receive, send)
-        try:
+        # A client that goes away is no error, and there is nobody left to answer.
+        with suppress(ClientDisconnect):
             await self._app(scope, count.receive, count.send)
-        except ClientDisconnect:
-            if not count.is_over:
-                raise
         if count.is_over:
             await answer(BodyTooLarge(largest))(scope, receive, send)
 

@@ -6,26 +6,19 @@ import socket
 import threading
 from collections.abc import Mapping
 
-import uvicorn
-
 from matoolkit.api.app import create_app
 from matoolkit.api.auth import Entra, LocalOnly, SignIn
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import SignInRequired
 from matoolkit.hosting.process import Part, run_parts
+from matoolkit.hosting.serving import ApiServer
 from matoolkit.hosting.sockets import listening, port_of
 from matoolkit.loopback import is_loopback
 from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
 from matoolkit.store import Store
 from matoolkit.system import open_bus, open_state, read_message, source_opener
-
-# Longer than clients keep a connection that nothing comes on: one that the server closes just as it is used again is
-# an error to whoever used it.
-KEPT_ALIVE_SECONDS = 75
-# So long requests at hand may take when it stops: less than platforms wait before they kill.
-GRACE_SECONDS = 20
 
 log = logging.getLogger(__name__)
 
@@ -55,15 +48,7 @@ def services_of(
 
 def serving(services: Services, place: socket.socket) -> Part:
     """Return what serves the API on a socket until it is told to stop."""
-    config = uvicorn.Config(
-        create_app(services),
-        log_config=None,
-        access_log=False,
-        ws="none",
-        timeout_keep_alive=KEPT_ALIVE_SECONDS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    server = uvicorn.Server(config)
+    server = ApiServer(create_app(services))
 
     def serve(stop: threading.Event) -> None:
         def stop_serving() -> None:

@@ -44,7 +44,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
 def test_a_request_that_never_ends_does_not_keep_it_from_stopping(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("matoolkit.hosting.api.GRACE_SECONDS", 0)
+    monkeypatch.setattr("matoolkit.hosting.serving.GRACE_SECONDS", 0)
     stop = threading.Event()
     with listening("127.0.0.1", 0) as place:
         server = threading.Thread(target=serving(services, place), args=(stop,), daemon=True)
