@@ -148,6 +148,12 @@ FROM batches
 WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 1
 GO
 
+-- store.batches.held_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
+FROM batches 
+WHERE batches.held_at IS NOT NULL AND batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.held_at IS NOT NULL
+GO
+
 -- store.batches.hold_batches
 UPDATE batches SET held_at=coalesce(batches.held_at, :p_given_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
@@ -265,6 +271,12 @@ GO
 SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key_fold 
 FROM runbook_wave_v1 
 WHERE runbook_wave_v1._is_current = 1 AND runbook_wave_v1._row_id > :row_id_1 ORDER BY runbook_wave_v1._row_id
+GO
+
+-- store.datatables.current_row
+SELECT runbook_wave_v1_there._member_key, runbook_wave_v1_there._batch_time 
+FROM runbook_wave_v1_there 
+WHERE runbook_wave_v1_there._member_key_fold = :member_key_fold_1 AND runbook_wave_v1_there._is_current = 1
 GO
 
 -- store.datatables.data_rows
@@ -439,6 +451,29 @@ FROM idempotency_keys
 WHERE idempotency_keys.expires_at <= :p_at
 GO
 
+-- store.inclusions.include
+INSERT INTO member_inclusions (runbook_key, member_key_fold, runbook_name, member_key, batch_time, included_at, included_by, reason, applied_at) SELECT anon_1.runbook_key AS runbook_key, anon_1.member_key_fold AS member_key_fold, :p_shared_runbook_name AS runbook_name, :p_shared_member_key AS member_key, :p_shared_batch_time AS batch_time, :p_shared_included_at AS included_at, :p_shared_included_by AS included_by, :p_shared_reason AS reason, :p_shared_applied_at AS applied_at 
+FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]', [member_key_fold] NVARCHAR(400) '$[1]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM member_inclusions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.runbook_key = anon_1.runbook_key AND there.member_key_fold = anon_1.member_key_fold))
+GO
+
+-- store.inclusions.include
+UPDATE member_inclusions SET runbook_name=:p_values_runbook_name, member_key=:p_values_member_key, batch_time=:p_values_batch_time, included_at=:p_values_included_at, included_by=:p_values_included_by, reason=:p_values_reason, applied_at=:p_values_applied_at WHERE member_inclusions.runbook_key = :p_runbook_key AND member_inclusions.member_key_fold = :p_member_key_fold
+GO
+
+-- store.inclusions.note_let_in
+UPDATE member_inclusions SET applied_at=:p_at WHERE member_inclusions.runbook_key = :p_runbook_key AND member_inclusions.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND member_inclusions.applied_at IS NULL
+GO
+
+-- store.inclusions.waiting_inclusions
+SELECT member_inclusions.member_key_fold, member_inclusions.batch_time 
+FROM member_inclusions 
+WHERE member_inclusions.runbook_key = :p_runbook_key AND member_inclusions.applied_at IS NULL
+GO
+
 -- store.inflight.batches_in_flight
 SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions 
@@ -522,9 +557,16 @@ GO
 UPDATE batch_members SET status=:p_values_status, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active'
 GO
 
+-- store.members.follow_new_starts
+UPDATE batch_members SET source_time=(SELECT batches.batch_start_time 
+FROM batches 
+WHERE batches.id = batch_members.batch_id) WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
+GO
+
 -- store.members.insert_members
-INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
-FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], [data_hash], [worker_data_json], [caught_up_at] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(400) '$[1]', [member_key_fold] NVARCHAR(400) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(32) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]')) AS anon_1
+INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, source_time, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, anon_1.source_time AS source_time, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
+FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], [data_hash], [worker_data_json], [caught_up_at], [source_time] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(400) '$[1]', [member_key_fold] NVARCHAR(400) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(32) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]')) AS anon_1
 GO
 
 -- store.members.keep_outputs
@@ -588,7 +630,7 @@ UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :
 GO
 
 -- store.members.return_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, failed_at=:p_values_failed_at, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
 GO
 
 -- store.membership.count_members
@@ -643,6 +685,13 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.membership.places_before
+SELECT batch_members.member_key_fold, batch_members.status, batch_members.source_time 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND (batch_members.status = 'failed' OR batches.status = 'completed' AND batch_members.status = 'active')
 GO
 
 -- store.membership.places_of_keys

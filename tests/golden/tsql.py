@@ -190,7 +190,7 @@ def _data_table(_: str) -> DataTable:
 
 SAMPLES: dict[Any, Callable[[str], Any]] = {
     int: lambda _: 7,
-    str: lambda name: {"name": "runbook_wave_v1_there", "sources": "Email"}.get(name, "text"),
+    str: lambda name: {"name": "runbook_wave_v1_there", "sources": "Email", "hold_json": "{}"}.get(name, "text"),
     bool: lambda _: True,
     datetime: lambda _: NOON,
     timedelta: lambda _: timedelta(minutes=1),

@@ -108,6 +108,7 @@ def test_a_new_version_in_the_middle(together: Together, overdue: OverdueBehavio
     calendar.in_source("a", "b")
     stage.answers["Set-EntraUserEnabled"] = lambda job: Silent() if job.parameters["UserId"] == "b" else None
     together.pass_time(3 * DAY)
+    together.pass_time(timedelta(minutes=5))  # `prepare` has begun: one that has not would stay due (rule V4)
     batch = calendar.batch()
     phases = [{"name": name, "offset": offset, "steps": [step(f"new-{name}")]} for name, offset in
               (("prepare", "T-7d"), ("warn", "T-1h"), ("cutover", "T-0"))]  # fmt: skip

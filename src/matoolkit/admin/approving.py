@@ -1,15 +1,12 @@
 """Approving a hold: exactly what was shown, and nothing that it has become since (rule T6)."""
 
-import orjson
-
 from matoolkit.admin.recording import locked_batch, record
+from matoolkit.domain.holds import HoldKind
 from matoolkit.errors import HoldApproved, HoldChanged
 from matoolkit.ports import Publisher
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, activate_batches, approve_hold, batches_by_id
 from matoolkit.store.waking import release_and_wake
-
-INIT = "init"
 
 
 def approve(
@@ -26,7 +23,7 @@ def approve(
             if batch.is_held and batch.approved_hold_key == hold_key:
                 raise HoldApproved(batch_id, batch.approved_hold_by)
             raise HoldChanged(batch_id, batch.hold_key)
-        if orjson.loads(batch.hold_json or "{}").get("kind") == INIT:
+        if batch.hold_kind is HoldKind.INIT:
             activate_batches(tx, [batch_id])
             release_and_wake(tx, publisher, [batch_id])
         (after,) = batches_by_id(tx, [batch_id])

@@ -162,7 +162,8 @@ def _publish(store: Store, request: _Request) -> Published:
 def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Published:
     new, latest = request.new, latest_version(tx, request.new.name)
     name = latest.name if latest else new.name
-    batches = unfinished_batches(tx, name)
+    # What has not begun is not in flight: it follows whatever version is active when it begins (rule T5).
+    batches = [batch for batch in unfinished_batches(tx, name) if not batch.is_unbegun]
     row = latest if latest is not None and _is_same(latest, request) else None
     if row is not None:
         target = target_of(row, request.runbook)

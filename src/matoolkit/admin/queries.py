@@ -23,6 +23,7 @@ from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import MemberLabel, MemberRow, member_labels, members_by_id
+from matoolkit.store.memberstates import active_members, members_with_keys
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import (
@@ -190,7 +191,7 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
     with store.reading() as tx:
         batch, held = _hold(tx, batch_id)
         kind = HoldKind(held.get("kind", HoldKind.REMOVALS))
-        ids = _held_ids(held)
+        ids = _held_ids(tx, batch, held)
         members = [label.member_key for label in member_labels(tx, ids[:_HELD_SHOWN])]
         waits_for = _what_ticks_wait_for(tx, batch.runbook_name)
         return HoldView(batch, kind, len(ids), members, held.get("start"), waits_for)
@@ -199,8 +200,8 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
 def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:
     """Return how many members a hold is about, and a slice of them, by id, from after an id."""
     with store.reading() as tx:
-        _, held = _hold(tx, batch_id)
-        ids = _held_ids(held)
+        batch, held = _hold(tx, batch_id)
+        ids = _held_ids(tx, batch, held)
         begin = bisect_right(ids, after)
         return len(ids), member_labels(tx, ids[begin : begin + limit])
 
@@ -212,7 +213,12 @@ def _hold(tx: Transaction, batch_id: int) -> tuple[BatchRow, dict[str, Any]]:
     return batch, orjson.loads(batch.hold_json or "{}")
 
 
-def _held_ids(held: Mapping[str, Any]) -> list[int]:
+def _held_ids(tx: Transaction, batch: BatchRow, held: Mapping[str, Any]) -> list[int]:
+    """Return whom a hold is about: those whom it names, or everybody in a batch that is late."""
+    if batch.hold_kind is HoldKind.LATE:
+        return [member.id for member in active_members(tx, batch.id)]
+    if keys := held.get("memberKeys"):
+        return [member.id for member in members_with_keys(tx, batch.id, keys) if member.status is MemberStatus.ACTIVE]
     return sorted(held.get("memberIds") or [])
 
 

@@ -62,6 +62,12 @@ BatchOption = Annotated[
 HeldBatch = Annotated[
     int, typer.Argument(metavar="ID", min=1, help="Number of the batch.", autocompletion=_completing(_held))
 ]
+OneHeldBatch = Annotated[
+    int | None,
+    typer.Argument(
+        metavar="ID", min=1, help="Number of the batch.", autocompletion=_completing(_held), show_default=False
+    ),
+]
 Letter = Annotated[
     int, typer.Argument(metavar="ID", min=1, help="Number of the dead letter.", autocompletion=_completing(_letters))
 ]

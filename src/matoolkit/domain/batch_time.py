@@ -4,7 +4,7 @@ A time is never guessed: one that could mean two instants, or none, is somebody'
 """
 
 import re
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 _TEXT = re.compile(
@@ -31,6 +31,22 @@ def read_batch_time(value: object, zone: ZoneInfo | None) -> datetime:
             raise UnreadableBatchTime("it is empty")
         case _:
             raise UnreadableBatchTime(f"it is of type {type(value).__name__}")
+
+
+def end_of_day(value: str | date, zone: ZoneInfo | None) -> datetime | None:
+    """Return when the day ends, in UTC, that a readable batch time names without a time of day."""
+    if isinstance(value, str):
+        text = _TEXT.fullmatch(value.strip())
+        if text is None or text["time"] is not None:
+            return None
+        value = date.fromisoformat(text["date"])
+    if isinstance(value, datetime):
+        return None
+    try:
+        return datetime.combine(value + timedelta(days=1), time(), zone).astimezone(UTC)
+    except OverflowError:
+        # A source that writes 9999-12-31 for "not yet" names the last day that there is.
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _from_text(text: str, zone: ZoneInfo | None) -> datetime:

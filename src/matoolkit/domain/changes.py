@@ -36,12 +36,16 @@ class Refresh:
 
 @dataclass(slots=True)
 class BatchChanges:
-    """What changes in one batch; `movers` leave it before the batch of their new time can take them."""
+    """What changes in one batch.
+
+    `movers` leave it before the batch of their new time can take them, `dropouts` leave a batch that has not begun.
+    """
 
     joins: list[Join] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
     movers: list[Membership] = field(default_factory=list)
+    dropouts: list[int] = field(default_factory=list)
     left_source: list[int] = field(default_factory=list)
     back_in_source: list[int] = field(default_factory=list)
     refreshes: list[Refresh] = field(default_factory=list)
@@ -59,15 +63,16 @@ class BatchChanges:
     def __len__(self) -> int:
         joining = len(self.joins) + len(self.returns)
         noted = len(self.left_source) + len(self.back_in_source) + len(self.refreshes)
-        return joining + len(self.removals) + len(self.movers) + noted
+        return joining + len(self.removals) + len(self.movers) + len(self.dropouts) + noted
 
 
 @dataclass(slots=True)
 class Changes:
     """All that changes: starts and holds of batches, who is in them, and batches that do not exist yet.
 
-    `approved_removals` leave with the hold that stood for them. `ignored` counts the rows whose time belongs to a batch
-    that has ended.
+    `approved_removals` leave with the hold that stood for them. Of the batches that are held before they begin,
+    `beginnings` begin now, for a reason, and `emptied` have no member left and no future. A new batch may be held from
+    the beginning: `new_holds`, by start. `ignored` counts the rows whose time belongs to a batch that has ended.
     """
 
     reschedules: dict[int, datetime] = field(default_factory=dict)
@@ -76,6 +81,9 @@ class Changes:
     approved_removals: dict[int, list[int]] = field(default_factory=dict)
     batches: dict[int, BatchChanges] = field(default_factory=dict)
     new: dict[datetime, list[Join]] = field(default_factory=dict)
+    new_holds: dict[datetime, Hold] = field(default_factory=dict)
+    beginnings: dict[int, str] = field(default_factory=dict)
+    emptied: list[int] = field(default_factory=list)
     ignored: int = 0
     remarks: Remarks = field(default_factory=Remarks)
 

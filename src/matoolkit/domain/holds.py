@@ -20,6 +20,12 @@ class HoldKind(StrEnum):
     CALLED_OFF = "called_off"
     RESCHEDULE = "reschedule"
     INIT = "init"
+    LATE = "late"
+    REPEAT = "repeat"
+
+
+# A batch that is held for one of these has not begun: only its init and its phases wait.
+NOT_BEGUN = frozenset({HoldKind.LATE, HoldKind.REPEAT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class StandingHold:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What a batch is held for: members that would leave, or a new start."""
+    """What a batch is held for: members that would leave or be migrated again, or a start."""
 
     batch_id: int
     kind: HoldKind
@@ -41,6 +47,7 @@ class Hold:
     reason: str
     member_ids: tuple[int, ...] = ()
     start: datetime | None = None
+    member_keys: tuple[str, ...] = ()
 
 
 def removal_limit(limit: RemovalLimit | None, members: int) -> int:
@@ -60,6 +67,16 @@ def removal_key(gone: Collection[int], moving: Collection[int] = ()) -> str:
 def reschedule_key(start: datetime) -> str:
     """Return the fingerprint of a new start."""
     return _key("reschedule", start.isoformat())
+
+
+def late_key(start: datetime) -> str:
+    """Return the fingerprint of a start that had passed when it was first seen."""
+    return _key("late", start.isoformat())
+
+
+def repeat_key(keys: Collection[str]) -> str:
+    """Return the fingerprint of the members that would be migrated again."""
+    return _key("repeat", *sorted(keys))
 
 
 def _key(*parts: object) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from matoolkit.domain.beginnings import begin_approved
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.membership import judge_holds
 from matoolkit.domain.picture import Picture, View
@@ -37,6 +38,7 @@ def decide_immediate(picture: Picture, before: Mapping[str, LastTime], cooldown:
     changes, view = Changes(), View(picture)
     # A batch may have been held under a version whose members did not start at once: its hold has to end here.
     judge_holds(view, changes)
+    begin_approved(view, changes)
     for members in view.active.values():
         for member in members:
             candidate = view.candidates.get(member.member_key_fold)

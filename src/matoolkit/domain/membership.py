@@ -4,13 +4,17 @@ Pure: the same picture gives the same changes. Every case is a line of the table
 """
 
 from collections.abc import Collection
+from datetime import datetime
 
+from matoolkit.domain.beginnings import judge_beginnings
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.holds import Hold, HoldKind, removal_key, removal_limit
 from matoolkit.domain.picture import BatchInFlight, Membership, Picture, View
 from matoolkit.domain.remarks import Seen
 from matoolkit.domain.rescheduling import reschedule_batches
-from matoolkit.domain.states import MemberStatus
+
+# Reasons that pass: who has another time meanwhile leaves its batch and waits outside.
+_WAITING = frozenset({Seen.TIME_IS_CLAIMED, Seen.BATCH_IS_HELD})
 
 
 def decide(picture: Picture) -> Changes:
@@ -18,20 +22,23 @@ def decide(picture: Picture) -> Changes:
     changes, view = Changes(), View(picture)
     reschedule_batches(view, changes)
     judge_holds(view, changes)
-    open_batches = [batch for batch in view.automated() if not view.is_closed(batch.id)]
+    open_batches = [batch for batch in view.begun() if not view.is_closed(batch.id)]
     held = [batch for batch in open_batches if not _compare(batch, view, changes)]
     # Moves come after every batch was looked at: one that was just held takes nobody.
     for batch in open_batches:
         _move(batch, view, changes)
+    for batch in view.unbegun():
+        _let_go(batch, view, changes)
     moving = changes.moving
     changes.holds += [_removal_hold(batch, view, moving) for batch in held]
     _take_in(view, changes)
+    judge_beginnings(view, changes)
     return changes
 
 
 def judge_holds(view: View, changes: Changes) -> None:
     """Look at batches that are held: everybody may be back, a person may have approved, or else they stay so."""
-    for batch in view.automated():
+    for batch in view.begun():
         if batch.hold is None or view.is_closed(batch.id) or batch.id in changes.reschedules:
             continue
         hold = _removal_hold(batch, view)
@@ -103,6 +110,17 @@ def _move(batch: BatchInFlight, view: View, changes: Changes) -> None:
             _place(member.member_key_fold, member, view, changes)
 
 
+def _let_go(batch: BatchInFlight, view: View, changes: Changes) -> None:
+    """Let members leave a batch that has not begun, wherever the source has them now; nothing is undone for them."""
+    for member in view.active[batch.id]:
+        if view.is_gone(member):
+            changes.of(batch.id).dropouts.append(member.id)
+        elif view.is_elsewhere(member):
+            _place(member.member_key_fold, member, view, changes)
+        else:
+            _look_at(member, view, changes)
+
+
 def _take_in(view: View, changes: Changes) -> None:
     """Find a place for everybody in the source who has none."""
     for key in view.candidates:
@@ -115,42 +133,60 @@ def _take_in(view: View, changes: Changes) -> None:
 
 
 def _place(key: str, leaves: Membership | None, view: View, changes: Changes) -> None:
-    """Give somebody a place in the batch of its time, if that takes anybody; who has to wait for it leaves the old."""
+    """Give somebody a place in the batch of its time, if that takes it; who has to wait for it leaves the old."""
     start = view.candidates[key].batch_time
     if start is None:
         return
     batch = view.batch_at(start)
-    if start in view.picture.ended_times:
-        changes.ignored += 1
-        changes.remarks.add(Seen.TIME_HAS_ENDED, key, leaves.batch_id if leaves else None)
-    elif start in view.claimed_times:
-        changes.remarks.add(Seen.TIME_IS_CLAIMED, key)
-        _leave(leaves, changes)
-    elif batch is None:
-        changes.new.setdefault(start, []).append(Join(key, leaves))
-    elif batch.is_reopened:
-        changes.remarks.add(Seen.BATCH_WAS_REOPENED, key, batch.id)
-    elif view.is_closed(batch.id):
-        changes.remarks.add(Seen.BATCH_IS_HELD, key, batch.id)
-        _leave(leaves, changes)
-    else:
-        _enter(key, batch, leaves, view, changes)
-
-
-def _leave(leaves: Membership | None, changes: Changes) -> None:
-    """Let somebody wait outside: the old wave must not take along who was given another time."""
-    if leaves is not None:
+    seen = _why_not(key, start, batch, view)
+    if seen is None:
+        _enter(key, start, batch, leaves, view, changes)
+        return
+    old = leaves.batch_id if leaves else None
+    changes.remarks.add(seen, key, batch.id if batch else old)
+    changes.ignored += seen is Seen.TIME_HAS_ENDED
+    # The old wave must not take along who was given another time, unless that time never takes it. A batch that has
+    # not begun keeps only those who have its time.
+    if leaves and (seen in _WAITING or view.is_unbegun(leaves.batch_id)):
         changes.of(leaves.batch_id).movers.append(leaves)
 
 
-def _enter(key: str, batch: BatchInFlight, leaves: Membership | None, view: View, changes: Changes) -> None:
-    before = view.former.get((batch.id, key))
-    if before is None:
-        changes.of(batch.id).joins.append(Join(key, leaves))
-    elif before.status is MemberStatus.REMOVED:
-        changes.of(batch.id).returns.append(Return(key, before.id, leaves))
+def _why_not(key: str, start: datetime, batch: BatchInFlight | None, view: View) -> Seen | None:
+    """Say why the batch of a time does not take somebody, if it does not."""
+    if start in view.picture.ended_times:
+        return Seen.TIME_HAS_ENDED
+    if start in view.claimed_times:
+        return Seen.TIME_IS_CLAIMED
+    if batch is not None and batch.is_reopened:
+        return Seen.BATCH_WAS_REOPENED
+    if batch is not None and view.is_closed(batch.id):
+        return Seen.BATCH_IS_HELD
+    if batch is not None and view.has_failed_in(batch.id, key):
+        return Seen.FAILED_THERE
+    return None if view.is_included(key) else _why_not_by_itself(key, start, batch, view)
+
+
+def _why_not_by_itself(key: str, start: datetime, batch: BatchInFlight | None, view: View) -> Seen | None:
+    """Say why a time takes somebody only if a person includes it (rule T5, *taken before* and *into the past*)."""
+    if view.had(key, start):
+        return Seen.TAKEN_BEFORE
+    if batch is None or batch.is_unbegun:
+        return None
+    if key in view.picture.before and view.picture.before[key].is_done:
+        return Seen.DONE_BEFORE
+    is_late = view.is_late(start) and not view.picture.takes_late_joiners
+    return Seen.START_HAS_PASSED if is_late else None
+
+
+def _enter(
+    key: str, start: datetime, batch: BatchInFlight | None, leaves: Membership | None, view: View, changes: Changes
+) -> None:
+    if batch is None:
+        changes.new.setdefault(start, []).append(Join(key, leaves))
+    elif former := view.former.get((batch.id, key)):
+        changes.of(batch.id).returns.append(Return(key, former.id, leaves))
     else:
-        changes.remarks.add(Seen.FAILED_THERE, key, batch.id)
+        changes.of(batch.id).joins.append(Join(key, leaves))
 
 
 def _removal_hold(batch: BatchInFlight, view: View, moving: Collection[int] = ()) -> Hold:

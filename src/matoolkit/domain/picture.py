@@ -1,11 +1,11 @@
 """What decides about membership: the source as it was read, and the batches that have not ended (rules T5 to T7)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from matoolkit.domain.holds import GUARDED_TIME, HoldKind, StandingHold
+from matoolkit.domain.holds import GUARDED_TIME, NOT_BEGUN, HoldKind, StandingHold
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.states import ABSENT, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
@@ -42,13 +42,27 @@ class BatchInFlight:
         """Whether nothing that the source says concerns it: it was reopened, or waits for a person because of init."""
         return self.is_reopened or (self.hold is not None and self.hold.kind is HoldKind.INIT)
 
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether it was created and waits for a person before anything of it begins (rule T5)."""
+        return self.hold is not None and self.hold.kind in NOT_BEGUN
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The places in which somebody is done or has failed: the times that the source gave for them, and which it is."""
+
+    times: frozenset[datetime]
+    is_done: bool
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
     """The time, the source, and the batches of a runbook that have not ended, with their members.
 
-    `ended_times` are the start times of batches that have ended, `tick` is the time between two looks. Without history
-    the runbook never had a batch.
+    `ended_times` are the start times of batches that have ended, `tick` is the time between two looks. `before` says
+    what is known of those who are under way in no batch, `included` whom a person lets in, at which time. Without
+    history the runbook never had a batch.
     """
 
     now: datetime
@@ -58,6 +72,9 @@ class Picture:
     members: Sequence[Membership]
     ended_times: Collection[datetime] = ()
     limit: RemovalLimit | None = None
+    before: Mapping[str, Before] = field(default_factory=dict)
+    included: Mapping[str, datetime] = field(default_factory=dict)
+    takes_late_joiners: bool = False
     has_history: bool = True
 
     @property
@@ -81,6 +98,7 @@ class View:
         self.claimed_times: set[datetime] = set()
         self._starts = {batch.id: batch.start for batch in picture.batches}
         self._closed = {batch.id for batch in picture.batches if batch.is_deaf}
+        self._unbegun = {batch.id for batch in picture.batches if batch.is_unbegun}
         for member in picture.members:
             self._arrange(member)
         self._by_start = self._arranged_by_start()
@@ -94,6 +112,14 @@ class View:
         """Return the batches that the source has a say in, by id."""
         heard = (batch for batch in self.picture.batches if batch.start is not None and not batch.is_deaf)
         return sorted(heard, key=lambda batch: batch.id)
+
+    def begun(self) -> list[BatchInFlight]:
+        """Return the automated batches that have begun, or are about to, by id."""
+        return [batch for batch in self.automated() if not batch.is_unbegun]
+
+    def unbegun(self) -> list[BatchInFlight]:
+        """Return the automated batches that wait for a person before they begin, by id."""
+        return [batch for batch in self.automated() if batch.is_unbegun]
 
     def start_of(self, batch_id: int) -> datetime:
         """Return when an automated batch starts, after what was rescheduled."""
@@ -118,9 +144,33 @@ class View:
         """Tell whether nobody joins a batch in this tick."""
         return batch_id in self._closed
 
+    def is_unbegun(self, batch_id: int) -> bool:
+        """Tell whether a batch waits for a person before it begins."""
+        return batch_id in self._unbegun
+
     def has_started(self, batch_id: int) -> bool:
         """Tell whether T of a batch has passed."""
         return self.start_of(batch_id) <= self.now
+
+    def is_late(self, start: datetime) -> bool:
+        """Tell whether a start lies more than a tick back; one that is written as a date lasts until its day ends."""
+        day_end = self.picture.reading.day_ends.get(start)
+        return day_end <= self.now if day_end else self.now - start > self.picture.tick
+
+    def is_included(self, key: str) -> bool:
+        """Tell whether a person lets somebody in at the time that the source gives it."""
+        time = self.picture.included.get(key)
+        return time is not None and time == self.candidates[key].batch_time
+
+    def had(self, key: str, start: datetime) -> bool:
+        """Tell whether somebody is done or has failed at this very time."""
+        before = self.picture.before.get(key)
+        return before is not None and start in before.times
+
+    def has_failed_in(self, batch_id: int, key: str) -> bool:
+        """Tell whether somebody has failed in a batch."""
+        former = self.former.get((batch_id, key))
+        return former is not None and former.status is MemberStatus.FAILED
 
     def time_of(self, member: Membership) -> datetime | None:
         """Return the time that the source gives a member, if it returns it in a good row."""

@@ -40,7 +40,7 @@ def reschedule_batches(view: View, changes: Changes) -> None:
             continue
         if verdict.why_not is None:
             changes.reschedules[batch_id] = start
-            if batch.hold:
+            if batch.hold and not batch.is_unbegun:
                 changes.releases[batch_id] = "its new start was approved"
         else:
             key = reschedule_key(start)
@@ -53,15 +53,24 @@ def reschedule_batches(view: View, changes: Changes) -> None:
 def _wishes(view: View) -> _Wishes:
     """Find the batches whose members all have one other time; of two with the same time the older one gets it."""
     found: dict[datetime, BatchInFlight] = {}
-    for batch in view.automated():
+    # A batch that has begun has more to lose than one that waits.
+    for batch in [*view.begun(), *view.unbegun()]:
         times = {view.time_of(member) for member in view.active[batch.id]}
         start = next(iter(times)) if len(times) == 1 else None
         if start is None or start == batch.start or start in view.picture.ended_times:
+            continue
+        if batch.is_unbegun and not _may_wait_there(batch, start, view):
             continue
         # After T nobody moves; a hold, though, is for a person to end, whatever the time.
         if batch.hold or not view.has_started(batch.id):
             found.setdefault(start, batch)
     return {batch.id: (batch, start) for start, batch in found.items()}
+
+
+def _may_wait_there(batch: BatchInFlight, start: datetime, view: View) -> bool:
+    """Tell whether a batch that has not begun can have a new start: one that is free and that takes all its members."""
+    keys = [member.member_key_fold for member in view.active[batch.id]]
+    return view.batch_at(start) is None and not any(view.had(key, start) for key in keys)
 
 
 def _judge(first: int, wishes: _Wishes, verdicts: _Verdicts, view: View) -> None:
@@ -95,7 +104,7 @@ def _verdict(batch_id: int, wishes: _Wishes, verdicts: _Verdicts, view: View) ->
             return None
         if blocking.why_not is not None:
             return _Verdict(f"batch {holder.id} has that time until its own new start is decided")
-    if _is_approved(batch, start):
+    if batch.is_unbegun or _is_approved(batch, start):
         return _APPLIED
     return _Verdict(_objection(batch, start, view))
 
@@ -108,6 +117,8 @@ def _objection(batch: BatchInFlight, start: datetime, view: View) -> str | None:
     overdue = [due for due in batch.pending_due if view.now < due and due - view.now <= earlier_by]
     if overdue:
         return f"it would make {len(overdue)} of its pending phases overdue"
+    if view.is_late(start):
+        return "that time has passed"
     return "it was held, and a person has not approved this start" if batch.hold else None
 
 

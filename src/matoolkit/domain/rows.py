@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from matoolkit.domain.batch_time import UnreadableBatchTime, read_batch_time
+from matoolkit.domain.batch_time import UnreadableBatchTime, end_of_day, read_batch_time
 from matoolkit.domain.cells import UnreadableCell, json_cell, json_text, multi_valued_cell
 from matoolkit.domain.keys import folded, is_usable_key
 from matoolkit.errors import MissingColumn
@@ -84,7 +84,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that was read: who can be a member, and who was set aside and why."""
+    """All that was read: who can be a member, and who was set aside and why.
+
+    `day_ends` has the end of its day for every batch time that is written as a date alone.
+    """
 
     read: int
     candidates: Mapping[str, Candidate]
@@ -92,6 +95,7 @@ class Reading:
     counts: Mapping[Reason, int]
     samples: Sequence[SetAside]
     kept: KeptRows = field(default_factory=RowsInMemory)
+    day_ends: Mapping[datetime, datetime] = field(default_factory=dict)
 
     def is_present(self, folded_key: str) -> bool:
         """Whether the source returned a key, in a good row or a bad one."""
@@ -117,6 +121,7 @@ class RowReader:
     _zone: ZoneInfo | None = None
     # There are far fewer times than rows.
     _times: dict[Any, datetime] = field(default_factory=dict)
+    _day_ends: dict[datetime, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.source.batch_time_zone:
@@ -133,7 +138,7 @@ class RowReader:
         """Return what was read so far."""
         samples = [sample for found in self._samples.values() for sample in found]
         set_aside, counts = frozenset(self._set_aside), dict(self._counts)
-        return Reading(self._read, self._candidates, set_aside, counts, samples, self.kept)
+        return Reading(self._read, self._candidates, set_aside, counts, samples, self.kept, self._day_ends)
 
     def _take(self, row: Sequence[Any], layout: "_Layout") -> None:
         raw_key = row[layout.key_place]
@@ -172,6 +177,8 @@ class RowReader:
         known = self._times.get(written)
         if known is None:
             known = self._times[written] = read_batch_time(written, self._zone)
+            if (end := end_of_day(written, self._zone)) is not None:
+                self._day_ends[known] = end
         return known
 
     def _put_aside(self, reason: Reason, key: str, detail: str) -> None:

@@ -23,6 +23,7 @@ class Stay(StrEnum):
     CURRENT = "it follows this version already"
     MANUAL = "it is a manual batch, which keeps its version"
     REOPENED = "a person's retry reopened it, and it keeps its version"
+    UNBEGUN = "it waits for a person before it begins, and then follows the version that is active"
     HELD = "it is held, and takes the version once the hold has ended"
 
 
@@ -64,6 +65,7 @@ class BatchInFlight:
     is_manual: bool = False
     is_reopened: bool = False
     is_held: bool = False
+    is_unbegun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,8 @@ def why_it_stays(batch: BatchInFlight) -> Stay | None:
         return Stay.MANUAL
     if batch.is_reopened:
         return Stay.REOPENED
+    if batch.is_unbegun:
+        return Stay.UNBEGUN
     return Stay.HELD if batch.is_held else None
 
 

@@ -19,6 +19,7 @@
     │   ├── UnknownDeadLetter     AD405   no dead letter has this number
     │   ├── UnknownMembers        AD406   a batch has no such members in the state that was asked for
     │   ├── UnknownMember         AD407   a batch has no member of this number
+    │   ├── UnknownRow            AD408   the last reading of the source has no usable row of this key
     │   ├── InvalidMembers        AD400   rows for a manual batch cannot be used
     │   ├── WrongBatchStatus      AD409   a batch is not in a state in which this can be done
     │   ├── NotManual             AD410   the scheduler looks after this batch
@@ -28,6 +29,7 @@
     │   ├── HoldChanged           AD414   a batch is not held, or no longer for what was approved
     │   ├── DeadLetterResolved    AD415   somebody has dealt with a dead letter already
     │   ├── HoldApproved          AD416   what a batch is held for is approved already
+    │   ├── NotIncluded           AD417   somebody cannot be let into the batch of its time
     │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
     │   ├── UnknownPhase          AD421   the version that is to run has no such phase
     │   ├── InvalidRequest        AP422   a request does not have the form it should have
@@ -101,12 +103,14 @@ from matoolkit.errors.admin import (
     HoldChanged,
     InvalidMembers,
     NothingToRetry,
+    NotIncluded,
     NotManual,
     StillRunning,
     UnknownBatch,
     UnknownDeadLetter,
     UnknownMember,
     UnknownMembers,
+    UnknownRow,
     WrongBatchStatus,
 )
 from matoolkit.errors.api import (
@@ -225,6 +229,7 @@ __all__ = [
     "NoActiveVersion",
     "NotAFunctionName",
     "NotFromHere",
+    "NotIncluded",
     "NotManual",
     "NotSignedIn",
     "NotText",
@@ -270,6 +275,7 @@ __all__ = [
     "UnknownMembers",
     "UnknownPhase",
     "UnknownRoute",
+    "UnknownRow",
     "UnknownRunbook",
     "UnknownVersion",
     "UnreadableAnswer",

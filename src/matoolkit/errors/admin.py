@@ -63,6 +63,21 @@ class UnknownMembers(Refused):
         self.keys = tuple(keys)
 
 
+class UnknownRow(Refused):
+    """The last reading of the source has no usable row of this key."""
+
+    code = "AD408"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, runbook_name: str, key: str) -> None:
+        super().__init__(
+            f"the last reading of the source of {runbook_name} has no row with a time for {key}",
+            hint="look at what the source returns now, and at the rows that were set aside",
+        )
+        self.key = key
+
+
 class InvalidMembers(Refused):
     """Rows for a manual batch cannot be used; all that is wrong with them is said at once."""
 
@@ -163,6 +178,18 @@ class HoldApproved(Refused):
             hint="the scheduler does what was approved in its next tick",
         )
         self.batch_id = batch_id
+
+
+class NotIncluded(Refused):
+    """Somebody cannot be let into the batch of its time, also not by a person."""
+
+    code = "AD417"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, key: str, why: str, hint: str) -> None:
+        super().__init__(f"{key} cannot be included: {why}", hint=hint)
+        self.key = key
 
 
 class DeadLetterResolved(Refused):

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.phase import is_caught_up_with
-from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.compensating import undo_membership
 from matoolkit.orchestrator.due import works_of_phase
@@ -68,7 +68,7 @@ def remove_members(pile: Pile, messages: Sequence[MemberRemoved]) -> None:
     ids = [member.id for member in gone]
     _note_cancelled(pile, cancel_steps_of_members(pile.tx, ids, pile.at))
     note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in gone], pile.at)
-    undone = [member for member in gone if member.remove_reason != MOVED]
+    undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
     # Cancelling stops what has not begun; a batch whose init failed meanwhile is over, but has been left all the same.
     undo_membership(pile, [one for one in undone if pile.batches[one.batch_id].status is not BatchStatus.CANCELLED])
     pile.members_to_move.update(ids)

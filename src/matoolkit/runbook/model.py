@@ -186,6 +186,11 @@ class Safeguards(Part):
         description="How many members may leave a batch within a day without a person, as a count or a percentage;"
         " beyond it the batch is held. Default: 20 %, or 5 members if that is more, but at most half.",
     )
+    late_joiners: MayBeLeftOut[Literal["include", "allow"]] = Field(
+        None,
+        description="Who joins a batch whose T is more than a tick past: only those whom a person lets in with"
+        " `matoolkit member include`, or all (`allow`). Default: `include`.",
+    )
 
 
 class Runbook(Part):
@@ -206,6 +211,11 @@ class Runbook(Part):
         description="Named sequences of steps, for `on_failure` to refer to.",
         json_schema_extra=_allow_own_keys,
     )
+
+    @property
+    def takes_late_joiners(self) -> bool:
+        """Whether its batches take newcomers by themselves after T (rule T5)."""
+        return self.safeguards is not None and self.safeguards.late_joiners == "allow"
 
     def retry_of(self, step: Step) -> Retry | None:
         """Return how a step is retried: its own `retry` replaces the global one as a whole (rule O7)."""

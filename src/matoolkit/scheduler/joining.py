@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from matoolkit.domain.changes import BatchChanges, Join, Return
+from matoolkit.domain.holds import Hold
 from matoolkit.domain.messages import BatchInit, MemberAdded
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
@@ -14,6 +15,7 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.leaving import remove_movers
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
+from matoolkit.scheduler.starts import hold_new
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import members as stored
 from matoolkit.store.batches import BatchRow, NewBatch, has_manual_batches, insert_batches
@@ -35,11 +37,13 @@ from matoolkit.store.transaction import Transaction
 
 @dataclass(slots=True)
 class Part:
-    """The changes of one batch, which may not exist yet."""
+    """The changes of one batch, which may not exist yet, and may have to wait for a person before it begins."""
 
     start: datetime
     batch_id: int | None
     changes: BatchChanges = field(default_factory=BatchChanges)
+    hold: Hold | None = None
+    is_unbegun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class Joining:
         for part in parts:
             part.changes.drop({someone.key for someone in part.changes.coming if someone.key not in ready})
         new = self._create([part for part in parts if part.batch_id is None and part.changes.joins])
-        self._join(parts, new, ready)
+        from_the_beginning = new.union(part.batch_id for part in parts if part.batch_id and part.is_unbegun)
+        self._join(parts, from_the_beginning, ready)
         self._return([back for part in parts for back in part.changes.returns], ready)
 
     def _ready(self, coming: Sequence[Join | Return]) -> dict[str, str | None]:
@@ -106,24 +111,26 @@ class Joining:
 
     def _create(self, parts: Sequence[Part]) -> set[int]:
         """Create batches with their phases; those who are there from the beginning are not announced."""
-        has_init = bool(self.model.init)
-        beginning = NewBatch(
-            self.runbook.id,
-            self.runbook.name,
-            None,
-            BatchStatus.INIT_DISPATCHED if has_init else BatchStatus.ACTIVE,
-            init_dispatched_at=self.at if has_init else None,
-            init_count=1 if has_init else 0,
-        )
-        made = insert_batches(self.tx, [replace(beginning, batch_start_time=part.start) for part in parts], self.at)
+        made = insert_batches(self.tx, [self._new_batch(part) for part in parts], self.at)
         by_start = {batch.batch_start_time: batch for batch in made}
         for part in parts:
             part.batch_id = by_start[part.start].id
         insert_phases(self.tx, [phase for batch in made for phase in self._phases(batch)])
-        if has_init and made:
-            self.publisher.publish(self.tx, [self._init(batch) for batch in made])
+        requested = [self._init(batch) for batch in made if batch.status is BatchStatus.INIT_DISPATCHED]
+        if requested:
+            self.publisher.publish(self.tx, requested)
         self.tally.batches_created += len(made)
+        holds = [replace(part.hold, batch_id=by_start[part.start].id) for part in parts if part.hold]
+        hold_new(self.tx, holds, self.tally, self.at)
         return {batch.id for batch in made}
+
+    def _new_batch(self, part: Part) -> NewBatch:
+        new = NewBatch(self.runbook.id, self.runbook.name, part.start, BatchStatus.ACTIVE)
+        if part.hold is not None:
+            return replace(new, status=BatchStatus.DETECTED)
+        if not self.model.init:
+            return new
+        return replace(new, status=BatchStatus.INIT_DISPATCHED, init_dispatched_at=self.at, init_count=1)
 
     def _phases(self, batch: BatchRow) -> list[NewPhase]:
         start = batch.batch_start_time
@@ -168,12 +175,16 @@ class Joining:
             *self._row(key),
             outputs,
             caught_up_at=self.at if batch_id in new else None,
+            source_time=self.reading.candidates[key].batch_time,
         )
 
     def _return(self, returns: Sequence[Return], ready: dict[str, str | None]) -> None:
         # Who was in another batch meanwhile brings what it got there.
         brought = {back.member_id: ready[back.key] for back in returns}
-        returning = (stored.Return(back.member_id, *self._row(back.key)) for back in returns)
+        returning = (
+            stored.Return(back.member_id, *self._row(back.key), self.reading.candidates[back.key].batch_time)
+            for back in returns
+        )
         for rows in in_slices(returning, AT_ONCE, letters=lambda row: len(row.data_json)):
             returned = set(return_members(self.tx, rows, self.at))
             labels = member_labels(self.tx, returned)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from matoolkit.domain.messages import MemberRemoved
-from matoolkit.domain.states import ABSENT, MOVED
+from matoolkit.domain.states import ABSENT, MOVED, NOT_BEGUN
 from matoolkit.ids import member_removed_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.tallies import Tally
@@ -21,6 +21,13 @@ def remove_absent(
 ) -> None:
     """Take members out whom the source no longer returns."""
     tally.members_removed += len(_remove(tx, publisher, member_ids, ABSENT, at))
+
+
+def remove_dropouts(
+    tx: Transaction, publisher: Publisher, member_ids: Collection[int], tally: Tally, at: datetime
+) -> None:
+    """Take members out of batches that have not begun: there is nothing to undo for them."""
+    tally.members_removed += len(_remove(tx, publisher, member_ids, NOT_BEGUN, at))
 
 
 def remove_movers(

@@ -5,28 +5,30 @@ What changes in a batch is one transaction with its messages.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from matoolkit.domain.changes import Changes, Join, Return
 from matoolkit.domain.immediate import decide_immediate
 from matoolkit.domain.membership import decide
-from matoolkit.domain.picture import Picture
+from matoolkit.domain.picture import BatchInFlight, Picture
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
+from matoolkit.scheduler.beginnings import begin, cancel_emptied
 from matoolkit.scheduler.joining import Joining, Part
 from matoolkit.scheduler.leasing import Confirm
-from matoolkit.scheduler.leaving import remove_absent, remove_movers
+from matoolkit.scheduler.leaving import remove_absent, remove_dropouts, remove_movers
 from matoolkit.scheduler.packing import packed
 from matoolkit.scheduler.pictures import last_times, load_picture
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
-from matoolkit.scheduler.starts import hold, restart_and_release
+from matoolkit.scheduler.starts import hold, restart_and_release, unchanged_batches
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.inclusions import note_let_in
 from matoolkit.store.members import Refresh, note_in_source, note_left_source, refresh_members
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.transaction import Transaction
@@ -79,13 +81,26 @@ class Enrolling:
             raise
         # Last, so that whoever was to move before its batch was held has moved.
         self._hold(changes, picture)
+        self._end_waiting(changes, picture)
         self.tally.remarks = changes.remarks.all()
 
     def _hold(self, changes: Changes, picture: Picture) -> None:
         if changes.holds:
             with self.store.transaction() as tx:
                 self.confirm(tx)
-                hold(tx, changes.holds, picture.by_id, self.tally, self.at)
+                hold(tx, changes.holds, _restarted(changes, picture), self.tally, self.at)
+
+    def _end_waiting(self, changes: Changes, picture: Picture) -> None:
+        """Let batches begin that waited for a person, or end them if nobody is left in them."""
+        ids = [*changes.beginnings, *changes.emptied]
+        if not ids:
+            return
+        with self.store.transaction() as tx:
+            self.confirm(tx)
+            same = unchanged_batches(tx, ids, _restarted(changes, picture))
+            waiting = [batch for batch in same if batch.id in changes.beginnings]
+            begin(tx, self.publisher, self.runbook, self.model, waiting, changes.beginnings, self.tally, self.at)
+            cancel_emptied(tx, [batch.id for batch in same if batch.id in changes.emptied], self.tally, self.at)
 
     def _decided(self, reading: Reading) -> tuple[Changes, Picture]:
         with self.store.reading() as tx:
@@ -111,6 +126,10 @@ class Enrolling:
             has_history=picture.has_history,
         )
         joining.let_in(parts)
+        coming = {someone.key for part in parts for someone in part.changes.coming}
+        note_let_in(tx, self.runbook.name, coming & picture.included.keys(), self.at)
+        dropouts = [member for part in parts for member in part.changes.dropouts]
+        remove_dropouts(tx, self.publisher, dropouts, self.tally, self.at)
         removals = [member for part in parts for member in part.changes.removals]
         remove_absent(tx, self.publisher, removals, self.tally, self.at)
         note_left_source(tx, [member for part in parts for member in part.changes.left_source], self.at)
@@ -136,6 +155,7 @@ class Enrolling:
             "%d joined: the source returns them with this start": len(changes.joins),
             "%d returned: the source returns them again": len(changes.returns),
             "%d left: they have another time, whose batch takes nobody while it is held": len(changes.movers),
+            "%d left: the source no longer returns them, and the batch has not begun": len(changes.dropouts),
             "%d removed: the source no longer returns them, and T has not passed": len(changes.removals),
             "%d no longer in the source: T has passed, so they stay": len(changes.left_source),
             "%d refreshed: their rows have changed": len(changes.refreshes),
@@ -158,6 +178,7 @@ def _unchanged(tx: Transaction, parts: Sequence[Part], remarks: Remarks) -> list
     }
     kept: list[Part] = []
     for part in parts:
+        part.is_unbegun = part.batch_id in locked and locked[part.batch_id].is_unbegun
         held_up = [one for one in part.changes.coming if part.batch_id in shut or _left(one) in shut]
         for someone in held_up:
             remarks.add(Seen.BATCH_CHANGED, someone.key, part.batch_id)
@@ -172,4 +193,10 @@ def _left(someone: Join | Return) -> int | None:
 
 
 def _takes_changes(batch: BatchRow) -> bool:
-    return batch.status not in ENDED_BATCHES and not batch.is_held
+    return batch.status not in ENDED_BATCHES and (not batch.is_held or batch.is_unbegun)
+
+
+def _restarted(changes: Changes, picture: Picture) -> dict[int, BatchInFlight]:
+    """Return the batches as they are once they have their new starts."""
+    by_id = picture.by_id
+    return by_id | {number: replace(by_id[number], start=start) for number, start in changes.reschedules.items()}

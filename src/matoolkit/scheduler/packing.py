@@ -17,7 +17,7 @@ def packed(changes: Changes, picture: Picture) -> Iterator[list[Part]]:
     """Put the changes of batches together until there are enough for one transaction."""
     starts = {batch.id: batch.start for batch in picture.batches} | changes.reschedules
     parts = [Part(start, batch_id, changes.batches[batch_id]) for batch_id, start in _known(starts, changes)]
-    parts += [Part(start, None, BatchChanges(joins=joins)) for start, joins in sorted(changes.new.items())]
+    parts += [_new(start, changes) for start in sorted(changes.new)]
     pack: list[Part] = []
     for inseparable in _together(parts):
         pack += inseparable
@@ -26,6 +26,10 @@ def packed(changes: Changes, picture: Picture) -> Iterator[list[Part]]:
             pack = []
     if pack:
         yield pack
+
+
+def _new(start: datetime, changes: Changes) -> Part:
+    return Part(start, None, BatchChanges(joins=changes.new[start]), changes.new_holds.get(start))
 
 
 def _known(starts: Mapping[int, datetime | None], changes: Changes) -> list[tuple[int, datetime]]:

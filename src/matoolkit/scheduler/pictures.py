@@ -1,21 +1,22 @@
 """What the rules of membership look at, loaded in a fixed number of queries (rules T5 to T7)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-import orjson
-
-from matoolkit.domain.holds import HoldKind, StandingHold
+from matoolkit.domain.holds import StandingHold
 from matoolkit.domain.immediate import LastTime, start_of_interval
-from matoolkit.domain.picture import BatchInFlight, Picture
+from matoolkit.domain.picture import BatchInFlight, Before, Membership, Picture
 from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
 from matoolkit.store.batches import BatchRow, batches_at, has_batches, unfinished_batches
-from matoolkit.store.membership import Enrolment, latest_enrolments, memberships
+from matoolkit.store.inclusions import waiting_inclusions
+from matoolkit.store.membership import Enrolment, latest_enrolments, memberships, places_before
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.transaction import Transaction
+
+_NOWHERE = Before(frozenset(), is_done=False)
 
 
 def load_picture(
@@ -29,20 +30,51 @@ def load_picture(
     times = {candidate.batch_time for candidate in reading.candidates.values()}
     times.add(start_of_interval(now, tick))
     at_these_times = batches_at(tx, name, [time for time in times if time is not None])
+    members = memberships(tx, [batch.id for batch in unfinished])
+    unbegun = {batch.id for batch in unfinished if batch.is_unbegun}
+    ended_times = {batch.batch_start_time for batch in at_these_times if batch.status in ENDED_BATCHES}
+    has_history = has_batches(tx, name)
+    newcomers = _newcomers(reading, members, unbegun, ended_times) if has_history else []
     return Picture(
         now=now,
         tick=tick,
         reading=reading,
         batches=[_in_flight(batch, phases[batch.id]) for batch in unfinished],
-        members=memberships(tx, [batch.id for batch in unfinished]),
-        ended_times={
-            batch.batch_start_time
-            for batch in at_these_times
-            if batch.status in ENDED_BATCHES and batch.batch_start_time is not None
-        },
+        members=members,
+        ended_times={time for time in ended_times if time is not None},
         limit=runbook.safeguards.max_removals if runbook.safeguards else None,
-        has_history=has_batches(tx, name),
+        before=_before(tx, name, newcomers),
+        included=waiting_inclusions(tx, name),
+        takes_late_joiners=runbook.takes_late_joiners,
+        has_history=has_history,
     )
+
+
+def _newcomers(
+    reading: Reading, members: Sequence[Membership], unbegun: Collection[int], ended: Collection[datetime | None]
+) -> list[str]:
+    """Return who may join a batch and is under way in none; what has not begun is not under way."""
+    active = {
+        member.member_key_fold
+        for member in members
+        if member.status is MemberStatus.ACTIVE and member.batch_id not in unbegun
+    }
+    rows = reading.candidates.items()
+    return [
+        key for key, row in rows if key not in active and row.batch_time is not None and row.batch_time not in ended
+    ]
+
+
+def _before(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Before]:
+    """Load where those who may join are done or have failed, and at which times (rule T5)."""
+    found: dict[str, Before] = {}
+    for some in in_slices(keys, AT_ONCE):
+        for place in places_before(tx, name, some):
+            known = found.get(place.member_key_fold, _NOWHERE)
+            times = known.times if place.source_time is None else known.times | {place.source_time}
+            is_done = known.is_done or place.status is MemberStatus.ACTIVE
+            found[place.member_key_fold] = Before(times, is_done)
+    return found
 
 
 def last_times(tx: Transaction, name: str, picture: Picture) -> dict[str, LastTime]:
@@ -74,7 +106,6 @@ def _in_flight(batch: BatchRow, phases: Sequence[PhaseRow]) -> BatchInFlight:
 
 def standing_hold(batch: BatchRow) -> StandingHold | None:
     """Return what a batch is held for, if it is."""
-    if not batch.is_held or batch.hold_key is None:
+    if batch.hold_kind is None or batch.hold_key is None:
         return None
-    kind = HoldKind(orjson.loads(batch.hold_json or "{}").get("kind", HoldKind.REMOVALS))
-    return StandingHold(kind, batch.hold_key, is_approved=batch.approved_hold_key == batch.hold_key)
+    return StandingHold(batch.hold_kind, batch.hold_key, is_approved=batch.approved_hold_key == batch.hold_key)

@@ -1,7 +1,7 @@
 """New starts, holds and releases of batches: what is decided about a batch as a whole (rules T5 and T6)."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import orjson
@@ -17,6 +17,7 @@ from matoolkit.scheduler.pictures import standing_hold
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import batches as stored
 from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches, note_removals_approved
+from matoolkit.store.members import follow_new_starts
 from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
 from matoolkit.store.transaction import Transaction
 from matoolkit.store.waking import release_and_wake
@@ -57,11 +58,20 @@ def hold(
 
     A batch that somebody has changed since it was looked at is left for the next tick: it may be held for its init now.
     """
-    found = lock_batches(tx, [entry.batch_id for entry in holds])
-    same = {batch.id for batch in found if _is_as_pictured(batch, pictured[batch.id])}
-    wanted = [
-        stored.Hold(entry.batch_id, entry.reason, entry.key, _shown(entry)) for entry in holds if entry.batch_id in same
-    ]
+    same = {batch.id for batch in unchanged_batches(tx, [entry.batch_id for entry in holds], pictured)}
+    hold_new(tx, [entry for entry in holds if entry.batch_id in same], tally, at)
+
+
+def unchanged_batches(
+    tx: Transaction, batch_ids: Collection[int], pictured: Mapping[int, BatchInFlight]
+) -> list[BatchRow]:
+    """Lock batches, and return those that nobody has changed since they were looked at."""
+    return [batch for batch in lock_batches(tx, batch_ids) if _is_as_pictured(batch, pictured[batch.id])]
+
+
+def hold_new(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime) -> None:
+    """Hold batches that are locked, or that this transaction has made."""
+    wanted = [stored.Hold(entry.batch_id, entry.reason, entry.key, _shown(entry)) for entry in holds]
     held = set(hold_batches(tx, wanted, at))
     tally.batches_held += len(held)
     for entry in holds:
@@ -77,6 +87,7 @@ def _reschedule(tx: Transaction, starts: Mapping[int, datetime], tally: Tally) -
     pending = [phase for phase in phases_of_batches(tx, starts) if phase.status is PhaseStatus.PENDING]
     due = {phase.id: Offset(phase.offset_minutes).due_at(starts[phase.batch_id]) for phase in pending}
     reschedule_phases(tx, [NewDueTime(phase_id, due_at) for phase_id, due_at in due.items()])
+    follow_new_starts(tx, starts)
     tally.batches_rescheduled += len(starts)
     for batch_id, start in starts.items():
         about = {"runbook": tally.runbook_name, "batch": batch_id}
@@ -96,4 +107,5 @@ def _is_as_pictured(batch: BatchRow | None, pictured: BatchInFlight) -> bool:
 def _shown(entry: Hold) -> str:
     """Write what a hold stands for, for people to see and for the next tick to recognise."""
     start = entry.start.isoformat() if entry.start else None
-    return orjson.dumps({"kind": entry.kind, "memberIds": entry.member_ids, "start": start}).decode()
+    keys = {"memberKeys": entry.member_keys} if entry.member_keys else {}
+    return orjson.dumps({"kind": entry.kind, "memberIds": entry.member_ids, "start": start, **keys}).decode()

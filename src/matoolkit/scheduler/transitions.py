@@ -9,18 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import OPEN_STEPS
 from matoolkit.domain.version import InitChange, Stay, TargetVersion, Transition, transition
-from matoolkit.ids import Kind, batch_init_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ids import Kind
+from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
+from matoolkit.scheduler.beginnings import request_inits
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
     BatchRow,
     activate_batches,
-    dispatch_init,
     follow_version,
     lock_batches,
     unfinished_batches,
@@ -36,7 +35,7 @@ from matoolkit.store.withdrawal import withdraw_unsent
 SLICE = 50
 
 # Reasons that stay true tick after tick are worth a line only to whoever looks for them.
-_LASTING = frozenset({Stay.ENDED, Stay.CURRENT, Stay.MANUAL, Stay.REOPENED})
+_LASTING = frozenset({Stay.ENDED, Stay.CURRENT, Stay.MANUAL, Stay.REOPENED, Stay.UNBEGUN})
 
 log = logging.getLogger(__name__)
 
@@ -143,12 +142,8 @@ def _change_inits(
     _cancel_inits(tx, publisher, [one.batch_id for one in moved if one.init is not InitChange.KEPT], version)
     activated = activate_batches(tx, [one.batch_id for one in moved if one.activates])
     wake_after_init(tx, publisher, activated)
-    wanted = [one.batch_id for one in moved if one.init is InitChange.REQUESTED]
-    requested = set(dispatch_init(tx, wanted, version.at))
-    messages = [_init_request(batch, version.row) for batch in locked if batch.id in requested]
-    if messages:
-        publisher.publish(tx, messages)
-    return len(messages)
+    wanted = {one.batch_id for one in moved if one.init is InitChange.REQUESTED}
+    return request_inits(tx, publisher, version.row, [batch for batch in locked if batch.id in wanted], version.at)
 
 
 def _cancel_inits(tx: Transaction, publisher: Publisher, batch_ids: Sequence[int], version: _Version) -> None:
@@ -159,12 +154,6 @@ def _cancel_inits(tx: Transaction, publisher: Publisher, batch_ids: Sequence[int
     ]
     cancelled = set(cancel(tx, Kind.INIT, [init.id for init in unfinished], version.at))
     withdraw_unsent(tx, publisher, [init for init in unfinished if init.id in cancelled], Kind.INIT)
-
-
-def _init_request(batch: BatchRow, row: RunbookRow) -> Outgoing:
-    # The batch was read before its init was requested, which counted it.
-    message_id = batch_init_id(batch.id, row.version, batch.init_count + 1)
-    return Outgoing(message_id, BatchInit(batch.id, row.name, row.version))
 
 
 def _note_if_done(tx: Transaction, version: _Version) -> None:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement, Select, case, false, func, select, true
 
+from matoolkit.domain.holds import NOT_BEGUN, HoldKind
 from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.prepared import Drafting, prepared
@@ -74,6 +76,18 @@ class BatchRow:
     def is_held(self) -> bool:
         """Whether the batch waits for a person's approval."""
         return self.held_at is not None
+
+    @property
+    def hold_kind(self) -> HoldKind | None:
+        """What waits for a person's approval, if something does."""
+        if not self.is_held:
+            return None
+        return HoldKind(orjson.loads(self.hold_json or "{}").get("kind", HoldKind.REMOVALS))
+
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether it waits for a person before anything of it begins (rule T5)."""
+        return self.hold_kind in NOT_BEGUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +210,11 @@ def batches_page(
     if before is not None:
         query = query.where(batches.c.id < before)
     return tx.rows(BatchRow, query.order_by(batches.c.id.desc()).limit(limit))
+
+
+def held_batches(tx: Transaction, wanted: BatchFilter = ALL_BATCHES) -> list[BatchRow]:
+    """Return all batches that wait for a person's approval, by id."""
+    return rows_by_id(tx, BatchRow, select_records(BatchRow, batches).where(_HELD, *_conditions(wanted)))
 
 
 def count_batches(tx: Transaction, wanted: BatchFilter = ALL_BATCHES) -> int:

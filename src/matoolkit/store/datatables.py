@@ -147,6 +147,17 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
     return tx.rows(lambda *row: row, query.order_by(t.c["_row_id"]).limit(limit))
 
 
+def current_row(tx: Transaction, name: str, key: str) -> tuple[str, datetime | None] | None:
+    """Return the key, as it is spelled, and the batch time of a row that the source had last time, if it had it."""
+    if not tx.has_table(name):
+        return None
+    t = _table(name, ()).c
+    query = select(t["_member_key"], t["_batch_time"]).where(
+        t["_member_key_fold"] == folded(key), t["_is_current"] == true()
+    )
+    return next(iter(tx.rows(lambda spelled, time: (spelled, time), query)), None)
+
+
 _OWN_COLUMNS = (
     "_row_id",
     "_member_key",

@@ -31,6 +31,7 @@ def in_flight(batch: BatchRow, phases: Sequence[PhaseRow], runbook_id: int | Non
         is_manual=batch.is_manual,
         is_reopened=batch.reopened_at is not None,
         is_held=batch.is_held,
+        is_unbegun=batch.is_unbegun,
     )
 
 

@@ -4,11 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import Update, select, update
+
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
-from matoolkit.store.schema import batch_members
-from matoolkit.store.statements import columns_of, insert_each, is_any, move, move_each, records_among
+from matoolkit.store.prepared import Drafting, prepared
+from matoolkit.store.schema import batch_members, batches
+from matoolkit.store.statements import among, columns_of, insert_each, is_any, move, move_each, records_among
 from matoolkit.store.transaction import Transaction
 
 _ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
@@ -56,6 +59,7 @@ class NewMember:
     data_hash: str
     worker_data_json: str = "{}"
     caught_up_at: datetime | None = None
+    source_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +92,12 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A removed member that the source returns again, with its data."""
+    """A removed member that the source returns again, with its data and its time."""
 
     id: int
     data_json: str
     data_hash: str
+    source_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,7 @@ class _MemberToInsert:
     data_hash: str
     worker_data_json: str
     caught_up_at: datetime | None
+    source_time: datetime | None
 
 
 def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> list[InsertedMember]:
@@ -191,6 +197,19 @@ def restart_members(tx: Transaction, restarts: Sequence[Restart], at: datetime, 
     """Let failed members begin again in a new epoch, without their outputs if a rollback undid them (O14)."""
     values = _new_epoch(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
     return move_each(tx, batch_members, restarts, values, _FAILED)
+
+
+def follow_new_starts(tx: Transaction, batch_ids: Collection[int]) -> None:
+    """Note that the source gave the active members of rescheduled batches their new time; others keep theirs (T5)."""
+    if batch_ids:
+        tx.execute(_following(tx, batch_ids))
+
+
+@prepared
+def _following(draft: Drafting, batch_ids: Collection[int]) -> Update:
+    start = select(batches.c.batch_start_time).where(batches.c.id == batch_members.c.batch_id).scalar_subquery()
+    active = update(batch_members).where(among(draft, batch_members.c.batch_id, batch_ids), _ACTIVE)
+    return active.values(source_time=start)
 
 
 def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
@@ -255,4 +274,5 @@ def _to_insert(member: NewMember) -> _MemberToInsert:
         member.data_hash,
         member.worker_data_json,
         member.caught_up_at,
+        member.source_time,
     )

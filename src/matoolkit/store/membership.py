@@ -41,6 +41,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceBefore:
+    """A place in which somebody is done or has failed, and the last time that the source gave it there."""
+
+    member_key_fold: str
+    status: MemberStatus
+    source_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Enrolment:
     """A member together with the state of its batch."""
 
@@ -94,6 +103,11 @@ _IS_UNDER_WAY = and_(
 )
 
 
+_IS_DONE = and_(
+    is_any(batches.c.status, {BatchStatus.COMPLETED}), is_any(batch_members.c.status, {MemberStatus.ACTIVE})
+)
+
+
 def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]:
     """Return everybody who is or was in these batches, without data, by id."""
     if not batch_ids:
@@ -127,6 +141,24 @@ def _places(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select
         select(*columns, *told)
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(batches.c.runbook_name == runbook_name, among(draft, batch_members.c.member_key_fold, keys))
+    )
+
+
+def places_before(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[PlaceBefore]:
+    """Return the places in the batches of a runbook in which somebody is done or has failed; the keys are folded."""
+    return tx.rows(PlaceBefore, _before(tx, runbook_name, keys)) if keys else []
+
+
+@prepared
+def _before(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select[Any]:
+    return (
+        select(batch_members.c.member_key_fold, batch_members.c.status, batch_members.c.source_time)
+        .join(batches, batches.c.id == batch_members.c.batch_id)
+        .where(
+            batches.c.runbook_name == runbook_name,
+            among(draft, batch_members.c.member_key_fold, keys),
+            or_(is_any(batch_members.c.status, {MemberStatus.FAILED}), _IS_DONE),
+        )
     )
 
 

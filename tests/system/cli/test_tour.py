@@ -103,6 +103,9 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     cli("hold", "approve", str(held.id), "--key", "removals-0", "--yes", code=5)
     cli("hold", "approve", str(held.id), "--yes", "--reason", "fine")
     assert cli.json("hold", "show", str(held.id))["approvedBy"] == "local"
+    for what in ("approve", "cancel"):
+        cli("hold", what, "--late", "--before", "2026-01-01", "--dry-run")
+    cli("member", "include", "wave", "joe@x", code=3)
     for key in ("jan@x", "kai@x"):
         cli("batch", "advance", cli.created(key))
     for message in stage.bus.receive(stage.events_of_orchestrator, 10):

@@ -5,9 +5,25 @@ from datetime import timedelta
 
 from matoolkit.domain.holds import HoldKind
 from matoolkit.runbook.values import RemovalLimit
-from tests.unit.domain.pictures import NEVER, NOW, PAST, SOON, T1, T2, T3, T4, Batch, Given, Held
+from tests.unit.domain.pictures import (
+    JUST_NOW,
+    LONG_PAST,
+    NEVER,
+    NOW,
+    PAST,
+    SOON,
+    T1,
+    T2,
+    T3,
+    T4,
+    Batch,
+    Given,
+    Held,
+)
 
 TEN = "a b c d e f g h i j"
+LATE = Held(kind=HoldKind.LATE)
+AGAIN = Held(gone="ann", kind=HoldKind.REPEAT)
 
 
 @dataclass(frozen=True)
@@ -28,11 +44,15 @@ def of(*batches: Batch, source: dict[object, str] | None = None, **more: object)
 JOINING = (
     case("new batch", of(source={T1: "ann bob"}), "ann joins a new batch at T1", "bob joins a new batch at T1"),
     case("added", of(Batch(1, T1, "ann"), source={T1: "ann bob"}), "bob joins 1"),
-    case("added after T", of(Batch(1, PAST, "ann"), source={PAST: "ann bob"}), "bob joins 1"),
+    case("added at most a tick after T", of(Batch(1, JUST_NOW, "ann"), source={JUST_NOW: "ann bob"}), "bob joins 1"),
     case("nothing has changed", of(Batch(1, T1, "ann"), source={T1: "ann"})),
     case("row set aside, in no batch", of(Batch(1, T1, "ann"), source={T1: "ann"}, set_aside="bob")),
     case("back again", of(Batch(1, T1, "ann bob-"), source={T1: "ann bob"}), "bob returns to 1"),
-    case("back again after T", of(Batch(1, PAST, "ann bob-"), source={PAST: "ann bob"}), "bob returns to 1"),
+    case(
+        "back again at most a tick after T",
+        of(Batch(1, JUST_NOW, "ann bob-"), source={JUST_NOW: "ann bob"}),
+        "bob returns to 1",
+    ),
     case(
         "failed stays failed",
         of(Batch(1, T1, "ann bob!"), source={T1: "ann bob"}),
@@ -64,6 +84,259 @@ JOINING = (
     case("changed data", of(Batch(1, T1, "ann~ bob"), source={T1: "ann bob"}), "ann is refreshed"),
     case(
         "changed data of somebody who failed", of(Batch(1, T1, "ann bob!"), source={T1: "ann bob"}), "bob: failed_there"
+    ),
+)
+
+PAST_AND_BEFORE = (
+    case(
+        "added more than a tick after T",
+        of(Batch(1, PAST, "ann"), source={PAST: "ann bob"}),
+        "bob: start_has_passed",
+    ),
+    case(
+        "added on the day of a date",
+        of(Batch(1, PAST, "ann"), source={PAST: "ann bob"}, day_ends={PAST: SOON}),
+        "bob joins 1",
+    ),
+    case(
+        "back again more than a tick after T",
+        of(Batch(1, PAST, "ann bob-"), source={PAST: "ann bob"}),
+        "bob: start_has_passed",
+    ),
+    case(
+        "moved into the past",
+        of(Batch(1, PAST, "ann"), Batch(2, T1, "bob cid"), source={PAST: "ann bob", T1: "cid"}),
+        "bob: start_has_passed",
+    ),
+    case(
+        "included after T",
+        of(Batch(1, PAST, "ann"), source={PAST: "ann bob cid"}, included={"bob": PAST, "cid": T1}),
+        "bob joins 1",
+        "cid: start_has_passed",
+    ),
+    case(
+        "included after T, from another batch",
+        of(
+            Batch(1, PAST, "ann"),
+            Batch(2, T1, "bob cid"),
+            source={PAST: "ann bob", T1: "cid"},
+            included={"bob": PAST},
+        ),
+        "bob joins 1 from 2",
+    ),
+    case(
+        "late joiners are allowed",
+        of(Batch(1, PAST, "ann cid-"), source={PAST: "ann bob cid"}, late_joiners=True),
+        "bob joins 1",
+        "cid returns to 1",
+    ),
+    case(
+        "the same time again, after the batch has moved on",
+        of(Batch(1, T2, "ann bob!"), source={T2: "ann", T1: "bob"}, failed={"bob": T1}),
+        "bob: taken_before",
+    ),
+    case(
+        "the same time again, for which others are planned",
+        of(Batch(1, T2, "ann bob!"), source={T2: "ann", T1: "bob new"}, failed={"bob": T1}),
+        "bob: taken_before",
+        "new joins a new batch at T1",
+    ),
+    case(
+        "the same time again, included",
+        of(Batch(1, T2, "ann bob!"), source={T2: "ann", T1: "bob"}, failed={"bob": T1}, included={"bob": T1}),
+        "bob joins a new batch at T1",
+    ),
+    case(
+        "done elsewhere, at a new time that no batch has",
+        of(source={T2: "ann new"}, done={"ann": T1}),
+        "ann joins a new batch at T2",
+        "new joins a new batch at T2",
+        "the new batch at T2 is held: repeat",
+    ),
+    case(
+        "failed elsewhere, at a new time that no batch has",
+        of(Batch(1, T1, "bob ann!"), source={T1: "bob", T2: "ann"}, failed={"ann": T1}),
+        "ann joins a new batch at T2",
+        "the new batch at T2 is held: repeat",
+    ),
+    case(
+        "done elsewhere, at the time of another batch",
+        of(Batch(2, T2, "cid"), source={T2: "ann cid"}, done={"ann": T1}),
+        "ann: done_before",
+    ),
+    case(
+        "done elsewhere, included",
+        of(
+            Batch(2, T2, "cid"),
+            source={T2: "ann cid", T3: "dan"},
+            done={"ann": T1, "dan": T1},
+            included={"ann": T2, "dan": T3},
+        ),
+        "ann joins 2",
+        "dan joins a new batch at T3",
+    ),
+)
+
+WAITING = (
+    case(
+        "first seen after its T",
+        of(source={LONG_PAST: "ann bob"}),
+        "ann joins a new batch at LONG_PAST",
+        "bob joins a new batch at LONG_PAST",
+        "the new batch at LONG_PAST is held: late",
+    ),
+    case(
+        "first seen at most a tick after its T",
+        of(source={JUST_NOW: "ann"}),
+        "ann joins a new batch at JUST_NOW",
+    ),
+    case(
+        "first seen on the day of its date",
+        of(source={PAST: "ann"}, day_ends={PAST: SOON}),
+        "ann joins a new batch at PAST",
+    ),
+    case(
+        "first seen after the day of its date",
+        of(source={PAST: "ann"}, day_ends={PAST: NOW}),
+        "ann joins a new batch at PAST",
+        "the new batch at PAST is held: late",
+    ),
+    case(
+        "one member re-dated into the past",
+        of(Batch(1, T1, "ann bob"), source={T1: "ann", LONG_PAST: "bob"}),
+        "bob joins a new batch at LONG_PAST from 1",
+        "the new batch at LONG_PAST is held: late",
+    ),
+    case(
+        "late, and nothing has changed",
+        of(Batch(1, PAST, "ann", LATE), source={PAST: "ann"}),
+        "batch 1 is held: late",
+    ),
+    case(
+        "late, and members come and go",
+        of(
+            Batch(1, PAST, "ann bob cid gil~ fay-", LATE),
+            Batch(2, T1, "dan x"),
+            source={PAST: "ann dan new gil fay", T1: "cid x"},
+        ),
+        "batch 1 is held: late",
+        "new joins 1",
+        "fay returns to 1",
+        "dan joins 1 from 2",
+        "bob leaves 1, which has not begun",
+        "cid joins 2 from 1",
+        "gil is refreshed",
+    ),
+    case(
+        "late, and more leave than the guard allows",
+        of(Batch(1, PAST, TEN, LATE), source={PAST: "a"}),
+        "batch 1 is held: late",
+        *(f"{key} leaves 1, which has not begun" for key in "bcdefghij"),
+    ),
+    case(
+        "late, and its members go where nobody is taken",
+        of(Batch(1, PAST, "ann bob", LATE), source={PAST: "ann", T1: "bob"}, ended=(T1,)),
+        "batch 1 is held: late",
+        "bob: time_has_ended",
+        "bob leaves 1 and waits",
+        "ignored: 1",
+    ),
+    case(
+        "late, and nobody is left",
+        of(Batch(1, PAST, "ann", LATE)),
+        "ann leaves 1, which has not begun",
+        "batch 1 is cancelled",
+    ),
+    case(
+        "late, and a row is set aside",
+        of(Batch(1, PAST, "ann", LATE), set_aside="ann"),
+        "batch 1 is held: late",
+    ),
+    case(
+        "late, and in a manual batch",
+        of(Batch(1, None, "ann"), Batch(2, PAST, "bob", LATE), source={PAST: "ann bob"}),
+        "ann: in_manual_batch",
+        "batch 2 is held: late",
+    ),
+    case(
+        "late and approved",
+        of(Batch(1, PAST, "ann bob", Held(kind=HoldKind.LATE, approved=True)), source={PAST: "ann"}),
+        "bob leaves 1, which has not begun",
+        "batch 1 begins",
+    ),
+    case(
+        "late, and the whole batch moved ahead",
+        of(Batch(1, PAST, "ann bob", LATE), source={T1: "ann bob"}),
+        "batch 1 moves to T1",
+        "batch 1 begins",
+    ),
+    case(
+        "late and approved, and the whole batch moved to another time in the past",
+        of(Batch(1, PAST, "ann", Held(kind=HoldKind.LATE, approved=True)), source={LONG_PAST: "ann"}),
+        "batch 1 moves to LONG_PAST",
+        "batch 1 is held: late",
+    ),
+    case(
+        "late, and the whole batch moved to the time of another",
+        of(Batch(1, PAST, "ann", LATE), Batch(2, T1, "bob"), source={T1: "ann bob"}),
+        "ann joins 2 from 1",
+        "batch 1 is cancelled",
+    ),
+    case(
+        "repeat, and nothing has changed",
+        of(Batch(1, T1, "ann bob", AGAIN), source={T1: "ann bob"}, done={"ann": PAST}),
+        "batch 1 is held: repeat",
+    ),
+    case(
+        "repeat and approved",
+        of(
+            Batch(1, T1, "ann bob", Held(gone="ann", kind=HoldKind.REPEAT, approved=True)),
+            source={T1: "ann bob"},
+            done={"ann": PAST},
+        ),
+        "batch 1 begins",
+    ),
+    case(
+        "repeat and approved, but others would repeat now",
+        of(
+            Batch(1, T1, "ann bob", Held(gone="ann", kind=HoldKind.REPEAT, approved=True)),
+            source={T1: "ann bob cid"},
+            done={"ann": PAST, "cid": PAST},
+        ),
+        "cid joins 1",
+        "batch 1 is held: repeat",
+    ),
+    case(
+        "repeat, and the source is corrected",
+        of(Batch(1, T1, "ann bob", AGAIN), source={PAST: "ann", T1: "bob"}, done={"ann": PAST}, ended=(PAST,)),
+        "ann: time_has_ended",
+        "ann leaves 1 and waits",
+        "ignored: 1",
+        "batch 1 begins",
+    ),
+    case(
+        "repeat, and nobody is left before T",
+        of(Batch(1, T1, "ann", AGAIN), source={PAST: "ann"}, done={"ann": PAST}, ended=(PAST,)),
+        "ann: time_has_ended",
+        "ann leaves 1 and waits",
+        "ignored: 1",
+    ),
+    case(
+        "repeat, and back to the time that it had",
+        of(Batch(1, T2, "bob ann!"), Batch(3, T3, "ann", AGAIN), source={T2: "bob", T1: "ann"}, failed={"ann": T1}),
+        "ann: taken_before",
+        "ann leaves 3 and waits",
+    ),
+    case(
+        "repeat and late",
+        of(source={PAST: "ann"}, done={"ann": T1}),
+        "ann joins a new batch at PAST",
+        "the new batch at PAST is held: repeat",
+    ),
+    case(
+        "reschedule into the past",
+        of(Batch(1, T1, "ann"), source={PAST: "ann"}),
+        "batch 1 is held: reschedule",
     ),
 )
 
@@ -475,4 +748,4 @@ HOLDS = (
     ),
 )
 
-CASES = (*JOINING, *LEAVING, *GUARD, *MOVING, *HOLDS)
+CASES = (*JOINING, *PAST_AND_BEFORE, *WAITING, *LEAVING, *GUARD, *MOVING, *HOLDS)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from matoolkit.domain.changes import BatchChanges, Changes, Join, Return
-from matoolkit.domain.holds import HoldKind, StandingHold, removal_key, reschedule_key
-from matoolkit.domain.picture import BatchInFlight, Membership, Picture
+from matoolkit.domain.holds import HoldKind, StandingHold, late_key, removal_key, repeat_key, reschedule_key
+from matoolkit.domain.picture import BatchInFlight, Before, Membership, Picture
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
@@ -14,12 +14,25 @@ from matoolkit.runbook.values import RemovalLimit
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
 TICK = timedelta(minutes=5)
 SOON = NOW + TICK
+JUST_NOW = NOW - TICK
 PAST = NOW - timedelta(hours=1)
+LONG_PAST = NOW - timedelta(days=200)
 T1, T2, T3, T4 = (NOW + timedelta(days=days) for days in (10, 17, 24, 31))
 
 NEVER = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)  # as some sources write "not yet"
 
-_NAMES = {NEVER: "NEVER", PAST: "PAST", NOW: "NOW", SOON: "SOON", T1: "T1", T2: "T2", T3: "T3", T4: "T4"}
+_NAMES = {
+    NEVER: "NEVER",
+    LONG_PAST: "LONG_PAST",
+    PAST: "PAST",
+    JUST_NOW: "JUST_NOW",
+    NOW: "NOW",
+    SOON: "SOON",
+    T1: "T1",
+    T2: "T2",
+    T3: "T3",
+    T4: "T4",
+}
 _ROW, _OLD_ROW = b"now", b"before"
 _LEFT = {"-": (NOW - timedelta(days=2), ABSENT), "<": (PAST, ABSENT), ">": (PAST, MOVED)}
 
@@ -53,7 +66,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Given:
-    """What a tick sees: who has which time, whose row is set aside, and the batches."""
+    """What a tick sees: who has which time, whose row is set aside, and the batches.
+
+    Also who is done or has failed elsewhere, with the time that it had there, and whom a person lets in.
+    """
 
     source: Mapping[datetime | None, str] = field(default_factory=dict)
     batches: tuple[Batch, ...] = ()
@@ -61,6 +77,11 @@ class Given:
     ended: tuple[datetime, ...] = ()
     limit: RemovalLimit | None = None
     now: datetime = NOW
+    done: Mapping[str, datetime] = field(default_factory=dict)
+    failed: Mapping[str, datetime] = field(default_factory=dict)
+    included: Mapping[str, datetime] = field(default_factory=dict)
+    late_joiners: bool = False
+    day_ends: Mapping[datetime, datetime] = field(default_factory=dict)
 
     def picture(self) -> Picture:
         members = self.members()
@@ -72,11 +93,17 @@ class Given:
         return Picture(
             now=self.now,
             tick=TICK,
-            reading=Reading(len(candidates), candidates, aside, {}, ()),
+            reading=Reading(len(candidates), candidates, aside, {}, (), day_ends=self.day_ends),
             batches=[_in_flight(batch, ids) for batch in self.batches],
             members=members,
             ended_times=self.ended,
             limit=self.limit,
+            before={
+                **{key: Before(frozenset({time}), is_done=False) for key, time in self.failed.items()},
+                **{key: Before(frozenset({time}), is_done=True) for key, time in self.done.items()},
+            },
+            included=self.included,
+            takes_late_joiners=self.late_joiners,
         )
 
     def members(self) -> list[Membership]:
@@ -99,14 +126,18 @@ def _member(number: int, batch_id: int, word: str) -> Membership:
 
 
 def _in_flight(batch: Batch, ids: Mapping[tuple[int, str], int]) -> BatchInFlight:
-    hold = _standing(batch.held, batch.id, ids) if batch.held else None
+    hold = _standing(batch.held, batch, ids) if batch.held else None
     return BatchInFlight(batch.id, batch.start, batch.reopened, hold, batch.pending, batch.cut_over, batch.approved_at)
 
 
-def _standing(held: Held, batch_id: int, ids: Mapping[tuple[int, str], int]) -> StandingHold:
+def _standing(held: Held, batch: Batch, ids: Mapping[tuple[int, str], int]) -> StandingHold:
+    if held.kind is HoldKind.LATE and batch.start:
+        return StandingHold(held.kind, late_key(batch.start), held.approved)
+    if held.kind is HoldKind.REPEAT:
+        return StandingHold(held.kind, repeat_key(held.gone.split()), held.approved)
     if held.start is not None:
         return StandingHold(HoldKind.RESCHEDULE, reschedule_key(held.start), held.approved)
-    gone, moving = ([ids[batch_id, key] for key in keys.split()] for keys in (held.gone, held.moving))
+    gone, moving = ([ids[batch.id, key] for key in keys.split()] for keys in (held.gone, held.moving))
     return StandingHold(held.kind, removal_key(gone, moving), held.approved)
 
 
@@ -116,6 +147,9 @@ def story(changes: Changes, given: Given) -> set[str]:
     told = {f"batch {batch} moves to {_NAMES[start]}" for batch, start in changes.reschedules.items()}
     told |= {f"batch {hold.batch_id} is held: {hold.kind}" for hold in changes.holds}
     told |= {f"batch {batch} is released" for batch in changes.releases}
+    told |= {f"batch {batch} begins" for batch in changes.beginnings}
+    told |= {f"batch {batch} is cancelled" for batch in changes.emptied}
+    told |= {f"the new batch at {_NAMES[start]} is held: {hold.kind}" for start, hold in changes.new_holds.items()}
     for batch, members in changes.approved_removals.items():
         told |= {f"{names[member]} leaves {batch}, as approved" for member in members}
     for batch, some in changes.batches.items():
@@ -134,6 +168,7 @@ def _of_batch(batch: int, some: BatchChanges, names: Mapping[int, str]) -> set[s
     told |= {_coming(back, f"returns to {batch}") for back in some.returns}
     told |= {f"{names[member]} leaves {batch}" for member in some.removals}
     told |= {f"{member.member_key_fold} leaves {batch} and waits" for member in some.movers}
+    told |= {f"{names[member]} leaves {batch}, which has not begun" for member in some.dropouts}
     told |= {f"{names[member]} left the source" for member in some.left_source}
     told |= {f"{names[member]} is back in the source" for member in some.back_in_source}
     return told | {f"{refresh.key} is refreshed" for refresh in some.refreshes}

@@ -1,16 +1,18 @@
 """What people do when something did not go by itself: holds, retries, dead letters."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from matoolkit.admin.approving import approve
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
+from matoolkit.admin.lateness import LateBatches, approve_late, cancel_late, late_batches
 from matoolkit.admin.queries import batch_views, existing_batch, held_members, one_dead_letter, what_waits
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import preview_member_retry, retry_members
 from matoolkit.admin.retryplan import Chosen, Terms
-from matoolkit.api.changing import Changing
+from matoolkit.api.changing import Change, Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
 from matoolkit.api.services import Admin, Reader, Serving
@@ -22,6 +24,8 @@ from matoolkit.api.shapes.operations import (
     DeadLetterShape,
     FailureShape,
     InitRetryShape,
+    LateRequest,
+    LateShape,
     ResentShape,
     RetryRequest,
     RetrySelection,
@@ -91,6 +95,30 @@ def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Changing) -> Re
         return ApprovedShape(**dict(batch_shown(store, batch_id)), waits_for=waits_for)
 
     return change.made(("approve", batch_id, asked.hold_key, asked.reason), let_go, of=hold_subject(batch_id))
+
+
+@router.post("/holds/late/approve", response_model=LateShape)
+def approve_late_batches(asked: LateRequest, change: Changing) -> Response:
+    """Approve all batches that are held as late and whose T lies before a time."""
+    return _decided(asked, change, "approve", approve_late)
+
+
+@router.post("/holds/late/cancel", response_model=LateShape)
+def cancel_late_batches(asked: LateRequest, change: Changing) -> Response:
+    """Cancel all batches that are held as late and whose T lies before a time."""
+    return _decided(asked, change, "cancel", cancel_late)
+
+
+def _decided(asked: LateRequest, change: Change, what: str, decide: Callable[..., LateBatches]) -> Response:
+    def work(store: Store) -> LateShape:
+        if asked.dry_run:
+            done = late_batches(store, asked.before, asked.runbook_name)
+        else:
+            publisher = change.services.publisher
+            done = decide(store, publisher, asked.before, asked.runbook_name, by=change.by, reason=asked.reason)
+        return LateShape(batch_ids=list(done.batch_ids), member_count=done.member_count, is_dry_run=asked.dry_run)
+
+    return change.made(("late", what, asked.model_dump_json()), work)
 
 
 @router.get("/batches/{batch_id}/failures")

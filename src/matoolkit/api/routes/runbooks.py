@@ -1,14 +1,16 @@
 """Runbooks: publishing, versions, automation, and what their query returns."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ValidationError
 
 from matoolkit.admin.csvfiles import template_csv
+from matoolkit.admin.including import include_member
 from matoolkit.admin.previewing import preview_query
 from matoolkit.admin.publishing import deactivate, publish, set_automation
-from matoolkit.admin.queries import latest_runbook, runbook_status, versions_of
+from matoolkit.admin.queries import latest_runbook, runbook_status, versions_of, what_waits
 from matoolkit.api.bodies import YAML_TYPES, Body, media_type
 from matoolkit.api.changing import Change, Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
@@ -16,6 +18,7 @@ from matoolkit.api.paging import Page, whole
 from matoolkit.api.problems import flaws_of
 from matoolkit.api.services import Admin, Reader, Serving
 from matoolkit.api.shapes.naming import Reason, RowId
+from matoolkit.api.shapes.operations import IncludedShape, IncludeRequest
 from matoolkit.api.shapes.runbooks import (
     AutomationRequest,
     AutomationShape,
@@ -133,6 +136,18 @@ def put_automation(name: Name, asked: AutomationRequest, change: Changing) -> Re
         return AutomationShape.model_validate(row)
 
     return change.made(("automation", name, asked.enabled), switch, of=automation_subject(name))
+
+
+@router.post("/{name}/members/include", response_model=IncludedShape)
+def include(name: Name, asked: IncludeRequest, change: Changing) -> Response:
+    """Let somebody into the batch of its time whom the scheduler keeps outside: T has passed, or it is done before."""
+
+    def let_in(store: Store) -> IncludedShape:
+        now = change.services.clock.now()
+        done = include_member(store, name, asked.member_key, by=change.by, reason=asked.reason, now=now)
+        return IncludedShape(**asdict(done), waits_for=what_waits(store, done.runbook_name))
+
+    return change.made(("include", name, asked.member_key, asked.reason), let_in)
 
 
 @router.post("/{name}/query/preview")

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from matoolkit.api.shapes.naming import Reason, RowId, Shape, WithReason, parsed
 from matoolkit.domain.retrying import VersionChoice
@@ -67,6 +67,38 @@ class ApproveRequest(WithReason):
     """Which hold is approved: exactly what was shown under this key."""
 
     hold_key: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class LateRequest(WithReason):
+    """Which late batches are meant: those whose T lies before a time, of one runbook or of all."""
+
+    before: AwareDatetime
+    runbook_name: Annotated[str | None, Field(max_length=200)] = None
+    dry_run: bool = False
+
+
+class LateShape(Shape):
+    """Late batches that were approved or cancelled together, or would be."""
+
+    batch_ids: list[int]
+    member_count: int
+    is_dry_run: bool
+
+
+class IncludeRequest(WithReason):
+    """Somebody who is to be let into the batch of its time."""
+
+    member_key: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class IncludedShape(Shape):
+    """Somebody whom the next tick lets in, if its row stays as it was read."""
+
+    runbook_name: str
+    member_key: str
+    batch_time: datetime
+    batch_id: int | None
+    waits_for: str | None = Field(description="What keeps the next tick from doing it, if something does.")
 
 
 class RetrySelection(Shape):

@@ -187,6 +187,11 @@ def advance(
 @asks_the_api
 def cancel(session: Session, batch: Batch, reason: Reason = None, *, yes: Yes = False) -> None:
     """Cancel a batch: nothing more is dispatched, and compensations that have begun finish."""
+    cancel_after_asking(session, batch, reason, yes=yes)
+
+
+def cancel_after_asking(session: Session, batch: int, reason: str | None, *, yes: bool) -> None:
+    """Cancel a batch, once a person has seen what stops."""
     if not yes:
         seen = session.client.get(path_of("batches", batch))
         open_ = sum(phase.get("status") in ("pending", "dispatched") for phase in current_phases(seen))

@@ -1,19 +1,20 @@
 """`matoolkit hold`: batches that wait for a person's approval."""
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
-from matoolkit.cli.commands.batch import BATCHES
-from matoolkit.cli.options import All, HeldBatch, Limit, Reason, Watch, Yes
+from matoolkit.cli.commands.batch import BATCHES, cancel_after_asking
+from matoolkit.cli.options import All, DryRun, HeldBatch, Limit, OneHeldBatch, Reason, RunbookOption, Watch, Yes
 from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, when
 from matoolkit.cli.watching import watch_items
 
-app = typer.Typer(help="Approve what batches are held for.", no_args_is_help=True)
+app = typer.Typer(help="Approve what batches are held for, or cancel them.", no_args_is_help=True)
 
 _MOST_NAMED = 5
 _HOLDS = (*BATCHES[:-1], Column("HELD FOR", "holdReason"))
@@ -32,6 +33,15 @@ _HOLD = (
     Column("KEY", "holdKey"),
 )
 _MEMBERS = (number("ID", "id"), Column("KEY", "memberKey"))
+_LATE = (Column("BATCHES", "batchIds"), number("MEMBERS", "memberCount"), Column("DRY RUN", "isDryRun"))
+_DECIDED = {"approve": "approved", "cancel": "cancelled"}
+_NOT_BEGUN = ("late", "repeat")
+_LENGTH_OF_A_DATE = len("2026-11-30")
+
+Late = Annotated[bool, typer.Option("--late", help="All batches that are held as late, with `--before`.")]
+Before = Annotated[
+    str | None, typer.Option("--before", metavar="DATE", help="Those whose T lies before this date or time.")
+]
 
 
 @app.command("list")
@@ -68,27 +78,105 @@ def members(session: Session, batch: HeldBatch, limit: Limit = 100, *, all_: All
 @asks_the_api
 def approve(
     session: Session,
-    batch: HeldBatch,
+    batch: OneHeldBatch = None,
     key: str | None = typer.Option(None, "--key", help="Approve only if it is still this hold; `show` prints it."),
+    before: Before = None,
+    runbook: RunbookOption = None,
     reason: Reason = None,
     *,
+    late: Late = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Approve what a batch is held for, if it is still what was shown."""
-    hold = session.client.get(path_of("batches", batch, "hold"))
+    """Approve what a batch is held for, if it is still what was shown; or many late batches at once."""
+    one = _meant(batch, before, late=late)
+    if one is None:
+        _decide_late(session, "approve", before, runbook, reason, dry_run=dry_run, yes=yes)
+        return
+    hold = session.client.get(path_of("batches", one, "hold"))
     if not yes:
-        confirm(f"batch {batch}: {_in_words(hold)}. Approve?", yes=yes)
+        confirm(f"batch {one}: {_in_words(hold)}. Approve?", yes=yes)
     asked = {"holdKey": key or hold.get("holdKey"), "reason": reason}
-    done = session.client.post(path_of("batches", batch, "hold", "approve"), asked)
+    done = session.client.post(path_of("batches", one, "hold", "approve"), asked)
     if session.is_for_people:
         waits_for = wording.text(done.get("waitsFor"))
-        session.say(f"batch {batch}: {_in_words(hold)}: approved" + (f"; it waits, {waits_for}" if waits_for else ""))
+        session.say(f"batch {one}: {_in_words(hold)}: approved" + (f"; it waits, {waits_for}" if waits_for else ""))
     else:
         session.show(done, BATCHES)
 
 
+@app.command()
+@asks_the_api
+def cancel(
+    session: Session,
+    batch: OneHeldBatch = None,
+    before: Before = None,
+    runbook: RunbookOption = None,
+    reason: Reason = None,
+    *,
+    late: Late = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Cancel a batch that is held, for good; or many late batches at once."""
+    one = _meant(batch, before, late=late)
+    if one is None:
+        _decide_late(session, "cancel", before, runbook, reason, dry_run=dry_run, yes=yes)
+        return
+    session.client.get(path_of("batches", one, "hold"))
+    cancel_after_asking(session, one, reason, yes=yes)
+
+
+def _meant(batch: int | None, before: str | None, *, late: bool) -> int | None:
+    """Return which batch is meant, or none if many late ones are; both or neither is a mistake."""
+    if late == (before is not None) == (batch is None):
+        return batch
+    raise typer.BadParameter("name a batch, or say `--late --before DATE`")
+
+
+def _decide_late(
+    session: Session,
+    what: str,
+    before: str | None,
+    runbook: str | None,
+    reason: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    path = path_of("holds", "late", what)
+    asked = {"before": _moment(before or ""), "runbookName": runbook, "reason": reason}
+    if not (yes or dry_run):
+        found = session.client.post(path, asked | {"dryRun": True})
+        confirm(f"{_counted(found)} whose T lies before {before}. {what.capitalize()} them?", yes=yes)
+    done = session.client.post(path, asked | {"dryRun": dry_run})
+    if session.is_for_people:
+        session.say(f"{_counted(done)}: {'would be ' if dry_run else ''}{_DECIDED[what]}")
+    else:
+        session.show(done, _LATE)
+
+
+def _counted(found: dict[str, Any]) -> str:
+    number_of = len(found.get("batchIds") or [])
+    members = counted(int(found.get("memberCount") or 0), "member")
+    return f"{number_of:,} late {'batch' if number_of == 1 else 'batches'} with {members}"
+
+
+def _moment(text: str) -> str:
+    """Read a date, or a time with its zone; a date begins at midnight UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or (found.tzinfo is None and len(text) > _LENGTH_OF_A_DATE):
+        raise typer.BadParameter(f"'{text}' is neither a date such as 2026-11-30 nor a time with its zone")
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+
+
 def _in_words(hold: dict[str, Any]) -> str:
     members = hold.get("members") or []
+    if hold.get("kind") in _NOT_BEGUN:
+        return f"{wording.text(hold.get('reason'))}; it would begin"
     if members:
         count = max(int(hold.get("memberCount") or 0), len(members))
         more = f" and {count - _MOST_NAMED:,} more" if count > _MOST_NAMED else ""

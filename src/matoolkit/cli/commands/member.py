@@ -4,13 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
+from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
-from matoolkit.cli.options import Batch, Member
+from matoolkit.cli.options import Batch, Member, Name, Reason
 from matoolkit.cli.output import stdout
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
 
-app = typer.Typer(help="Find members, and see all that was done for them.", no_args_is_help=True)
+app = typer.Typer(help="Find members, see all that was done for them, and let them in.", no_args_is_help=True)
 
 _ENROLMENTS = (
     number("BATCH", "batchId"),
@@ -33,6 +34,13 @@ _MEMBER = (
     Column("DATA", "data"),
     Column("OUTPUTS", "outputs"),
 )
+_INCLUDED = (
+    Column("RUNBOOK", "runbookName"),
+    Column("KEY", "memberKey"),
+    when("T", "batchTime"),
+    number("BATCH", "batchId"),
+    Column("WAITS FOR", "waitsFor"),
+)
 _STEPS = (
     number("EPOCH", "epoch"),
     Column("PHASE", "phaseName"),
@@ -51,6 +59,27 @@ def find(session: Session, key: Annotated[str, typer.Argument(help="Key of the m
     """Find every batch that somebody is or was in, newest first, at most 100."""
     found = session.client.whole_list(path_of("members"), key=key)
     session.show_all(found, _ENROLMENTS, nothing="nobody of that key is or was in a batch")
+
+
+@app.command()
+@asks_the_api
+def include(
+    session: Session,
+    name: Name,
+    key: Annotated[str, typer.Argument(help="Key of the member, in any case.")],
+    reason: Reason = None,
+) -> None:
+    """Let somebody into the batch of its time whom the scheduler keeps outside: T has passed, or it is done before."""
+    asked = {"memberKey": key, "reason": reason}
+    done = session.client.post(path_of("runbooks", name, "members", "include"), asked)
+    if not session.is_for_people:
+        session.show(done, _INCLUDED)
+        return
+    where = f"batch {done['batchId']}" if done.get("batchId") else "a new batch"
+    waits_for = wording.text(done.get("waitsFor"))
+    ending = f"; it waits, {waits_for}" if waits_for else " with the next tick"
+    start = wording.moment(done.get("batchTime"))
+    session.say(f"{wording.text(done.get('memberKey'))} joins {where} of {start}{ending}")
 
 
 @app.command()

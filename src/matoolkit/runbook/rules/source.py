@@ -102,14 +102,17 @@ def keys_have_an_effect(check: Check) -> None:
     if source.batch_time == "immediate":
         if source.batch_time_zone:
             _without_effect(check, (*SOURCE, "batch_time_zone"), "an immediate runbook reads no batch times")
-        if check.parts.safeguards and check.parts.safeguards.max_removals:
-            _without_effect(
-                check,
-                ("safeguards", "max_removals"),
-                "in an immediate runbook nobody is removed for being absent",
-            )
+        for key, why in _OF_NO_USE_AT_ONCE.items():
+            if check.parts.safeguards and getattr(check.parts.safeguards, key) is not None:
+                _without_effect(check, ("safeguards", key), why)
     elif source.cooldown:
         _without_effect(check, (*SOURCE, "cooldown"), "only an immediate runbook takes a member again")
+
+
+_OF_NO_USE_AT_ONCE = {
+    "max_removals": "in an immediate runbook nobody is removed for being absent",
+    "late_joiners": "in an immediate runbook T is the time at which somebody joins",
+}
 
 
 def _named_columns(check: Check, source: DataSource) -> Iterator[tuple[Path, str]]:

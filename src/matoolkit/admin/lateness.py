@@ -1,0 +1,84 @@
+"""Many late batches at once: those whose T lies before a time are approved, or cancelled (rule T5)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.admin.approving import approve
+from matoolkit.admin.cancelling import cancel_batch
+from matoolkit.admin.queries import latest_runbook
+from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.states import MemberStatus
+from matoolkit.errors import Refused
+from matoolkit.ports import Publisher
+from matoolkit.store import Store
+from matoolkit.store.batches import BatchFilter, BatchRow, held_batches
+from matoolkit.store.counts import member_counts
+
+
+@dataclass(frozen=True, slots=True)
+class LateBatches:
+    """Batches that were, or would be, approved or cancelled together, and how many members they have."""
+
+    batch_ids: Sequence[int]
+    member_count: int
+
+
+def late_batches(store: Store, before: datetime, runbook_name: str | None = None) -> LateBatches:
+    """Return the batches that are held as late, are not approved yet, and whose T lies before a time."""
+    return _counted(store, _late(store, before, runbook_name))
+
+
+def approve_late(
+    store: Store, publisher: Publisher, before: datetime, runbook_name: str | None, *, by: str, reason: str | None
+) -> LateBatches:
+    """Approve all of them, each with its entry in the audit log."""
+    return _each(
+        store,
+        _late(store, before, runbook_name),
+        lambda batch: approve(store, publisher, batch.id, batch.hold_key or "", by=by, reason=reason),
+    )
+
+
+def cancel_late(
+    store: Store, publisher: Publisher, before: datetime, runbook_name: str | None, *, by: str, reason: str | None
+) -> LateBatches:
+    """Cancel all of them, each with its entry in the audit log."""
+    return _each(
+        store,
+        _late(store, before, runbook_name),
+        lambda batch: cancel_batch(store, publisher, batch.id, by=by, reason=reason),
+    )
+
+
+def _late(store: Store, before: datetime, runbook_name: str | None) -> list[BatchRow]:
+    with store.reading() as tx:
+        name = latest_runbook(tx, runbook_name).name if runbook_name else None
+        held = held_batches(tx, BatchFilter(runbook_name=name))
+    return [
+        batch
+        for batch in held
+        if batch.hold_kind is HoldKind.LATE
+        and batch.approved_hold_key != batch.hold_key
+        and batch.batch_start_time is not None
+        and batch.batch_start_time < before
+    ]
+
+
+def _each(store: Store, batches: Sequence[BatchRow], decide: Callable[[BatchRow], object]) -> LateBatches:
+    done: list[BatchRow] = []
+    for batch in batches:
+        try:
+            decide(batch)
+        except Refused:
+            # Somebody else has decided about it meanwhile.
+            continue
+        done.append(batch)
+    return _counted(store, done)
+
+
+def _counted(store: Store, batches: Sequence[BatchRow]) -> LateBatches:
+    ids = [batch.id for batch in batches]
+    with store.reading() as tx:
+        counts = [count.count for count in member_counts(tx, ids) if count.status is MemberStatus.ACTIVE]
+    return LateBatches(ids, sum(counts))
