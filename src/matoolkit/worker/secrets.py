@@ -43,11 +43,12 @@ class WorkerSecrets:
     def __init__(self, reader: SecretReader, masking: Masking, own: str | None = None) -> None:
         self._reader = reader
         self._masking = masking
-        self._own = (own or "").casefold()
+        self._own = own
 
     def get(self, name: str) -> str:
         """Return a secret that a job may have."""
-        if name.casefold() == self._own:
+        # Names of one variable are names of one secret.
+        if self._own and secret_variable(name) == secret_variable(self._own):
             raise SecretUnavailable(f"the secret {name} is the worker's own")
         return self.read(name)
 

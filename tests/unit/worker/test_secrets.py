@@ -336,12 +336,13 @@ def test_w8_the_longer_of_two_secrets_is_masked_whole() -> None:
     assert masking.text("password123 password1") == "*** ***"
 
 
-def test_w8_the_worker_gives_its_own_certificate_to_no_job(workshop: Workshop) -> None:
+@pytest.mark.parametrize("name", ["The-Certificate", "the_certificate", "THE.CERTIFICATE"])
+def test_w8_the_worker_gives_its_own_certificate_to_no_job(workshop: Workshop, name: str) -> None:
     settings = WorkerSettings(cert_name="the-certificate")
     environ = {"MATOOLKIT_SECRET_THE_CERTIFICATE": "pfx"}
     runner = build_worker(workshop.bus, settings, "w", Registry(), Masking(), environ, workshop.clock)
     with pytest.raises(SecretUnavailable, match="the worker's own"):
-        runner._execution.context.secrets.get("The-Certificate")  # noqa: SLF001
+        runner._execution.context.secrets.get(name)  # noqa: SLF001
 
 
 @dataclass
