@@ -199,6 +199,16 @@ def test_a_file_of_your_own_that_cannot_be_used_is_told(
     assert "SyntaxError" in found["function", "own.py"]["said"]
 
 
+def test_powershell_that_is_chosen_and_not_there_is_told(
+    tenant: Tenant, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREATE_MAIL_USERS_WITH", "powershell")
+    monkeypatch.setenv("PATH", "")
+    code, found = checked(capsys)
+    assert code == 1
+    assert found["program", "pwsh"]["outcome"] == "missing"
+
+
 def test_people_get_a_table_and_what_is_wrong_in_whole_sentences(
     tenant: Tenant, capsys: pytest.CaptureFixture[str]
 ) -> None:

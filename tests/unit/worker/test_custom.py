@@ -157,7 +157,7 @@ def test_w5_a_script_is_a_function_with_the_parameters_of_its_help(
         ("Copies", "integer", False, False),
         ("Key", "string", False, True),
     ]
-    workshop.environ = {"KEY": "top-secret"}
+    workshop.environ = {"MATOOLKIT_SECRET_KEY": "top-secret"}
     done = result(workshop, "Send-HelpDeskNote", userid="ada", Copies="2", Key="secret:KEY")
     assert done.result == {"Given": {"UserId": "ada", "Copies": 2, "Key": "***"}, "Complete": True}
     assert result(workshop, "Send-HelpDeskNote", UserID="ada", Other=1).error.type == "InvalidParameters"

@@ -90,6 +90,7 @@ def _checks(settings: WorkerSettings, names: list[str] | None) -> "list[Checked]
     from matoolkit.worker.checking import Checked, Outcome, check_tenant
     from matoolkit.worker.clients.choice import missing_settings
     from matoolkit.worker.masking import Masking
+    from matoolkit.worker.shell.choice import powershell_program
 
     missing = missing_settings(settings)
     if missing and not settings.simulated_tenant_url:
@@ -106,6 +107,9 @@ def _checks(settings: WorkerSettings, names: list[str] | None) -> "list[Checked]
         functions = [known[name] for name in wanted if name in known]
         found = list(check_tenant(clients, functions, settings.target_tenant_id))
     found += (Checked("function", file.path.name, Outcome.FAILED, file.why) for file in broken)
+    if settings.create_mail_users_with == "powershell" and powershell_program() is None:
+        said = "CREATE_MAIL_USERS_WITH is powershell: install PowerShell 7 and its module ExchangeOnlineManagement"
+        found.append(Checked("program", "pwsh", Outcome.MISSING, said))
     for name in names or ():
         if name.casefold() not in known:
             found.append(Checked("function", name, Outcome.MISSING, "this worker has no such function"))

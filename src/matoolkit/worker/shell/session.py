@@ -18,6 +18,8 @@ import orjson
 _SCRIPT = Path(__file__).with_name("session.ps1")
 _MOST_LINES_OF_TROUBLE = 20
 _LONGEST_TROUBLE = 500
+# A process that something else keeps the pipes of open is not waited for any longer.
+_LET_GO_SECONDS = 5
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +76,9 @@ class Session:
         self._end()
         self._process.wait()
         for reader in self._readers:
-            reader.join()
+            reader.join(_LET_GO_SECONDS)
+        if any(reader.is_alive() for reader in self._readers):
+            return
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             # What could not be sent is not sent now.
             with suppress(OSError):
@@ -107,8 +111,11 @@ class Session:
             self._trouble.append(line.decode(errors="replace").strip())
 
     def _said(self) -> str:
-        self._process.wait()
-        self._readers[1].join()
+        try:
+            self._process.wait(_LET_GO_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it no longer answers"
+        self._readers[1].join(_LET_GO_SECONDS)
         said = " ".join(filter(None, self._trouble))
         if len(said) > _LONGEST_TROUBLE:
             # Cut between words: the rest of a secret would not be recognised.

@@ -9,7 +9,10 @@ from typing import Any
 
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.functions.needs import (
+    ASSIGN_LICENCES,
     CHANGE_MEMBERS,
+    CHANGE_PASSES,
+    CHANGE_PASSWORDS,
     CHANGE_RECIPIENTS,
     CHANGE_USERS,
     CONVERT,
@@ -17,8 +20,11 @@ from matoolkit.worker.functions.needs import (
     DELETE_USERS,
     INVITE,
     READ_GROUPS,
+    READ_LICENCES,
     READ_RECIPIENTS,
     READ_USERS,
+    REVOKE_SESSIONS,
+    SEND_MAIL,
 )
 from matoolkit.worker.needs import ROLE_IDS, Need, NeedKind
 from matoolkit.worker.tenant.calls import Request
@@ -36,6 +42,18 @@ _GRAPH: tuple[tuple[str, str, Need], ...] = (
     ("GET", "v1.0/groups/*", READ_GROUPS),
     ("POST", "v1.0/groups/*/members/$ref", CHANGE_MEMBERS),
     ("DELETE", "v1.0/groups/*/members/*/$ref", CHANGE_MEMBERS),
+    ("POST", "v1.0/users/*/checkMemberGroups", READ_USERS),
+    ("GET", "v1.0/users/*/memberOf", READ_USERS),
+    ("GET", "v1.0/subscribedSkus", READ_LICENCES),
+    ("POST", "v1.0/users/*/assignLicense", ASSIGN_LICENCES),
+    ("GET", "v1.0/users/*/manager", READ_USERS),
+    ("PUT", "v1.0/users/*/manager/$ref", CHANGE_USERS),
+    ("DELETE", "v1.0/users/*/manager/$ref", CHANGE_USERS),
+    ("POST", "v1.0/users/*/revokeSignInSessions", REVOKE_SESSIONS),
+    ("GET", "v1.0/users/*/authentication/temporaryAccessPassMethods", CHANGE_PASSES),
+    ("POST", "v1.0/users/*/authentication/temporaryAccessPassMethods", CHANGE_PASSES),
+    ("DELETE", "v1.0/users/*/authentication/temporaryAccessPassMethods/*", CHANGE_PASSES),
+    ("POST", "v1.0/users/*/sendMail", SEND_MAIL),
     ("POST", "v1.0/invitations", INVITE),
     ("POST", "beta/users/*/convertExternalToInternalMemberUser", CONVERT),
 )
@@ -79,6 +97,9 @@ def _needs(request: Request) -> Iterator[Need]:
     if request.segments[0] == "adminapi":
         yield from READ_RECIPIENTS if request.cmdlet.startswith(("Get-", "Test-")) else CHANGE_RECIPIENTS
         return
+    is_password = (
+        request.method == "PATCH" and isinstance(request.body, dict) and [*request.body] == ["passwordProfile"]
+    )
     for method, pattern, need in _GRAPH:
         if method == request.method and matched(pattern, request.segments) is not None:
-            yield need
+            yield CHANGE_PASSWORDS if is_password else need
