@@ -5,7 +5,8 @@ import pytest
 from matoolkit.worker.clients.failures import Forbidden
 from matoolkit.worker.failures import FunctionFailed
 from matoolkit.worker.needs import NeedKind
-from tests.conformance.functions.cases import CASES, Case
+from tests.conformance.functions.cases import CASES
+from tests.conformance.functions.situations import Case
 from tests.conformance.functions.stage import FUNCTIONS, World
 
 every_function = pytest.mark.parametrize("case", CASES, ids=str)
