@@ -7,16 +7,17 @@ Nothing looks into the orchestrator; what it did is read from rows and messages.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from typing import Any
 
 import orjson
-from sqlalchemy import update
 
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.cells import cell_kinds, report_text
 from matoolkit.domain.messages import (
     BatchInit,
     MemberAdded,
@@ -45,7 +46,7 @@ from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.pile import Limits
 from matoolkit.ports import Outgoing
 from matoolkit.runbook.parse import parse_runbook
-from matoolkit.store import Store
+from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
     BatchRow,
     Hold,
@@ -58,6 +59,7 @@ from matoolkit.store.batches import (
     lock_batches,
     release_batches,
 )
+from matoolkit.store.datatables import DataRow, current_keys, mark_gone, open_data_table, upsert_rows
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow, polls_due, retries_due
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import (
@@ -84,8 +86,8 @@ from matoolkit.store.phases import (
     supersede_phases,
 )
 from matoolkit.store.rollbacks import rollbacks_of_batches
-from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
-from matoolkit.store.schema import batch_members
+from matoolkit.store.runbooks import NewVersion, RunbookRow, note_read, publish_version
+from matoolkit.store.setaside import set_keys_aside
 from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_members, cancel_steps_of_phases, steps_page
 from matoolkit.store.withdrawal import withdraw_unsent
 
@@ -157,7 +159,9 @@ class Stage:
         with self.store.transaction() as tx:
             new = NewBatch(runbook.id, runbook.name, start, status, init_count=1 if parsed.init else 0)
             batch = insert_batches(tx, [new], self.now)[0]
-            insert_members(tx, self._new_members(batch, members, caught_up=True), self.now)
+            new_members = self._new_members(batch, members, caught_up=True)
+            insert_members(tx, new_members, self.now)
+            self._read(tx, runbook, {one.member_key: (start, orjson.loads(one.data_json)) for one in new_members})
             insert_phases(tx, self._new_phases(batch, runbook))
             if parsed.init:
                 init = BatchInit(batch.id, runbook.name, runbook.version)
@@ -306,11 +310,20 @@ class Stage:
         with self.store.transaction() as tx:
             refresh_members(tx, [Refresh(self.member(batch, key).id, orjson.dumps(data).decode(), "h2")])
 
-    def mend(self, batch: BatchRow, key: str, data: dict[str, Any]) -> None:
-        """Let somebody mend the data of a member that has failed."""
+    def correct(
+        self, runbook: RunbookRow, batch: BatchRow, rows: dict[str, dict[str, Any]], *, set_aside: Sequence[str] = ()
+    ) -> None:
+        """Let the source be read again, in which somebody has corrected some rows of a batch."""
         with self.store.transaction() as tx:
-            number, mended = self.member(batch, key).id, orjson.dumps(data).decode()
-            tx.execute(update(batch_members).where(batch_members.c.id == number).values(data_json=mended))
+            self._read(tx, runbook, {key: (batch.batch_start_time, data) for key, data in rows.items()})
+            set_keys_aside(tx, runbook.id, set_aside)
+
+    def lose(self, runbook: RunbookRow, *keys: str) -> None:
+        """Let the source be read again, without some rows."""
+        with self.store.transaction() as tx:
+            table = open_data_table(tx, runbook.data_table_name, [])
+            there = current_keys(tx, table, after=0, limit=1000)
+            mark_gone(tx, table, [number for number, fold in there if fold in keys], self.now)
 
     def keep(self, batch: BatchRow, key: str, outputs: dict[str, Any]) -> None:
         """Let a member have outputs from before."""
@@ -467,6 +480,25 @@ class Stage:
             NewMember(batch.id, key, orjson.dumps({"Email": key, "Name": key.upper()}).decode(), "h", caught_up_at=at)
             for key in keys
         ]
+
+    def _read(
+        self, tx: Transaction, runbook: RunbookRow, rows: dict[str, tuple[datetime | None, dict[str, Any]]]
+    ) -> None:
+        """Write rows to the data table of a version, as a tick does."""
+        columns = list(dict.fromkeys(column for _, data in rows.values() for column in data))
+        table = open_data_table(tx, runbook.data_table_name, columns)
+        written = [
+            DataRow(
+                key,
+                time,
+                blake2b(f"{time}{data}".encode(), digest_size=16).digest(),
+                [report_text(data.get(column)) for column in table.columns],
+                cell_kinds(data, table.columns),
+            )
+            for key, (time, data) in rows.items()
+        ]
+        upsert_rows(tx, table, written, self.now)
+        note_read(tx, runbook.id, self.now)
 
     def _new_phases(self, batch: BatchRow, runbook: RunbookRow) -> list[NewPhase]:
         start = batch.batch_start_time

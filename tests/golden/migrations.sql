@@ -647,6 +647,19 @@ ALTER TABLE batch_members ADD first_phase_place INTEGER NULL;
 
 GO
 
+ALTER TABLE runbooks ADD read_at DATETIME2(6) NULL;
+
+GO
+
+CREATE TABLE set_aside_keys (
+    runbook_id BIGINT NOT NULL,
+    member_key_fold NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    CONSTRAINT pk_set_aside_keys PRIMARY KEY (runbook_id, member_key_fold),
+    CONSTRAINT fk_set_aside_keys_runbook_id_runbooks FOREIGN KEY(runbook_id) REFERENCES runbooks (id)
+);
+
+GO
+
 UPDATE alembic_version SET version_num='0007' WHERE alembic_version.version_num = '0006';
 
 GO

@@ -279,6 +279,19 @@ FROM runbook_wave_v1_there
 WHERE runbook_wave_v1_there._member_key_fold = :member_key_fold_1 AND runbook_wave_v1_there._is_current = 1
 GO
 
+-- store.datatables.current_rows_of
+SELECT data_table_columns.source_name, data_table_columns.column_name 
+FROM data_table_columns 
+WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
+GO
+
+-- store.datatables.current_rows_of
+SELECT runbook_wave_v1_there._member_key_fold, runbook_wave_v1_there._batch_time, runbook_wave_v1_there._row_hash, runbook_wave_v1_there._cell_kinds, runbook_wave_v1_there.ffff 
+FROM runbook_wave_v1_there 
+WHERE runbook_wave_v1_there._member_key_fold IN (SELECT anon_1.[key] 
+FROM (SELECT [key] COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(400) '$[0]')) AS anon_1) AND runbook_wave_v1_there._is_current = 1 AND runbook_wave_v1_there._cell_kinds IS NOT NULL
+GO
+
 -- store.datatables.data_rows
 SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.ffff, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
 FROM runbook_wave_v1 
@@ -300,6 +313,10 @@ GO
 SELECT data_table_columns.source_name, data_table_columns.column_name 
 FROM data_table_columns 
 WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
+GO
+
+-- store.datatables.open_data_table
+ALTER TABLE runbook_wave_v1_there ADD _cell_kinds NVARCHAR(300) NULL
 GO
 
 -- store.datatables.open_data_table
@@ -327,6 +344,7 @@ CREATE TABLE runbook_wave_v1 (
 	_last_seen_at DATETIME2(6) NOT NULL, 
 	_is_current BIT NOT NULL, 
 	_row_hash NVARCHAR(32) NOT NULL, 
+	_cell_kinds NVARCHAR(300) NULL, 
 	ffff NVARCHAR(max) NULL, 
 	[x_DROP_TABLE_batches] NVARCHAR(max) NULL, 
 	[DROP_TABLE_batches] NVARCHAR(max) NULL, 
@@ -341,8 +359,8 @@ FROM (SELECT [source_name], [column_name] FROM OPENJSON(:p_rows) WITH ([source_n
 GO
 
 -- store.datatables.upsert_rows
-INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
-FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [ffff] NVARCHAR(MAX) '$[4]', [Email] NVARCHAR(MAX) '$[5]', [Aliases] NVARCHAR(MAX) '$[6]')) AS anon_1
+INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, _cell_kinds, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1._cell_kinds AS _cell_kinds, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
+FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [_cell_kinds], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [_cell_kinds] NVARCHAR(300) '$[4]', [ffff] NVARCHAR(MAX) '$[5]', [Email] NVARCHAR(MAX) '$[6]', [Aliases] NVARCHAR(MAX) '$[7]')) AS anon_1
 GO
 
 -- store.deadletters.dead_letter_counts
@@ -1137,13 +1155,13 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.runbooks.active_runbook
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.is_active = 1 AND runbooks.name_key = :p_wanted_name_key ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.active_runbooks
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.is_active = 1 ORDER BY runbooks.name_key
 GO
@@ -1162,8 +1180,14 @@ GO
 UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 AND runbooks.version = :version_1 AND runbooks.is_active = 1
 GO
 
+-- store.runbooks.last_read
+SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+FROM runbooks 
+WHERE runbooks.name_key = :name_key_1 AND runbooks.read_at IS NOT NULL ORDER BY runbooks.read_at DESC, runbooks.version DESC
+GO
+
 -- store.runbooks.latest_version
-SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :p_key ORDER BY runbooks.version DESC
 GO
@@ -1174,12 +1198,16 @@ FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE runbooks.name_key = :p_key ORDER BY runbooks.version
 GO
 
+-- store.runbooks.note_read
+UPDATE runbooks SET read_at=:p_at WHERE runbooks.id = :p_runbook_id
+GO
+
 -- store.runbooks.note_transition_done
 UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbooks.id = :id_1
 GO
 
 -- store.runbooks.publish_version
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
 GO
@@ -1195,7 +1223,7 @@ UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 A
 GO
 
 -- store.runbooks.publish_version
-INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :p_shared_is_active AS is_active, :p_shared_ignore_overdue_applied AS ignore_overdue_applied, :p_shared_created_at AS created_at 
+INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at, inserted.read_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :p_shared_is_active AS is_active, :p_shared_ignore_overdue_applied AS ignore_overdue_applied, :p_shared_created_at AS created_at 
 FROM (SELECT [name], [name_key] COLLATE Latin1_General_100_BIN2 AS [name_key], [version], [data_table_name], [yaml_content], [content_hash], [overdue_behavior], [rerun_init], [published_by] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(100) '$[0]', [name_key] NVARCHAR(400) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(63) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(64) '$[5]', [overdue_behavior] NVARCHAR(20) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(200) '$[8]')) AS anon_1
 GO
 
@@ -1210,22 +1238,42 @@ WHERE runbooks.version = :version_1 ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.runbook_version
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :p_key AND runbooks.version = :p_version
 GO
 
 -- store.runbooks.runbook_versions
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
 GO
 
 -- store.runbooks.runbooks_by_id
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.setaside.forget_set_aside
+DELETE FROM set_aside_keys WHERE set_aside_keys.runbook_id = :runbook_id_1 AND set_aside_keys.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
+GO
+
+-- store.setaside.keys_set_aside
+SELECT set_aside_keys.member_key_fold 
+FROM set_aside_keys 
+WHERE set_aside_keys.runbook_id = :runbook_id_1 AND set_aside_keys.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
+GO
+
+-- store.setaside.set_keys_aside
+INSERT INTO set_aside_keys (member_key_fold, runbook_id) SELECT anon_1.member_key_fold AS member_key_fold, :p_shared_runbook_id AS runbook_id 
+FROM (SELECT [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold] FROM OPENJSON(:p_rows) WITH ([member_key_fold] NVARCHAR(400) '$[0]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM set_aside_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1.member_key_fold))
 GO
 
 -- store.steps.cancel_steps_of_batches
@@ -1262,6 +1310,13 @@ SELECT step_executions.id, step_executions.phase_execution_id, step_executions.b
 FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.steps.done_steps_of_members
+SELECT step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch, step_executions.step_index 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'succeeded'
 GO
 
 -- store.steps.insert_phase_steps

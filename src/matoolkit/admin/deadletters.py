@@ -10,6 +10,7 @@ from matoolkit.admin.retrying import retry_members_within
 from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import Message, RetryCheck
+from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.states import DeadLetterStatus, MemberStatus, StepStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
 from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again, retry_check_id
@@ -93,7 +94,9 @@ def _retry(
             step = next(iter(steps_by_id(tx, [ref.execution_id])), None)
             if step is None or step.job_id != letter.message_id or step.status is not StepStatus.FAILED:
                 raise NothingToRetry(letter.message_id, "its step has moved on since")
-            retry_members_within(tx, publisher, step.batch_id, Chosen([step.batch_member_id]), Terms(), by, reason)
+            # It is this job that is sent again, so the member keeps the row with which it was made.
+            terms = Terms(data=DataChoice.KEPT)
+            retry_members_within(tx, publisher, step.batch_id, Chosen([step.batch_member_id]), terms, by, reason)
         case Kind.INIT:
             init = next(iter(inits_by_id(tx, [ref.execution_id])), None)
             if init is None or init.job_id != letter.message_id or init.status is not StepStatus.FAILED:

@@ -4,13 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from hashlib import blake2b
 from typing import TypeVar
 
-import orjson
-
 from matoolkit.admin.recording import locked_batch, record
-from matoolkit.admin.uploads import Piece, Row, Upload, UploadedRow, keyed_pieces
+from matoolkit.admin.uploads import Piece, Row, Upload, UploadedRow, data_of, keyed_pieces
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
@@ -240,7 +237,8 @@ def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, 
     caught_up_at = None if has_begun else at
     fresh = [_member(batch.id, key, row, caught_up_at) for fold, (key, row) in joining.items() if fold not in known]
     insert_members(tx, fresh, at)
-    return_members(tx, [Return(known[fold].id, *_data(row)) for fold, (_, row) in joining.items() if fold in known], at)
+    returns = [Return(known[fold].id, *data_of(row)) for fold, (_, row) in joining.items() if fold in known]
+    return_members(tx, returns, at)
     added = members_with_keys(tx, batch.id, joining)
     if not has_begun:
         note_caught_up(tx, [MemberAt(member.id, member.epoch) for member in added], at)
@@ -307,9 +305,4 @@ def _version_in_use(tx: Transaction, runbook_name: str) -> RunbookRow:
 
 
 def _member(batch_id: int, key: str, row: Row, caught_up_at: datetime | None) -> NewMember:
-    return NewMember(batch_id, key, *_data(row), caught_up_at=caught_up_at)
-
-
-def _data(row: Row) -> tuple[str, str]:
-    data = orjson.dumps(dict(row), option=orjson.OPT_SORT_KEYS)
-    return data.decode(), blake2b(data, digest_size=16).hexdigest()
+    return NewMember(batch_id, key, *data_of(row), caught_up_at=caught_up_at)

@@ -6,18 +6,21 @@ there. The others begin again in a new epoch, with the first phase of that versi
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from matoolkit.admin.recording import locked_batch, record
+from matoolkit.admin.retrychanges import ChangedColumn, DoneBefore, by_column
 from matoolkit.admin.retryplan import Chosen, Plan, Terms, keys_of, plan_retry
 from matoolkit.domain.messages import MemberAdded
-from matoolkit.domain.retrying import BeginAgain
+from matoolkit.domain.retrying import BeginAgain, DataChoice, LeftOutBecause
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus
+from matoolkit.errors import DoneWithOldData
 from matoolkit.ids import Kind, asked_for, member_added_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, release_batches, reopen_batches, take_version
 from matoolkit.store.following import change_phases
-from matoolkit.store.members import Restart, reactivate_members, restart_members
+from matoolkit.store.members import Refresh, Restart, reactivate_members, refresh_members, restart_members
 from matoolkit.store.memberstates import MemberState
 from matoolkit.store.moves import reopen
 from matoolkit.store.phases import reopen_phases
@@ -35,8 +38,19 @@ class Beginning:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Members that are not retried for the same reason."""
+
+    because: LeftOutBecause
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemberRetry:
-    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out."""
+    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out and why.
+
+    Members take their row as it was at `read_at`: these columns change, and these steps were done with the old values.
+    """
 
     batch_id: int
     version: int
@@ -45,6 +59,11 @@ class MemberRetry:
     beginning_again: tuple[str, ...]
     beginnings: tuple[Beginning, ...]
     left_out: tuple[str, ...]
+    left_out_because: tuple[LeftOut, ...]
+    data: DataChoice
+    read_at: datetime | None
+    changed_columns: tuple[ChangedColumn, ...]
+    done_before: tuple[DoneBefore, ...]
 
 
 def preview_member_retry(
@@ -78,12 +97,18 @@ def retry_members_within(
     lock_runbook(tx, batch.runbook_name)
     plan = plan_retry(tx, batch, chosen, terms)
     outcome = _in_words(batch_id, plan)
+    if plan.done_before and not terms.keep_done and terms.begin_with is None:
+        steps = [f"{one.phase_name}/{one.step_name}" for one in plan.done_before]
+        columns = sorted({column for one in plan.done_before for column in one.columns})
+        raise DoneWithOldData(batch_id, steps, columns)
     _take_up(tx, publisher, batch, plan)
     _let_try_again(tx, plan)
     after = {
         "version": outcome.version,
         "going_on": len(outcome.going_on),
         "beginning_again": len(outcome.beginning_again),
+        "data": outcome.data,
+        "changed_columns": [column.name for column in outcome.changed_columns],
     }
     request = record(tx, batch, "batch.retry_members", by, reason, {"status": batch.status}, after)
     again = {member.id for member, _ in plan.again}
@@ -113,6 +138,7 @@ def _let_try_again(tx: Transaction, plan: Plan) -> None:
     others = [_restart(member, way, version) for member, way in plan.again if not way.is_undone]
     restart_members(tx, undone, at, forget_outputs=True)
     restart_members(tx, others, at, forget_outputs=False)
+    refresh_members(tx, [Refresh(one.member.id, one.row.data_json, one.row.data_hash) for one in plan.changes])
 
 
 def _restart(member: MemberState, way: BeginAgain, version: int) -> Restart:
@@ -134,7 +160,12 @@ def _in_words(batch_id: int, plan: Plan) -> MemberRetry:
             Beginning(names[place] if place < len(names) else None, tuple(keys_of(members)))
             for place, members in sorted(groups.items())
         ),
-        tuple(keys_of(plan.taken)),
+        tuple(key for members in plan.left_out.values() for key in keys_of(members)),
+        tuple(LeftOut(because, tuple(keys_of(members))) for because, members in plan.left_out.items()),
+        plan.rows.choice if plan.rows else DataChoice.KEPT,
+        plan.rows.read_at if plan.rows else None,
+        by_column(plan.changes),
+        tuple(plan.done_before),
     )
 
 

@@ -1,11 +1,25 @@
 """What a person's retry of failed members would do: which version runs, who takes up what, who is left out (O14)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from matoolkit.admin.retrychanges import DoneBefore, RowChange, Ways, done_before, row_changes
+from matoolkit.admin.retryrows import Rows, rows_to_take
 from matoolkit.domain.batch import PersonRetriedMembers, decide
 from matoolkit.domain.keys import folded
-from matoolkit.domain.retrying import BeginAgain, GoOn, Past, PastPhase, PastStep, Retried, VersionChoice, Way, way_on
+from matoolkit.domain.retrying import (
+    BeginAgain,
+    DataChoice,
+    GoOn,
+    LeftOutBecause,
+    Past,
+    PastPhase,
+    PastStep,
+    Retried,
+    VersionChoice,
+    Way,
+    way_on,
+)
 from matoolkit.domain.states import MemberStatus
 from matoolkit.domain.version import Stay, TargetVersion, Transition, taken_up, why_it_stays
 from matoolkit.errors import (
@@ -43,10 +57,16 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How failed members are tried again: under which version, and with which phase they begin at the latest."""
+    """How failed members are tried again: which version, with which phase at the latest, and which row they take.
+
+    Rows of a file, or of the source as it is now, are given. With `keep_done` it does not matter what was done before.
+    """
 
     version: VersionChoice | None = None
     begin_with: str | None = None
+    keep_done: bool = False
+    data: DataChoice | None = None
+    rows: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +86,15 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who takes up what under which version, and who is left out."""
+    """Who takes up what under which version and with which row, and who is left out and why."""
 
     runs: Runs
     members: Sequence[MemberState]
-    ways: dict[int, Way]
-    taken: Sequence[MemberState]
+    ways: Mapping[int, Way]
+    left_out: Mapping[LeftOutBecause, Sequence[MemberState]]
+    rows: Rows | None
+    changes: Sequence[RowChange]
+    done_before: Sequence[DoneBefore]
 
     @property
     def going_on(self) -> list[MemberState]:
@@ -95,14 +118,45 @@ def plan_retry(tx: Transaction, batch: BatchRow, chosen: Chosen, terms: Terms) -
     if decide(batch.status, PersonRetriedMembers()).ignored is not None:
         raise WrongBatchStatus(batch.id, batch.status, "members of a batch that is under way or over can be retried")
     failed = _failed_members(tx, batch, chosen)
+    runs = version_that_runs(tx, batch, terms)
+    rows = rows_to_take(tx, batch, terms.data, terms.rows, {folded(member.member_key) for member in failed})
+    left_out = _left_out(tx, batch, failed, rows)
+    out = {member.id for members in left_out.values() for member in members}
+    wanted = [member for member in failed if member.id not in out]
+    if not wanted:
+        raise NothingToRetry(f"batch {batch.id}", _why_nobody(left_out))
+    _refuse_unsettled(tx, batch, wanted)
+    ways = _ways(tx, batch, wanted, runs, terms)
+    changes = [] if rows is None else row_changes(tx, wanted, rows)
+    return Plan(runs, wanted, ways.ways, left_out, rows, changes, done_before(tx, batch.runbook_name, changes, ways))
+
+
+def _left_out(
+    tx: Transaction, batch: BatchRow, failed: Sequence[MemberState], rows: Rows | None
+) -> dict[LeftOutBecause, list[MemberState]]:
     folds = {member.id: folded(member.member_key) for member in failed}
     taken = taken_keys(tx, batch.runbook_name, set(folds.values()), besides=batch.id)
-    wanted = [member for member in failed if folds[member.id] not in taken]
-    if not wanted:
-        raise NothingToRetry(f"batch {batch.id}", f"another batch has {shown(keys_of(failed))}")
-    _refuse_unsettled(tx, batch, wanted)
-    runs = version_that_runs(tx, batch, terms)
-    return Plan(runs, wanted, _ways(tx, batch, wanted, runs, terms), [one for one in failed if folds[one.id] in taken])
+    found: dict[LeftOutBecause, list[MemberState]] = {}
+    for member in failed:
+        fold = folds[member.id]
+        because = None if rows is None else rows.why_not(fold, batch.batch_start_time)
+        if fold in taken:
+            because = LeftOutBecause.IN_ANOTHER_BATCH
+        if because is not None:
+            found.setdefault(because, []).append(member)
+    return found
+
+
+_IN_WORDS = {
+    LeftOutBecause.IN_ANOTHER_BATCH: "another batch has {}",
+    LeftOutBecause.NO_ROW: "there is no row for {}",
+    LeftOutBecause.SET_ASIDE: "the row of {} was set aside",
+    LeftOutBecause.ANOTHER_TIME: "the row of {} has another time than the batch",
+}
+
+
+def _why_nobody(left_out: Mapping[LeftOutBecause, Sequence[MemberState]]) -> str:
+    return "; ".join(_IN_WORDS[because].format(shown(keys_of(members))) for because, members in left_out.items())
 
 
 def version_that_runs(tx: Transaction, batch: BatchRow, terms: Terms) -> Runs:
@@ -158,7 +212,7 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[Member
         raise StillRunning(f"batch {batch.id}", f"a job of {shown(names)} is still out")
 
 
-def _ways(tx: Transaction, batch: BatchRow, members: Sequence[MemberState], runs: Runs, terms: Terms) -> dict[int, Way]:
+def _ways(tx: Transaction, batch: BatchRow, members: Sequence[MemberState], runs: Runs, terms: Terms) -> Ways:
     retried = Retried(runs.row.version, runs.phase_names, terms.begin_with)
     if terms.begin_with is not None and retried.place_of(terms.begin_with) is None:
         raise UnknownPhase(terms.begin_with, runs.row.version, runs.phase_names)
@@ -166,7 +220,8 @@ def _ways(tx: Transaction, batch: BatchRow, members: Sequence[MemberState], runs
         phase.id: PastPhase(phase.id, phase.runbook_version, phase.phase_name, phase.offset_minutes, phase.phase_index)
         for phase in phases_of_batches(tx, [batch.id])
     }
-    return {number: way_on(past, phases, retried) for number, past in _pasts(tx, members).items()}
+    pasts = _pasts(tx, members)
+    return Ways(retried, phases, pasts, {number: way_on(past, phases, retried) for number, past in pasts.items()})
 
 
 def _pasts(tx: Transaction, members: Sequence[MemberState]) -> dict[int, Past]:

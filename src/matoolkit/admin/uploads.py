@@ -2,8 +2,11 @@
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
+
+import orjson
 
 from matoolkit.domain.keys import folded, is_usable_key
 from matoolkit.errors import InvalidMembers
@@ -26,6 +29,12 @@ class UploadedRow(NamedTuple):
     number: int
     row: Row | None
     problems: tuple[str, ...] = ()
+
+
+def data_of(row: Row) -> tuple[str, str]:
+    """Return a row as a member keeps it: JSON, and its hash."""
+    data = orjson.dumps(dict(row), option=orjson.OPT_SORT_KEYS)
+    return data.decode(), blake2b(data, digest_size=16).hexdigest()
 
 
 class Upload:

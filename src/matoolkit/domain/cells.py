@@ -2,7 +2,7 @@
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from types import UnionType
@@ -17,6 +17,8 @@ from matoolkit.runbook.templates import Json
 # Of a query or a file. A database page holds a row of pointers to this many long texts, and our own columns.
 MOST_COLUMNS = 300
 _LARGEST_NUMBER = 2**63
+# How a cell is read back from a report: a text or null as it stands, anything else as JSON, or it was not there.
+_AS_IT_STANDS, _JSON, _ABSENT = "t", "j", "-"
 
 
 class UnreadableCell(ValueError):
@@ -75,6 +77,28 @@ def report_text(value: Json) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return orjson.dumps(value).decode()
+
+
+def cell_kinds(row: Mapping[str, Json], columns: Iterable[str]) -> str:
+    """Say how the cells of a row are to be read back from a report, a letter for each column (rule O14).
+
+    Nearly all cells are texts or null, which stand there as they are: what follows the last other one is left out.
+    """
+    kinds = (
+        _ABSENT if column not in row else _AS_IT_STANDS if isinstance(row[column], str | None) else _JSON
+        for column in columns
+    )
+    return "".join(kinds).rstrip(_AS_IT_STANDS)
+
+
+def typed_row(columns: Collection[str], texts: Sequence[str | None], kinds: str) -> dict[str, Json]:
+    """Read a row back from a report, as it was read from the source."""
+    cells = zip(columns, texts, kinds.ljust(len(columns), _AS_IT_STANDS), strict=False)
+    return {
+        column: orjson.loads(text) if kind == _JSON and text is not None else text
+        for column, text, kind in cells
+        if kind != _ABSENT
+    }
 
 
 def _storable(value: Json) -> Json:

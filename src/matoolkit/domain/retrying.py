@@ -17,6 +17,24 @@ class VersionChoice(StrEnum):
     ACTIVE = "active"
 
 
+class DataChoice(StrEnum):
+    """Which data retried members take."""
+
+    LAST_READING = "last_reading"
+    REFRESHED = "refreshed"
+    KEPT = "kept"
+    FILE = "file"
+
+
+class LeftOutBecause(StrEnum):
+    """Why a failed member is not retried."""
+
+    IN_ANOTHER_BATCH = "in_another_batch"
+    NO_ROW = "no_row"
+    SET_ASIDE = "set_aside"
+    ANOTHER_TIME = "another_time"
+
+
 @record
 class PastPhase:
     """A phase that a batch has or had."""
@@ -111,16 +129,29 @@ def way_on(past: Past, phases: Mapping[int, PastPhase], retried: Retried) -> Way
     return BeginAgain(place if wanted is None else min(place, wanted))
 
 
+def kept_phases(past: Past, way: Way, phases: Mapping[int, PastPhase], retried: Retried) -> set[str]:
+    """Return the folded names of the phases whose finished steps a member does not do again."""
+    match way:
+        case GoOn():
+            return {folded(phases[step.phase_id].name) for step in past.steps} | left_out(past, phases)
+        case BeginAgain(place, is_undone):
+            return set() if is_undone else {folded(name) for name in retried.names[:place]}
+
+
 def completed_phases(past: Past, phases: Mapping[int, PastPhase]) -> set[str]:
     """Return the folded names of the phases that a member has behind it; the latest version that it met decides."""
     unfinished = {step.phase_id for step in past.steps if step.status is not StepStatus.SUCCEEDED}
-    is_done: dict[str, bool] = {}
-    if past.first is not None:
-        # It left out what it had done in an earlier epoch.
-        is_done = {folded(phase.name): True for phase in _in_order(phases, past.first.version)[: past.first.place]}
+    is_done = dict.fromkeys(left_out(past, phases), True)
     for phase in sorted({phases[step.phase_id] for step in past.steps}, key=lambda phase: phase.version):
         is_done[folded(phase.name)] = phase.id not in unfinished
     return {name for name, done in is_done.items() if done}
+
+
+def left_out(past: Past, phases: Mapping[int, PastPhase]) -> set[str]:
+    """Return what a member left out in this epoch, because it had completed it in an earlier one."""
+    if past.first is None:
+        return set()
+    return {folded(phase.name) for phase in _in_order(phases, past.first.version)[: past.first.place]}
 
 
 def _is_open_again(step: PastStep, phases: Mapping[int, PastPhase], version: int) -> bool:

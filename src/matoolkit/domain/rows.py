@@ -6,7 +6,7 @@ elsewhere, so that a million rows fit into memory however wide they are.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -108,11 +108,15 @@ class Reading:
 
 @dataclass(slots=True)
 class RowReader:
-    """Reads the rows of a query, which may come in pieces; `is_known` says of a fingerprint whether its data is."""
+    """Reads the rows of a query, which may come in pieces; `is_known` says of a fingerprint whether its data is.
+
+    With `only`, rows with other folded keys are passed by.
+    """
 
     source: DataSource
     is_known: Callable[[bytes], bool] = lambda _: False
     kept: KeptRows = field(default_factory=RowsInMemory)
+    only: Collection[str] | None = None
     _read: int = 0
     _candidates: dict[str, Candidate] = field(default_factory=dict)
     _set_aside: set[str] = field(default_factory=set)
@@ -150,6 +154,8 @@ class RowReader:
             self._put_aside(Reason.UNUSABLE_KEY, "", f"row {self._read} has a key that cannot be stored")
             return
         name = folded(key)
+        if self.only is not None and name not in self.only:
+            return
         if name in self._set_aside:
             self._put_aside(Reason.DUPLICATE_KEY, key, "the key stands in more than one row")
         elif first := self._candidates.pop(name, None):

@@ -32,6 +32,9 @@
     │   ├── NotIncluded           AD417   somebody cannot be let into the batch of its time
     │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
     │   ├── UnknownPhase          AD421   the version that is to run has no such phase
+    │   ├── DoneWithOldData       AD422   steps were done with what a column held before
+    │   ├── NotReadYet            AD423   there is no reading of the source to take rows from
+    │   ├── WrongDataChoice       AD424   rows of a file are for manual batches, rows of the source for the others
     │   ├── InvalidRequest        AP422   a request does not have the form it should have
     │   ├── UnknownRoute          AP404   nothing is served at an address
     │   ├── WrongMethod           AP405   an address does not take a method
@@ -151,7 +154,13 @@ from matoolkit.errors.publishing import (
     UnknownVersion,
     VersionNotActive,
 )
-from matoolkit.errors.retrying import NewerVersionWaits, UnknownPhase
+from matoolkit.errors.retrying import (
+    DoneWithOldData,
+    NewerVersionWaits,
+    NotReadYet,
+    UnknownPhase,
+    WrongDataChoice,
+)
 from matoolkit.errors.root import (
     InvalidSettings,
     MatoolkitError,
@@ -207,6 +216,7 @@ __all__ = [
     "ChangedSince",
     "ConfirmationNeeded",
     "DeadLetterResolved",
+    "DoneWithOldData",
     "DriverMissing",
     "Finding",
     "Flaw",
@@ -231,6 +241,7 @@ __all__ = [
     "NotFromHere",
     "NotIncluded",
     "NotManual",
+    "NotReadYet",
     "NotSignedIn",
     "NotText",
     "NothingToRetry",
@@ -289,6 +300,7 @@ __all__ = [
     "VersionNotActive",
     "WrongBatchStatus",
     "WrongContentType",
+    "WrongDataChoice",
     "WrongMethod",
     "WrongSchema",
     "did_you_mean",

@@ -32,3 +32,50 @@ class UnknownPhase(Refused):
     def __init__(self, name: str, version: int, known: Sequence[str]) -> None:
         super().__init__(f"version {version} has no phase '{name}'", hint=f"its phases are {shown(known)}")
         self.name = name
+
+
+class DoneWithOldData(Refused):
+    """Members would take a row in which a column has changed that steps they have done were given."""
+
+    code = "AD422"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, batch_id: int, steps: Sequence[str], columns: Sequence[str]) -> None:
+        super().__init__(
+            f"batch {batch_id} was not retried: {shown(steps)} had been done with what {shown(columns)} held before",
+            hint="say `--from PHASE` to do them again, `--keep-done` to leave them as they are, "
+            "or `--data kept` to go on with the old row",
+        )
+        self.batch_id = batch_id
+
+
+class NotReadYet(Refused):
+    """There is no reading of the source from which members could take their rows."""
+
+    code = "AD423"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, runbook_name: str) -> None:
+        super().__init__(
+            f"the source of '{runbook_name}' has not been read by this version of matoolkit yet",
+            hint="wait for the next tick, say `--refresh` to read it now, or `--data kept` to go on with the old row",
+        )
+
+
+class WrongDataChoice(Refused):
+    """Members of a manual batch take rows of a file, the others rows of their source."""
+
+    code = "AD424"
+    http_status = 400
+    exit_code = 2
+
+    def __init__(self, batch_id: int, *, is_manual: bool) -> None:
+        super().__init__(
+            f"batch {batch_id} is manual, its members take no rows of a source"
+            if is_manual
+            else f"batch {batch_id} is not manual, its members take no rows of a file",
+            hint="give rows with `--rows FILE`" if is_manual else "change the row in the source",
+        )
+        self.batch_id = batch_id

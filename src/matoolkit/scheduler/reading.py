@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import orjson
 
-from matoolkit.domain.cells import report_text
+from matoolkit.domain.cells import cell_kinds, report_text
 from matoolkit.domain.rows import Candidate, KeptRows, Reading, RowReader
 from matoolkit.ports import Source
 from matoolkit.runbook.model import DataSource
@@ -29,6 +29,7 @@ from matoolkit.store.datatables import (
 )
 from matoolkit.store.membership import member_fingerprints
 from matoolkit.store.runbooks import RunbookRow
+from matoolkit.store.setaside import forget_set_aside, keys_set_aside, set_keys_aside
 
 AT_ONCE = 5_000
 # Of data, in a slice: writing it takes several times as much memory.
@@ -52,23 +53,28 @@ class SourceReader:
         """Run the query and return what it returned."""
         with self.store.reading() as tx:
             members = member_fingerprints(tx, runbook.name)
+            set_aside = keys_set_aside(tx, runbook.id)
         rows: set[bytes] = set()
         reader = RowReader(description, lambda fingerprint: fingerprint in rows and fingerprint in members, self.kept)
         table: DataTable | None = None
         for piece in source.pieces(description.query):
             if table is None:
                 table = self._table(runbook, piece.columns)
-                rows |= self._known(table)
+                # Rows of an older release are written again, once, for the kinds of their cells (rule O14).
+                rows |= set() if runbook.read_at is None else self._known(table)
             reader.take(piece.columns, piece.rows)
         reading = reader.reading()
         if table is not None:
             self._keep(table, reading, rows, at)
+            if _lacks_some(reading, rows) or (runbook.read_at is None and not table.is_new):
+                self._mark_gone(table, reading, at)
+        self._set_aside(runbook, set_aside, reading.set_aside_keys)
         return reading
 
     def _table(self, runbook: RunbookRow, columns: Sequence[str]) -> DataTable:
         with self.store.transaction() as tx:
             self.confirm(tx)
-            return open_data_table(tx, runbook.data_table_name, columns)
+            return open_data_table(tx, runbook.data_table_name, columns, may_be_old=runbook.read_at is None)
 
     def _known(self, table: DataTable) -> set[bytes]:
         with self.store.reading() as tx:
@@ -82,8 +88,6 @@ class SourceReader:
                 self.confirm(tx)
                 rows = [_data_row(candidate, data, table) for candidate, data in some]
                 upsert_rows(tx, table, rows, at, is_empty=table.is_new)
-        if sum(row.fingerprint in known for row in reading.candidates.values()) < len(known):
-            self._mark_gone(table, reading, at)
 
     def _mark_gone(self, table: DataTable, reading: Reading, at: datetime) -> None:
         last = 0
@@ -94,6 +98,14 @@ class SourceReader:
                 with self.store.transaction() as tx:
                     self.confirm(tx)
                     mark_gone(tx, table, gone, at)
+
+    def _set_aside(self, runbook: RunbookRow, before: set[str], now: frozenset[str]) -> None:
+        """Let retries know whose rows were set aside (rule O14)."""
+        for change, folds in ((set_keys_aside, now - before), (forget_set_aside, before - now)):
+            for some in in_slices(sorted(folds), AT_ONCE):
+                with self.store.transaction() as tx:
+                    self.confirm(tx)
+                    change(tx, runbook.id, some)
 
     def _current_keys(self, table: DataTable, after: int) -> list[tuple[int, str]]:
         with self.store.reading() as tx:
@@ -120,7 +132,12 @@ def in_slices(
         yield some
 
 
+def _lacks_some(reading: Reading, known: set[bytes]) -> bool:
+    return sum(row.fingerprint in known for row in reading.candidates.values()) < len(known)
+
+
 def _data_row(candidate: Candidate, data: bytes, table: DataTable) -> DataRow:
     cells = orjson.loads(data)
     values = [report_text(cells.get(column)) for column in table.columns]
-    return DataRow(candidate.key, candidate.batch_time, candidate.fingerprint, values)
+    kinds = cell_kinds(cells, table.columns)
+    return DataRow(candidate.key, candidate.batch_time, candidate.fingerprint, values, kinds)

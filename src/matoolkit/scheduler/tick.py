@@ -29,7 +29,7 @@ from matoolkit.scheduler.transitions import transition_batches
 from matoolkit.store import Store
 from matoolkit.store.automation import automated_runbooks, record_tick
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
-from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, record_error
+from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, note_read, record_error
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +143,8 @@ class Scheduler:
             self.lease.confirm(tx)
             at = self.clock.now()
             record_tick(tx, tally.row(at))
+            if tally.queried:
+                note_read(tx, runbook.id, tally.started_at)
             if tally.error is None:
                 clear_error(tx, runbook.id)
             else:

@@ -24,9 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
-from matoolkit.domain.cells import MOST_COLUMNS
+from matoolkit.domain.cells import MOST_COLUMNS, typed_row
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.errors import TooManyColumns, UnusableKey
+from matoolkit.runbook.templates import Json
 from matoolkit.store.datanames import column_names
 from matoolkit.store.dialect.questions import insert_from
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant
@@ -49,13 +50,23 @@ class DataTable:
 class DataRow(NamedTuple):
     """A row of the source: a text or nothing for each source column, in the order of `DataTable.columns`.
 
-    The fingerprint changes when anything in the row does.
+    The fingerprint changes when anything in the row does. The kinds say which values were no texts in the source.
     """
 
     member_key: str
     batch_time: datetime | None
     fingerprint: bytes
     values: Sequence[str | None]
+    kinds: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRow:
+    """A row that the source had at the last reading, with the types that it had there (rule O14)."""
+
+    batch_time: datetime | None
+    fingerprint: str
+    data: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +83,8 @@ class _ColumnName:
     column_name: str
 
 
-def open_data_table(tx: Transaction, name: str, sources: Sequence[str]) -> DataTable:
-    """Create a data table, or add the columns that it does not have yet."""
+def open_data_table(tx: Transaction, name: str, sources: Sequence[str], *, may_be_old: bool = False) -> DataTable:
+    """Create a data table, or add the columns that it does not have yet; one of an older release lacks the kinds."""
     known = _known_columns(tx, name)
     missing = column_names(sources, known, _OWN_COLUMNS)
     columns = known | missing
@@ -84,6 +95,8 @@ def open_data_table(tx: Transaction, name: str, sources: Sequence[str]) -> DataT
     if is_new:
         tx.execute(CreateTable(table))
     else:
+        if may_be_old and not tx.has_column(name, _KINDS):
+            tx.operations().add_column(name, _kinds_column())
         for column in missing.values():
             tx.operations().add_column(name, Column(column, UnicodeText))
     _remember_columns(tx, name, missing)
@@ -112,9 +125,9 @@ def upsert_rows(
         key, row_hash = folded(row.member_key), row.fingerprint.hex()
         row_id = known.get(key)
         if row_id is None:
-            new.append((_checked(row.member_key), key, row.batch_time, row_hash, *row.values))
+            new.append((_checked(row.member_key), key, row.batch_time, row_hash, row.kinds, *row.values))
         else:
-            changed.append((row_id, row.batch_time, row_hash, *row.values))
+            changed.append((row_id, row.batch_time, row_hash, row.kinds, *row.values))
     _insert(tx, data, new, at)
     _update(tx, data, changed, at)
     return Upserted(len(new), len(changed))
@@ -158,6 +171,24 @@ def current_row(tx: Transaction, name: str, key: str) -> tuple[str, datetime | N
     return next(iter(tx.rows(lambda spelled, time: (spelled, time), query)), None)
 
 
+def current_rows_of(tx: Transaction, name: str, folds: Collection[str]) -> dict[str, TypedRow]:
+    """Return the rows that some folded keys have in a data table, as the source had them at the last reading."""
+    if not folds:
+        return {}
+    columns = _known_columns(tx, name)
+    t = _table(name, columns.values()).c
+    given = tx.table_of({"key": FoldedKey}, [(fold,) for fold in folds])
+    own = (t["_member_key_fold"], t["_batch_time"], t["_row_hash"], t[_KINDS])
+    query = select(*own, *(t[column] for column in columns.values())).where(
+        t["_member_key_fold"].in_(select(given.c.key)), t["_is_current"] == true(), t[_KINDS].is_not(None)
+    )
+    return {
+        fold: TypedRow(batch_time, row_hash, typed_row(columns, texts, kinds))
+        for fold, batch_time, row_hash, kinds, *texts in tx.rows(lambda *row: row, query)
+    }
+
+
+_KINDS = "_cell_kinds"
 _OWN_COLUMNS = (
     "_row_id",
     "_member_key",
@@ -167,6 +198,7 @@ _OWN_COLUMNS = (
     "_last_seen_at",
     "_is_current",
     "_row_hash",
+    _KINDS,
 )
 
 
@@ -189,9 +221,14 @@ def _table(name: str, columns: Collection[str]) -> Table:
         Column("_last_seen_at", Instant, nullable=False),
         Column("_is_current", Boolean, nullable=False),
         Column("_row_hash", Unicode(32), nullable=False),
+        _kinds_column(),
         *(Column(column, UnicodeText) for column in columns),
         sqlite_autoincrement=True,
     )
+
+
+def _kinds_column() -> Column[Any]:
+    return Column(_KINDS, Unicode(MOST_COLUMNS))
 
 
 def _known_columns(tx: Transaction, name: str) -> dict[str, str]:
@@ -213,7 +250,7 @@ def _remember_columns(tx: Transaction, name: str, chosen: Mapping[str, str]) -> 
 def _insert(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], at: datetime) -> None:
     if not rows:
         return
-    names = ("_member_key", "_member_key_fold", "_batch_time", "_row_hash", *data.columns.values())
+    names = ("_member_key", "_member_key_fold", "_batch_time", "_row_hash", _KINDS, *data.columns.values())
     t = data.table.c
     given = tx.table_of({name: t[name].type for name in names}, rows)
     values: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in names}
@@ -225,7 +262,7 @@ def _insert(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], a
 def _update(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], at: datetime) -> None:
     if not rows:
         return
-    names = ("_row_id", "_batch_time", "_row_hash", *data.columns.values())
+    names = ("_row_id", "_batch_time", "_row_hash", _KINDS, *data.columns.values())
     t = data.table
     given = tx.table_of({name: t.c[name].type for name in names}, rows)
     written = {name: given.c[name] for name in names[1:]}

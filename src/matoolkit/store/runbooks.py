@@ -36,6 +36,7 @@ class RunbookRow:
     created_at: datetime
     last_error: str | None
     last_error_at: datetime | None
+    read_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,25 @@ def clear_error(tx: Transaction, runbook_id: int) -> bool:
 def _cleared(_draft: Drafting, runbook_id: int) -> Update:
     this = update(runbooks).where(runbooks.c.id == runbook_id, runbooks.c.last_error.is_not(None))
     return this.values(last_error=None, last_error_at=None)
+
+
+def note_read(tx: Transaction, runbook_id: int, at: datetime) -> bool:
+    """Note that the source was read into the data table of a version."""
+    return bool(tx.changed(_read(tx, runbook_id, at)))
+
+
+@prepared
+def _read(_draft: Drafting, runbook_id: int, at: datetime) -> Update:
+    return update(runbooks).where(runbooks.c.id == runbook_id).values(read_at=at)
+
+
+def last_read(tx: Transaction, name: str) -> RunbookRow | None:
+    """Return the version with whose query a runbook's source was last read, if that has happened (rule O14)."""
+    query = select_records(RunbookRow, runbooks).where(
+        runbooks.c.name_key == folded(name), runbooks.c.read_at.is_not(None)
+    )
+    latest = query.order_by(runbooks.c.read_at.desc(), runbooks.c.version.desc()).limit(1)
+    return next(iter(tx.rows(RunbookRow, latest)), None)
 
 
 def _is_taken(tx: Transaction) -> Callable[[str], bool]:

@@ -74,6 +74,16 @@ class CurrentStep:
     status: StepStatus
 
 
+@record
+class DoneStep:
+    """A step that a member has done, in some epoch."""
+
+    phase_execution_id: int
+    batch_member_id: int
+    epoch: int
+    step_index: int
+
+
 @dataclass(frozen=True, slots=True)
 class CancelledStep:
     """A step that was cancelled; `lost_at` is set if its job is still out."""
@@ -134,6 +144,15 @@ def current_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> li
     query = select_records(CurrentStep, step_executions).join(batch_members, present)
     mine = among(tx, step_executions.c.batch_member_id, member_ids)
     return rows_by_id(tx, CurrentStep, query.where(mine))
+
+
+def done_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[DoneStep]:
+    """Return the steps that members have done, in all their epochs."""
+    if not member_ids:
+        return []
+    mine = among(tx, step_executions.c.batch_member_id, member_ids)
+    done = is_any(step_executions.c.status, {StepStatus.SUCCEEDED})
+    return tx.rows(DoneStep, select_records(DoneStep, step_executions).where(mine, done))
 
 
 def members_in_phases(tx: Transaction, phase_ids: Collection[int], member_ids: Collection[int]) -> set[tuple[int, int]]:

@@ -101,6 +101,11 @@ class Transaction(Drafting):
         with self._told_apart:
             return inspect(self._connection).has_table(name)
 
+    def has_column(self, table: str, name: str) -> bool:
+        """Tell whether a table of the database has a column."""
+        with self._told_apart:
+            return any(column["name"] == name for column in inspect(self._connection).get_columns(table))
+
     def now(self) -> ColumnElement[datetime]:
         """Return the database's clock as an expression, or the virtual clock that stands in for it."""
         return self.dialect.now() if self.clock is None else literal(self.clock.now(), Instant)

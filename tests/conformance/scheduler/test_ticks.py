@@ -279,7 +279,8 @@ def test_t4_a_tick_without_changes_writes_no_member_and_no_data_row(
     calendar.tick(TICK)
     written = [one for one in statements() if one.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE"))]
     assert [one.split("(")[0].split()[:3] for one in written if "leases" not in one and "runbook_ticks" not in one] == [
-        ["UPDATE", "runbooks", "SET"]  # the last error is cleared, where there is one
+        ["UPDATE", "runbooks", "SET"],  # the source was read
+        ["UPDATE", "runbooks", "SET"],  # the last error is cleared, where there is one
     ]
 
 

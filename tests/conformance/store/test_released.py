@@ -26,7 +26,7 @@ RELEASED = {
     "0004_messages": "f552ccd0d98864815d0453962df0656a07e9df74601a63f0f6aeb36e491a2cc0",
     "0005_administration": "bb8509748a0261a7070064cbc3b67058bdfcbca3c9593107c54bb373e3561732",
     "0006_membership": "fe309687d48e9c109e4d353f7f0595bbc402d2c034db4846c4ea777e8e70bc4a",
-    "0007_first_phases": "6625bdf6548f4c389ae7cbf27ed321a71c3c0918f2fc77b9a6cdc9a2fcde938e",
+    "0007_retries": "5eaac4139084a9ad9e5cca82421fedce0d84526811bcb1cbfabb7ffbd0e7e651",
 }
 
 Rows = dict[str, list[dict[str, Any]]]

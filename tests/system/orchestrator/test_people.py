@@ -208,11 +208,12 @@ class TestRetrying:
         assert (stage.member(batch).epoch, stage.reload(batch).status) == (1, BatchStatus.COMPLETED)
 
     def test_o14_a_persons_retry_resolves_parameters_anew(self, stage: Stage) -> None:
-        batch = stage.batch(stage.publish(ONE_STEP))
+        runbook = stage.publish(ONE_STEP)
+        batch = stage.batch(runbook)
         stage.answers["Create"] = Failing()
         stage.due(batch, "prepare")
         stage.run()
-        stage.mend(batch, "u0", {"Email": "mended"})
+        stage.correct(runbook, batch, {"u0": {"Email": "mended"}})
         retry_members(stage.store, stage.bus, batch.id, by="anna")
         stage.answers["Create"] = None
         stage.run()

@@ -1,6 +1,7 @@
 """What people do when something did not go by itself: holds, retries, dead letters."""
 
 from collections.abc import Callable
+from io import BytesIO
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -12,10 +13,11 @@ from matoolkit.admin.queries import batch_views, existing_batch, held_members, o
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import preview_member_retry, retry_members
 from matoolkit.admin.retryplan import Chosen, Terms
+from matoolkit.admin.retryrows import Rows, rows_in_file, rows_in_source
 from matoolkit.api.changing import Change, Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
-from matoolkit.api.services import Admin, Reader, Serving
+from matoolkit.api.services import Admin, Reader, Services, Serving
 from matoolkit.api.shapes.batches import ApprovedShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
 from matoolkit.api.shapes.naming import RowId, WithReason
 from matoolkit.api.shapes.operations import (
@@ -39,6 +41,7 @@ from matoolkit.api.subjects import (
     letter_shown,
     letter_subject,
 )
+from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchFilter, batches_page, count_batches
@@ -133,16 +136,18 @@ def list_failures(batch_id: RowId, serving: Serving, _: Reader) -> Page[FailureS
 @router.post("/batches/{batch_id}/retry/preview")
 def preview_retry(batch_id: RowId, serving: Serving, _: Admin, asked: RetrySelection | None = None) -> RetryShape:
     """Say what a retry would do; nothing is changed."""
-    return RetryShape.model_validate(preview_member_retry(serving.store, batch_id, *_meant(asked)))
+    return RetryShape.model_validate(preview_member_retry(serving.store, batch_id, *_meant(serving, batch_id, asked)))
 
 
 @router.post("/batches/{batch_id}/retry", response_model=RetryShape)
 def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) -> Response:
     """Let failed members try again: all, by number, by step or by error."""
     reason = asked.reason if asked else None
+    # Sources and files are read before any transaction begins.
+    meant = _meant(change.services, batch_id, asked)
 
     def try_again(store: Store) -> RetryShape:
-        done = retry_members(store, change.services.publisher, batch_id, *_meant(asked), by=change.by, reason=reason)
+        done = retry_members(store, change.services.publisher, batch_id, *meant, by=change.by, reason=reason)
         return RetryShape.model_validate(done)
 
     what = ("retry", batch_id, asked.model_dump_json() if asked else "")
@@ -204,8 +209,17 @@ def discard(letter_id: RowId, change: Changing, asked: WithReason | None = None)
     return change.made(("discard", letter_id, reason), put_away, of=letter_subject(letter_id))
 
 
-def _meant(asked: RetrySelection | None) -> tuple[Chosen, Terms]:
+def _meant(serving: Services, batch_id: int, asked: RetrySelection | None) -> tuple[Chosen, Terms]:
     if asked is None:
         return Chosen(), Terms()
     chosen = Chosen(asked.member_ids, asked.phase_name, asked.step_name, asked.error)
-    return chosen, Terms(asked.version, asked.begin_with)
+    rows = _rows(serving, batch_id, asked)
+    return chosen, Terms(asked.version, asked.begin_with, asked.keep_done, asked.data, rows)
+
+
+def _rows(serving: Services, batch_id: int, asked: RetrySelection) -> Rows | None:
+    if asked.rows is not None or asked.data is DataChoice.FILE:
+        return rows_in_file(serving.store, batch_id, BytesIO((asked.rows or "").encode()))
+    if asked.data is DataChoice.REFRESHED:
+        return rows_in_source(serving.store, serving.open_source, batch_id, serving.clock.now)
+    return None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from matoolkit.api.shapes.naming import Reason, RowId, Shape, WithReason, parsed
-from matoolkit.domain.retrying import VersionChoice
+from matoolkit.domain.retrying import DataChoice, LeftOutBecause, VersionChoice
 from matoolkit.domain.states import BatchStatus, DeadLetterStatus
 from matoolkit.store.audit import AuditEntry
 from matoolkit.store.deadletters import DeadLetterRow
@@ -118,6 +118,19 @@ class RetrySelection(Shape):
     begin_with: Annotated[
         str | None, Field(description="Phase with which they begin again, unless they have yet to do an earlier one.")
     ] = None
+    data: Annotated[
+        DataChoice | None,
+        Field(
+            description="The row that members take: of the `last_reading`, `refreshed` from the source, or `kept`. "
+            "Members of a manual batch keep theirs, or take those of `rows` (`file`)."
+        ),
+    ] = None
+    rows: Annotated[
+        str | None, Field(max_length=2 * 1024 * 1024, description="CSV with the rows of members of a manual batch.")
+    ] = None
+    keep_done: Annotated[
+        bool, Field(description="Whether steps stay done that used a column which has another value now.")
+    ] = False
 
 
 class RetryRequest(RetrySelection):
@@ -133,8 +146,34 @@ class BeginningShape(Shape):
     members: list[str]
 
 
+class LeftOutShape(Shape):
+    """Members that are not retried for the same reason."""
+
+    because: LeftOutBecause
+    members: list[str]
+
+
+class ChangedColumnShape(Shape):
+    """A column, and the members for whom it changes."""
+
+    name: str
+    members: list[str]
+
+
+class DoneBeforeShape(Shape):
+    """A step that members have done with what these columns held before, and do not do again."""
+
+    phase_name: str
+    step_name: str
+    columns: list[str]
+    members: list[str]
+
+
 class RetryShape(Shape):
-    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out."""
+    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out and why.
+
+    Members take their row as it was at `readAt`: these columns change, and these steps were done with the old values.
+    """
 
     batch_id: int
     version: int
@@ -143,6 +182,11 @@ class RetryShape(Shape):
     beginning_again: list[str]
     beginnings: list[BeginningShape]
     left_out: list[str]
+    left_out_because: list[LeftOutShape]
+    data: DataChoice
+    read_at: datetime | None
+    changed_columns: list[ChangedColumnShape]
+    done_before: list[DoneBeforeShape]
 
 
 class InitRetryShape(Shape):

@@ -1,21 +1,22 @@
 """`matoolkit batch`: what failed, grouped by error, and trying it again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from matoolkit.cli import wording
 from matoolkit.cli.batch_progress import steps_of, wait_for_rest, wait_for_step
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import exit_with
+from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.options import Batch, DryRun, Reason, Wait, Watch, Yes
-from matoolkit.cli.output import counted
+from matoolkit.cli.retry_words import details_of, is_undecided, retry_in_words
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
 from matoolkit.cli.watching import watch_items
-from matoolkit.domain.retrying import VersionChoice
-from matoolkit.errors import UnknownFailure
+from matoolkit.domain.retrying import DataChoice, VersionChoice
+from matoolkit.domain.states import PhaseStatus
+from matoolkit.errors import BodyTooLarge, UnknownFailure, UnreadableFile
 
 app = typer.Typer()
 
@@ -35,7 +36,8 @@ _RETRY = (
     Column("LEFT OUT", "leftOut"),
 )
 _INIT = (number("BATCH", "batchId"), number("VERSION", "version"))
-_MOST_NAMED = 5
+# Of a file, which travels as a text inside of the request.
+_MOST_BYTES = 2 * 1024 * 1024
 
 
 @app.command()
@@ -52,27 +54,44 @@ def failures(session: Session, batch: Batch, *, watch: Watch = False) -> None:
         session.say(f"try a group again with `matoolkit batch retry {batch} --like …`")
 
 
+_Like = Annotated[int | None, typer.Option(min=1, help="Those that failed like this step; `failures` names one.")]
+_Phase = Annotated[str | None, typer.Option(help="Those that failed in this phase.")]
+_Step = Annotated[str | None, typer.Option(help="Those that failed in this step.")]
+_Error = Annotated[str | None, typer.Option(help="Those that failed with this error.")]
+_Members = Annotated[list[int] | None, typer.Option(help="These members, by number; may be repeated.")]
+_Version = Annotated[
+    VersionChoice | None,
+    typer.Option(help="`current`: the batch's version even if a newer one waits. `active`: the active one."),
+]
+_From = Annotated[
+    str | None, typer.Option("--from", help="Begin again with this phase, or with an earlier one not yet done.")
+]
+_Data = Annotated[DataChoice | None, typer.Option(help="`kept`: members go on with the row that they have.")]
+_RowsFile = Annotated[str | None, typer.Option(metavar="FILE", help="CSV with the rows of members of a manual batch.")]
+_Refresh = Annotated[bool, typer.Option("--refresh", help="Take the rows that the source has now.")]
+_KeepDone = Annotated[
+    bool, typer.Option("--keep-done", help="Leave steps done that used a value which has changed since.")
+]
+
+
 @app.command()
 @asks_the_api
 def retry(
     session: Session,
     batch: Batch,
-    like: Annotated[
-        int | None, typer.Option(min=1, help="Those that failed like this step; `failures` names one.")
-    ] = None,
-    phase: Annotated[str | None, typer.Option(help="Those that failed in this phase.")] = None,
-    step: Annotated[str | None, typer.Option(help="Those that failed in this step.")] = None,
-    error: Annotated[str | None, typer.Option(help="Those that failed with this error.")] = None,
-    member: Annotated[list[int] | None, typer.Option(help="These members, by number; may be repeated.")] = None,
-    version: Annotated[
-        VersionChoice | None,
-        typer.Option(help="`current`: the batch's version even if a newer one waits. `active`: the active one."),
-    ] = None,
-    begin_with: Annotated[
-        str | None, typer.Option("--from", help="Begin again with this phase, or with an earlier one not yet done.")
-    ] = None,
+    like: _Like = None,
+    phase: _Phase = None,
+    step: _Step = None,
+    error: _Error = None,
+    member: _Members = None,
+    version: _Version = None,
+    begin_with: _From = None,
+    data: _Data = None,
+    rows: _RowsFile = None,
     reason: Reason = None,
     *,
+    refresh: _Refresh = False,
+    keep_done: _KeepDone = False,
     dry_run: DryRun = False,
     wait: Wait = False,
     yes: Yes = False,
@@ -81,23 +100,34 @@ def retry(
 
     --wait waits until nothing is under way; exit code 1 if somebody failed again.
     """
-    chosen: dict[str, Any] = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
-    chosen |= {"version": version, "beginWith": begin_with}
+    asked: dict[str, Any] = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
+    asked |= {"version": version, "beginWith": begin_with, "keepDone": keep_done}
+    asked |= {"data": DataChoice.REFRESHED if refresh else data, "rows": _csv_text(rows) if rows else None}
     if like is not None:
-        chosen |= _group(session, batch, like)
-    planned = session.client.preview(path_of("batches", batch, "retry", "preview"), chosen)
+        asked |= _group(session, batch, like)
+    planned = session.client.preview(path_of("batches", batch, "retry", "preview"), asked)
+    for sentence in details_of(planned):
+        session.say(sentence)
     if dry_run:
         session.show(planned, _RETRY)
-        session.say(f"dry run: {_in_words(planned)}; nothing was changed")
+        session.say(f"dry run: {retry_in_words(planned)}; nothing was changed")
         return
-    if not yes:
-        confirm(f"batch {batch}: {_in_words(planned)}. Go ahead?", yes=yes)
+    # What has yet to be decided is refused by the API, which says how to decide it.
+    if not yes and not is_undecided(planned, begin_with, keep_done=keep_done):
+        confirm(f"batch {batch}: {retry_in_words(planned)}. Go ahead?", yes=yes)
+    _retry(session, batch, {**asked, "reason": reason}, wait=wait)
+
+
+def _retry(session: Session, batch: int, asked: Mapping[str, Any], *, wait: bool) -> None:
     before = steps_of(session.client.get(path_of("batches", batch))) if wait else 0
-    done = session.client.post(path_of("batches", batch, "retry"), {**chosen, "reason": reason})
-    session.say(f"batch {batch}: {_in_words(done)}")
-    going_on, again = done["goingOn"], done["beginningAgain"]
-    # Whoever begins again has no new step before the orchestrator has heard of it.
-    outcome = wait_for_rest(session, batch, {*going_on, *again}, before + len(again)) if wait else None
+    done = session.client.post(path_of("batches", batch, "retry"), asked)
+    session.say(f"batch {batch}: {retry_in_words(done)}")
+    outcome = None
+    if wait:
+        going_on, again = done["goingOn"], done["beginningAgain"]
+        # A member that begins again has no new step before the orchestrator has heard of it.
+        new = len(again) - _kept_waiting(session.client.get(path_of("batches", batch)), done)
+        outcome = wait_for_rest(session, batch, {*going_on, *again}, before + new)
     if not session.is_for_people:
         session.show(done, _RETRY)
     exit_with(outcome)
@@ -122,25 +152,22 @@ def _group(session: Session, batch: int, like: int) -> dict[str, Any]:
     raise UnknownFailure(batch, like)
 
 
-def _in_words(plan: dict[str, Any]) -> str:
-    parts = [f"version {plan['version']} runs{_other_version(plan)}"]
-    if plan["goingOn"]:
-        parts.append(f"{_named(plan['goingOn'])} go on from where they failed")
-    parts += [f"{_named(group['members'])} {_where(group['phaseName'])}" for group in plan["beginnings"]]
-    if plan["leftOut"]:
-        parts.append(f"{_named(plan['leftOut'])} are in another batch")
-    return "; ".join(parts)
+def _kept_waiting(batch: Mapping[str, Any], done: Mapping[str, Any]) -> int:
+    """Count those who begin again with a phase that is not due yet, or have nothing to begin: they get no step now."""
+    pending = {
+        phase.get("phaseName")
+        for phase in batch.get("phases") or []
+        if phase.get("status") == PhaseStatus.PENDING and phase.get("runbookVersion") == done["version"]
+    }
+    groups = [group for group in done["beginnings"] if group["phaseName"] is None or group["phaseName"] in pending]
+    return sum(len(group["members"]) for group in groups)
 
 
-def _other_version(plan: dict[str, Any]) -> str:
-    active = plan["activeVersion"]
-    return "" if active in (None, plan["version"]) else f" (the active one is {active})"
-
-
-def _where(phase: str | None) -> str:
-    return "have nothing left to do" if phase is None else f"begin again with {phase}"
-
-
-def _named(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _MOST_NAMED:,} more" if len(keys) > _MOST_NAMED else ""
-    return f"{counted(len(keys), 'member')} ({wording.text(list(keys[:_MOST_NAMED]))}{more})"
+def _csv_text(file: str) -> str:
+    content = read_file(file, _MOST_BYTES)
+    if len(content) > _MOST_BYTES:
+        raise BodyTooLarge(_MOST_BYTES)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFile(name_of(file), "it is not UTF-8 text") from None

@@ -17,6 +17,7 @@ from matoolkit.store.schema.runbooks import (
     runbook_automation_settings,
     runbook_ticks,
     runbooks,
+    set_aside_keys,
     worker_functions,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "runbook_automation_settings",
     "runbook_ticks",
     "runbooks",
+    "set_aside_keys",
     "step_executions",
     "worker_functions",
 ]

@@ -5,6 +5,7 @@ MEANINGS = {
     "runbook_automation_settings": "Whether the scheduler may query a runbook's source. No row means no.",
     "runbook_ticks": "What the last tick of the scheduler did for a runbook: the first place to look.",
     "member_inclusions": "Whom a person lets into the batch of a time although the scheduler would not.",
+    "set_aside_keys": "Keys of the rows that the last reading of a version set aside.",
     "data_table_columns": "Which column of a data table holds which column of the query.",
     "worker_functions": "The functions that workers announced when they started.",
     "batches": "Members that share a start time T, or that a person put together by hand.",

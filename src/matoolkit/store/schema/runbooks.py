@@ -3,6 +3,7 @@
 from sqlalchemy import (
     Boolean,
     Column,
+    ForeignKey,
     Index,
     Integer,
     Table,
@@ -14,7 +15,7 @@ from sqlalchemy import (
 
 from matoolkit.domain.keys import MAX_KEY_LENGTH
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.store.dialect.types import FoldedKey, Instant, OneOf, id_column, one_of, partial_index
+from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, OneOf, id_column, one_of, partial_index
 from matoolkit.store.schema.metadata import metadata
 
 runbooks = Table(
@@ -45,6 +46,7 @@ runbooks = Table(
     Column("created_at", Instant, nullable=False, doc="When it was published."),
     Column("last_error", UnicodeText, doc="What went wrong in the last tick; empty after a good one."),
     Column("last_error_at", Instant, doc="When it went wrong."),
+    Column("read_at", Instant, doc="When the source was last read into its data table, with the types of its cells."),
     UniqueConstraint("name_key", "version"),
     UniqueConstraint("data_table_name"),
     one_of("overdue_behavior", OverdueBehavior, "overdue_behavior"),
@@ -101,6 +103,15 @@ member_inclusions = Table(
     Column("included_by", Unicode(200), nullable=False, doc="Who said so."),
     Column("reason", UnicodeText, doc="Why."),
     Column("applied_at", Instant, doc="When a tick let it in; empty while it waits."),
+)
+
+set_aside_keys = Table(
+    "set_aside_keys",
+    metadata,
+    Column(
+        "runbook_id", BigId, ForeignKey("runbooks.id"), primary_key=True, doc="Version with whose query it was read."
+    ),
+    Column("member_key_fold", FoldedKey, primary_key=True, doc="Key of a row that was set aside, folded."),
 )
 
 data_table_columns = Table(

@@ -1,0 +1,64 @@
+"""What a retry of failed members would do or did, in words: who is in, who is not and why, and what changes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from matoolkit.cli import wording
+from matoolkit.cli.output import counted
+
+_MOST_NAMED = 5
+_LEFT_OUT = {
+    "in_another_batch": "another batch has them",
+    "no_row": "there is no row for them; `--data kept` goes on with the old one",
+    "set_aside": "their rows were set aside; `matoolkit runbook status` says why",
+    "another_time": "their rows have another time than the batch; `--data kept` goes on with the old ones",
+}
+
+
+def retry_in_words(plan: Mapping[str, Any]) -> str:
+    """Say which version runs, and who takes up what."""
+    parts = [f"version {plan['version']} runs{_other_version(plan)}"]
+    if plan["goingOn"]:
+        parts.append(f"{_named(plan['goingOn'])} go on from where they failed")
+    parts += [f"{_named(group['members'])} {_where(group['phaseName'])}" for group in plan["beginnings"]]
+    return "; ".join(parts)
+
+
+def details_of(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Say which rows members take, what that changes, and who is left out, a sentence each."""
+    match plan["data"]:
+        case "last_reading":
+            yield f"rows: as the source had them at {wording.moment(plan['readAt'])}"
+        case "refreshed":
+            yield "rows: as the source has them now"
+        case "file":
+            yield "rows: those of the file"
+        case _:
+            yield "rows: members keep theirs"
+    for column in plan["changedColumns"]:
+        yield f"changes: {wording.text(column['name'])} for {_named(column['members'])}"
+    for group in plan["leftOutBecause"]:
+        yield f"left out: {_named(group['members'])}: {_LEFT_OUT.get(group['because'], group['because'])}"
+    for done in plan["doneBefore"]:
+        columns = wording.text(done["columns"])
+        step = f"{done['phaseName']}/{done['stepName']}"
+        yield f"done with the old {columns}: {step} for {_named(done['members'])}; `--from PHASE` or `--keep-done`"
+
+
+def is_undecided(plan: Mapping[str, Any], begin_with: str | None, *, keep_done: bool) -> bool:
+    """Tell whether a person has yet to say what becomes of steps that were done with old values."""
+    return bool(plan["doneBefore"]) and begin_with is None and not keep_done
+
+
+def _other_version(plan: Mapping[str, Any]) -> str:
+    active = plan["activeVersion"]
+    return "" if active in (None, plan["version"]) else f" (the active one is {active})"
+
+
+def _where(phase: str | None) -> str:
+    return "have nothing left to do" if phase is None else f"begin again with {phase}"
+
+
+def _named(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _MOST_NAMED:,} more" if len(keys) > _MOST_NAMED else ""
+    return f"{counted(len(keys), 'member')} ({wording.text(list(keys[:_MOST_NAMED]))}{more})"
