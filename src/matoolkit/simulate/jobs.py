@@ -44,13 +44,21 @@ class Jobs:
         self._drop_what_is_over()
         seen = self._taken | set(message_ids)
         for entry in entries:
-            if entry.what == "handled" and (entry.new or "").startswith(_RESULT):
+            if entry.what == "new_member":
+                self._see_joining(entry, seen)
+            elif entry.what == "handled" and (entry.new or "").startswith(_RESULT):
                 self._unfinished.pop((entry.new or "").removeprefix(_RESULT), None)
             elif entry.what in _TABLES and entry.new == "dispatched":
                 self._see_dispatch(entry, seen)
         for job in self._unfinished.values():
             if job.name in seen:
                 self._demand_known(job)
+
+    def _see_joining(self, entry: Entry, seen: Collection[str]) -> None:
+        whose = entry.about["key"].casefold()
+        for other in self._unfinished.values():
+            if other.whose == whose and other.name in seen:
+                raise Violation(f"{whose} joins batch {entry.about['batch']} while its job {other.name} is out")
 
     def _see_dispatch(self, entry: Entry, seen: Collection[str]) -> None:
         about = entry.about
