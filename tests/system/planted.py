@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from matoolkit.admin import manual
+from matoolkit.admin import manual, retryplan
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.envelope import sealed
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.sql import SqlBus
 from matoolkit.domain import progress as progress_rules
+from matoolkit.domain import retrying as retry_rules
 from matoolkit.domain import step as step_rules
+from matoolkit.domain import version as version_rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import PhaseDue
+from matoolkit.domain.picture import View
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator import (
@@ -344,6 +347,28 @@ def outputs_of_an_earlier_epoch_are_kept(patch: Patch) -> None:
     patch.setattr(results, "store_outputs", store)
 
 
+def a_retry_runs_the_version_that_failed(patch: Patch) -> None:
+    def way_on(past: Any, phases: Mapping[int, Any], retried: Any) -> Any:
+        met = max((phases[step.phase_id].version for step in past.steps), default=retried.version)
+        return retry_rules.way_on(past, phases, replace(retried, version=met))
+
+    patch.setattr(retryplan, "way_on", way_on)
+
+
+def ignore_skips_what_was_never_done(patch: Patch) -> None:
+    original = version_rules._planned  # noqa: SLF001
+
+    def planned(batch: Any, *rest: Any) -> Any:
+        begun = [replace(phase, was_dispatched=True) for phase in batch.phases]
+        return original(replace(batch, phases=begun), *rest)
+
+    patch.setattr(version_rules, "_planned", planned)
+
+
+def removals_are_counted_one_tick_at_a_time(patch: Patch) -> None:
+    patch.setattr(View, "removed_lately", lambda *_: 0)
+
+
 Plant = Callable[[Patch], None]
 
 PLANTED: tuple[Plant, ...] = (
@@ -380,4 +405,7 @@ PLANTED: tuple[Plant, ...] = (
     jobs_that_may_have_been_sent_are_taken_back,
     returners_cut_off_a_compensation_that_has_begun,
     outputs_of_an_earlier_epoch_are_kept,
+    a_retry_runs_the_version_that_failed,
+    ignore_skips_what_was_never_done,
+    removals_are_counted_one_tick_at_a_time,
 )

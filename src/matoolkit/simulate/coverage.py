@@ -1,8 +1,11 @@
-"""Which legal moves of steps, phases, batches and members were taken."""
+"""Which legal moves of steps, phases, batches and members were taken, and which situations were met."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import orjson
 
 from matoolkit.domain import batch, member, phase, step
+from matoolkit.domain.holds import HoldKind
 from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.recording import Entry
 
@@ -19,11 +22,18 @@ def _targets() -> dict[Move, frozenset[str]]:
 
 
 _TARGETS = _targets()
+# What makes a move a case of its own: why a batch is held, and under what a member is retried.
+_UNDER_ANOTHER_VERSION: Move = ("member", "failed", "RetriedUnderAnotherVersion")
+_WITH_ANOTHER_ROW: Move = ("member", "failed", "RetriedWithAnotherRow")
+_STAYING_DUE: Move = ("phase", "pending", "StaysDueUnderIgnore")
+_SITUATIONS: frozenset[Move] = frozenset({_UNDER_ANOTHER_VERSION, _WITH_ANOTHER_ROW, _STAYING_DUE}) | {
+    ("batch", "held", str(kind)) for kind in HoldKind
+}
 
 
 def legal_moves() -> set[Move]:
-    """Return all moves that the tables of the rules allow."""
-    return set(_TARGETS)
+    """Return all moves that the tables of the rules allow, and the situations that are to be met."""
+    return set(_TARGETS) | _SITUATIONS
 
 
 class Coverage:
@@ -36,6 +46,7 @@ class Coverage:
         """Note the moves of one event, made by a person, by the system, or by both in turn."""
         whose = (True, False) if by_both else (by_person,)
         for entry in entries:
+            self.taken.update(_situations(entry))
             if entry.what not in _MACHINES or (entry.old == entry.new and entry.what not in ("batch", "new_step")):
                 continue
             found = {_MACHINES[entry.what](entry, is_person) for is_person in whose}
@@ -53,6 +64,18 @@ class Coverage:
         retried = {entry.about["batch"] for entry in entries if _is_retry(entry)}
         if retried - reopened:
             self.taken.add(("batch", "active", "PersonRetriedMembers"))
+
+
+def _situations(entry: Entry) -> Iterator[Move]:
+    about = entry.about
+    if entry.what == "batch" and about["held"] and not about["was_held"]:
+        yield ("batch", "held", orjson.loads(about["hold"] or "{}").get("kind", ""))
+    if _is_retry(entry) and about["failed_under"] not in (None, about["follows"]):
+        yield _UNDER_ANOTHER_VERSION
+    if _is_retry(entry) and about["has_another_row"]:
+        yield _WITH_ANOTHER_ROW
+    if entry.what == "new_phase" and entry.new == "pending" and about["ignores"] and about["is_overdue"]:
+        yield _STAYING_DUE
 
 
 _NAMES = {"init": "step", "rollback": "step", "new_step": "phase"}

@@ -46,7 +46,7 @@ class Persons:
         has_init = bool(self._look("SELECT 1 FROM batches WHERE status = 'init_dispatched' LIMIT 1"))
         has_letters = bool(self._look("SELECT 1 FROM dead_letters WHERE status = 'open' LIMIT 1"))
         wishes: list[tuple[int, Callable[[], str]]] = [
-            (8 if has_init else 3, self.publish),
+            (8 if has_init or has_failed else 3, self.publish),
             (1, self.cancel),
             (12 if has_failed else 1, self.retry_members),
             (10 if has_failed_init else 1, self.retry_init),

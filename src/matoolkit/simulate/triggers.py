@@ -22,6 +22,8 @@ _MEMBER = """
 """
 _STEP = """
     'phase', NEW.phase_execution_id,
+    'version', (SELECT runbook_version FROM phase_executions WHERE id = NEW.phase_execution_id),
+    'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
     'phase_status', (SELECT status FROM phase_executions WHERE id = NEW.phase_execution_id),
     'undoing', (SELECT COUNT(*) FROM rollback_executions WHERE batch_member_id = NEW.batch_member_id
                 AND status IN ('pending', 'dispatched', 'polling')),
@@ -67,6 +69,10 @@ _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
 _MEMBERS = """
     'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason,
     'version', (SELECT runbook_id FROM batches WHERE id = NEW.batch_id), 'by', NEW.removed_by,
+    'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
+    'failed_under', (SELECT MAX(p.runbook_version) FROM step_executions s JOIN phase_executions p
+                     ON p.id = s.phase_execution_id WHERE s.batch_member_id = NEW.id AND s.epoch = OLD.epoch),
+    'has_another_row', OLD.data_hash IS NOT NEW.data_hash,
     'held', (SELECT held_at IS NOT NULL AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id)
 """
 _BATCHES = """
@@ -118,6 +124,18 @@ SELECT 'new_step', NEW.id, p.status, NEW.status, json_object('expanded', p.expan
 NEW.batch_id, 'phase', p.id) FROM phase_executions p WHERE p.id = NEW.phase_execution_id; END
 """
 
+# Under which version a phase of this name has begun before, if under any.
+_NEW_PHASES = """
+CREATE TRIGGER sim_new_phase AFTER INSERT ON phase_executions BEGIN INSERT INTO sim_log (what, id, old, new, about)
+VALUES ('new_phase', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'name', NEW.phase_name,
+'version', NEW.runbook_version,
+'ignores', (SELECT r.overdue_behavior = 'ignore' FROM batches b JOIN runbooks r ON r.id = b.runbook_id
+WHERE b.id = NEW.batch_id), 'is_overdue', NEW.due_at <= (SELECT MAX(p.completed_at)
+FROM phase_executions p WHERE p.batch_id = NEW.batch_id AND p.status = 'superseded'),
+'begun', (SELECT MAX(p.runbook_version) FROM phase_executions p
+WHERE p.batch_id = NEW.batch_id AND lower(p.phase_name) = lower(NEW.phase_name) AND p.dispatched_at IS NOT NULL))); END
+"""
+
 _JOINING = """
 CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
 VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key,
@@ -157,6 +175,7 @@ TRIGGERS = (
     _on_message("bus_messages"),
     _on_message("outbox"),
     _STEPS_IN_PHASE,
+    _NEW_PHASES,
     _JOINING,
     _OUTPUTS,
     _GONE,

@@ -20,8 +20,10 @@ from matoolkit.simulate.processes import OrchestratorProcess, Plant, SchedulerPr
 from matoolkit.simulate.recording import entries_after
 from matoolkit.simulate.rest import come_to_rest
 from matoolkit.simulate.runbooks import RunbookWriter
+from matoolkit.simulate.safeguards import Removals
 from matoolkit.simulate.timing import Due, next_time
 from matoolkit.simulate.trouble import TroubleLog
+from matoolkit.simulate.versions import versions_are_followed
 from matoolkit.simulate.waking import nothing_forgotten
 from matoolkit.simulate.workers import ScriptedWorkers
 from matoolkit.store.dialect.types import stored_text
@@ -64,6 +66,7 @@ class World:
         self.orchestrators = [self._orchestrator(), self._orchestrator()]
         self.watch = Watch(is_apart=self.plant.is_apart)
         self.jobs = Jobs(self.plant)
+        self.removals = Removals(self.plant)
         self.coverage = Coverage()
         self.trouble = TroubleLog()
         self.history: list[str] = []
@@ -108,6 +111,8 @@ class World:
         if self.plant.trespasses:
             raise Violation(self.plant.trespasses[0])
         if entries:
+            self.removals.see(entries)
+            versions_are_followed(entries)
             answers_are_true(entries, self.workers.said, self.plant)
             nobody_twice(self.plant.state)
             outputs_are_found(self.plant.state, entries)

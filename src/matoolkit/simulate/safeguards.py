@@ -1,0 +1,55 @@
+"""How many members the source may remove without a person, counted over a day (rule T6)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from matoolkit.domain.holds import GUARDED_TIME, removal_limit
+from matoolkit.domain.states import ABSENT
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.simulate.invariants import Violation
+from matoolkit.simulate.processes import Plant
+from matoolkit.simulate.recording import Entry
+
+
+class Removals:
+    """Counts who left each batch, and when."""
+
+    def __init__(self, plant: Plant) -> None:
+        self._plant = plant
+        self._gone: dict[int, dict[int, datetime]] = {}
+
+    def see(self, entries: Sequence[Entry]) -> None:
+        """Look at who left and who came back in one event."""
+        now = self._plant.clock.now()
+        released = {entry.id for entry in entries if _is_release(entry)}
+        left: set[int] = set()
+        for entry in entries:
+            if entry.what != "member":
+                continue
+            gone = self._gone.setdefault(entry.about["batch"], {})
+            if entry.new == "active":
+                gone.pop(entry.id, None)
+            elif entry.new == "removed" and entry.about["reason"] == ABSENT:
+                gone[entry.id] = now
+                left.add(entry.about["batch"])
+        for batch in sorted(left):
+            if batch in released:
+                # A person approved that they go: it is counted from here on.
+                self._gone[batch].clear()
+            else:
+                self._demand_few(batch, now)
+
+    def _demand_few(self, batch: int, now: datetime) -> None:
+        lately = [member for member, at in self._gone[batch].items() if at > now - GUARDED_TIME]
+        look = self._plant.state.look
+        ((active,),) = look(f"SELECT COUNT(*) FROM batch_members WHERE batch_id = {batch} AND status = 'active'")
+        # Another version may have been published since the tick began.
+        texts = [text for (text,) in look("SELECT yaml_content FROM runbooks ORDER BY id DESC LIMIT 2")]
+        limits = [safeguards.max_removals if (safeguards := parse_runbook(text).safeguards) else None for text in texts]
+        most = max(removal_limit(limit, len(lately) + active) for limit in limits)
+        if len(lately) > most:
+            raise Violation(f"{len(lately)} members left batch {batch} within a day, {active} stay: {most} may go")
+
+
+def _is_release(entry: Entry) -> bool:
+    return entry.what == "batch" and bool(entry.about["was_held"]) and not entry.about["held"]
