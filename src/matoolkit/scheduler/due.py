@@ -1,10 +1,11 @@
 """Phases whose time has come: dispatched, or skipped when nobody is left for them (rule T8)."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from matoolkit.domain.messages import PhaseDue
+from matoolkit.domain.retrying import FirstPhase
 from matoolkit.ids import phase_due_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.leasing import Confirm
@@ -57,14 +58,14 @@ def _empty(tx: Transaction, due: Collection[PhaseRow]) -> list[PhaseRow]:
     firsts = first_phases_of_active(tx, {phase.batch_id for phase in due})
     late = {batch_id for batch_id, first in firsts.items() if None not in first}
     places = _places(phases_of_batches(tx, late)) if late else {}
-    return [
-        phase
-        for phase in due
-        if not any(
-            first is None or not first.leaves_out(phase.runbook_version, places[phase.id])
-            for first in firsts.get(phase.batch_id, ())
-        )
-    ]
+    return [phase for phase in due if _is_left_out(phase, firsts.get(phase.batch_id, set()), places)]
+
+
+def _is_left_out(phase: PhaseRow, firsts: Collection[FirstPhase | None], places: Mapping[int, int]) -> bool:
+    # Who begins with the first phase of all leaves out none, whatever the others do.
+    return None not in firsts and all(
+        first is not None and first.leaves_out(phase.runbook_version, places[phase.id]) for first in firsts
+    )
 
 
 def _places(phases: Collection[PhaseRow]) -> dict[int, int]:

@@ -1,5 +1,7 @@
 """Rule O14: a retry runs the version that the batch follows, and begins with what a member has not completed."""
 
+from datetime import timedelta
+
 import pytest
 
 from matoolkit.admin.advancing import advance_batch
@@ -10,6 +12,7 @@ from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.domain.retrying import VersionChoice
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.errors import NewerVersionWaits, NoActiveVersion, UnknownPhase
+from matoolkit.scheduler.due import dispatch_due_phases
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.runbooks import deactivate_version
 from tests.stage import Failing, Silent, Stage
@@ -67,6 +70,28 @@ def test_o14_the_first_phase_holds_for_phases_that_have_begun_when_the_member_is
     stage.due(batch, "cutover", "check")
     stage.run()
     assert sent(stage, "u0", before) == ["MoveWell", "Finish", "Test"]
+
+
+def test_o14_phases_are_due_for_members_who_begin_with_different_ones(stage: Stage) -> None:
+    """Found by the simulation: it hung on the order of a set whether the tick failed."""
+    names = [f"part-{number}" for number in range(9)]
+    runbook = "phases:\n" + "".join(
+        f"  - name: {name}\n    offset: T-0\n    steps:\n"
+        f"      - {{name: do, worker_id: worker-01, function: Do-{name}, params: {{Email: '{{{{Email}}}}'}}}}\n"
+        for name in (*names, "last")
+    )
+    batch = stage.batch(stage.publish(runbook), [*names, "well"])
+    stage.answers |= {f"Do-{name}": failing_for(name) for name in names}
+    stage.due(batch, *names)
+    stage.run()
+    stage.answers.clear()
+    stage.change_version(batch, stage.publish(f"{runbook}x-fixed: true"))
+    retry_members(stage.store, stage.bus, batch.id, by="anna")
+    before, later = len(stage.jobs), stage.now + timedelta(days=5)
+    assert dispatch_due_phases(stage.store, stage.bus, lambda _: None, later) == len(names) + 1
+    stage.run()
+    assert [len(sent(stage, name, before)) for name in names] == [10, 9, 8, 7, 6, 5, 4, 3, 2]
+    assert len(sent(stage, "well", before)) == len(names) + 1
 
 
 def test_o14_a_retry_is_refused_while_a_newer_version_waits_for_the_next_tick(stage: Stage) -> None:
