@@ -145,7 +145,11 @@ class Story:
         nothing_forgotten(self.plant.state, [])
 
     def _work(self) -> None:
-        subscription = jobs_of_worker("worker-01")
+        for worker in sorted({step.worker_id for step in _all_steps(self.runbook)}):
+            self._work_as(worker)
+
+    def _work_as(self, worker: str) -> None:
+        subscription = jobs_of_worker(worker)
         received = self.bus.receive(subscription, 100)
         jobs = [decode(subscription.topic, message.message_type, message.body) for message in received]
         self.taken += [message.message_id for message in received]

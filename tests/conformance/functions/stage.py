@@ -104,9 +104,11 @@ class World:
 
 
 @contextmanager
-def world(server: TenantServer, http: httpx.Client, limits: RetryLimits | None = None) -> Iterator[World]:
+def world(
+    server: TenantServer, http: httpx.Client, limits: RetryLimits | None = None, clock: SharedClock | None = None
+) -> Iterator[World]:
     """A new tenant at the server's address."""
-    clock = SharedClock()
+    clock = clock or SharedClock()
     tenant = server.tenant = Tenant(clock)
     directory = tenant.directory
     directory.lags = Lags(0, 0, 0, 0)

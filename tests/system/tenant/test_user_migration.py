@@ -5,6 +5,7 @@ No orchestrator here: members do one step after the other, each in a thread, wit
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from matoolkit.runbook.templates import Json, Scope
 from matoolkit.worker.clients import open_http
 from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.tenant import Tenant, TenantServer
+from matoolkit.worker.tenant.directory import MAILBOX
+from matoolkit.worker.tenant.licences import E3
 from tests.conformance.functions.stage import World
 from tests.conformance.functions.stage import world as new_world
 
@@ -29,36 +32,53 @@ MEMBERS = 40
 THREADS = 8
 
 
+@dataclass
+class Worlds:
+    """The tenant that people leave and the one to which they move, on one clock."""
+
+    source: World
+    target: World
+
+    def of(self, step: Step) -> World:
+        return self.source if step.worker_id == "worker-source" else self.target
+
+
 @pytest.fixture
-def world() -> Iterator[World]:
+def worlds() -> Iterator[Worlds]:
     with (
         TenantServer(Tenant(SystemClock())) as server,
+        TenantServer(Tenant(SystemClock())) as other,
         open_http(use_proxies=False) as http,
-        new_world(server, http) as world,
+        new_world(server, http) as target,
+        new_world(other, http, clock=target.clock) as source,
     ):
-        ours = world.tenant.directory.add_user(
-            {"id": str(init_params()["UserId"]), "displayName": "us", "userPrincipalName": "us@contoso.example"},
-            is_seeded=True,
-        )
-        world.tenant.directory.add_group("permissions", str(init_params()["GroupId"]), [ours.id])
-        world.tenant.directory.add_group("licences", LICENCES)
-        yield world
+        directory = target.tenant.directory
+        directory.applications[str(init_params()["UserId"])] = "us"
+        directory.add_group("permissions", str(init_params()["GroupId"]), [str(init_params()["UserId"])])
+        directory.add_group("licences", LICENCES, licences=[E3])
+        yield Worlds(source, target)
 
 
 def init_params() -> dict[str, Any]:
     return dict(RUNBOOK.init[0].params)
 
 
-def member(number: int) -> dict[str, Json]:
+def member(worlds: Worlds, number: int) -> dict[str, Json]:
+    """Give somebody a mailbox to move."""
+    upn, legacy = f"person{number}@source.example", f"/o=Source/cn=person{number}"
+    mailbox = {"ExchangeGuid": str(UUID(int=number)), "LegacyExchangeDN": legacy}
+    person = {"displayName": f"Person {number}", "userPrincipalName": upn}
+    exchange = {"RecipientTypeDetails": MAILBOX, **mailbox}
+    worlds.source.tenant.directory.add_user({**person, "exchange": exchange}, is_seeded=True)
+    worlds.target.tenant.directory.remote_mailboxes[mailbox["ExchangeGuid"]] = {"LegacyExchangeDN": legacy}
     return {
         "SourceUserId": f"source-{number}",
-        "SourceEmail": f"person{number}@source.example",
+        "SourceUpn": upn,
         "DisplayName": f"Person {number}",
         "MailNickname": f"person{number}",
         "TargetUpn": f"person{number}@contoso.example",
         "PrimaryEmail": f"person.{number}@contoso.example",
-        "ExchangeGuid": str(UUID(int=number)),
-        "ProxyAddresses": [f"smtp:p{number}@contoso.example", f"X500:/o=Source/cn=person{number}"],
+        "ProxyAddresses": [f"smtp:p{number}@contoso.example"],
         "LicenceGroupId": LICENCES,
     }
 
@@ -78,17 +98,17 @@ def make_everything_go_wrong(world: World) -> None:
     world.goes_wrong("limit", "/v1.0/", calls=30, seconds=10)
 
 
-def migrate(world: World, data: dict[str, Json], *, is_interrupted: bool = False) -> dict[str, Json]:
+def migrate(worlds: Worlds, data: dict[str, Json], *, is_interrupted: bool = False) -> dict[str, Json]:
     """Take one member through all phases; an interrupted one does every step twice, as after a worker's death."""
     outputs: dict[str, Json] = {}
     for phase in RUNBOOK.phases:
         if phase.name == "cutover" and data["SourceUserId"] == "source-20":
-            world.tenant.expire_tokens()
+            worlds.target.tenant.expire_tokens()
         for step in phase.steps:
             scope = Scope({"_member_key": data["SourceUserId"]}, outputs, data)
-            result = do(world, RUNBOOK, step, scope)
+            result = do(worlds.of(step), RUNBOOK, step, scope)
             if is_interrupted:
-                do(world, RUNBOOK, step, scope)
+                do(worlds.of(step), RUNBOOK, step, scope)
             outputs |= {variable: result[field] for variable, field in step.output_params.items()}
     return outputs
 
@@ -117,15 +137,16 @@ def do(world: World, runbook: Runbook, step: Step, scope: Scope) -> Any:
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True], ids=["once", "every-step-twice"])
-def test_every_member_ends_as_the_runbook_says(world: World, is_interrupted: bool) -> None:
+def test_every_member_ends_as_the_runbook_says(worlds: Worlds, is_interrupted: bool) -> None:
+    world = worlds.target
     assert do(world, RUNBOOK, RUNBOOK.init[0], Scope({}, {}, {}))["complete"] is True
     make_everything_go_wrong(world)
-    members = [member(number) for number in range(1, MEMBERS + 1)]
+    members = [member(worlds, number) for number in range(1, MEMBERS + 1)]
     with ThreadPoolExecutor(THREADS) as pool:
-        outputs = list(pool.map(lambda one: migrate(world, one, is_interrupted=is_interrupted), members))
+        outputs = list(pool.map(lambda one: migrate(worlds, one, is_interrupted=is_interrupted), members))
 
     directory = world.tenant.directory
-    assert len(directory.users) == MEMBERS + 3
+    assert len(directory.users) == MEMBERS + 2
     for data, output in zip(members, outputs, strict=True):
         user = directory.users[str(output["TargetUserId"])]
         assert output["AccountCreated"] is True
@@ -133,20 +154,22 @@ def test_every_member_ends_as_the_runbook_says(world: World, is_interrupted: boo
         assert user.properties["accountEnabled"] is True
         assert user.passwords_set == 1
         assert user.id in directory.groups[LICENCES].members
-        assert user.mail["ExchangeGuid"] == data["ExchangeGuid"]
-        assert set(user.addresses[-1][1]) == {
+        assert (user.kind, user.mail["ExchangeGuid"]) == (MAILBOX, output["MailboxGuid"])
+        assert set(user.current) == {
             f"SMTP:{data['PrimaryEmail']}",
             f"smtp:{data['TargetUpn']}",
             *data["ProxyAddresses"],  # type: ignore[misc]
+            *output["X500Addresses"],
         }
 
 
-def test_what_was_made_is_undone_and_what_was_there_stays(world: World) -> None:
+def test_what_was_made_is_undone_and_what_was_there_stays(worlds: Worlds) -> None:
     """The sample's rollback: an account that the step made is removed, one that it found is not."""
+    world = worlds.target
     make_everything_go_wrong(world)
-    found = {**member(1), "TargetUpn": "jane@contoso.example"}
-    made = member(2)
-    create, undo = RUNBOOK.phases[0].steps[0], RUNBOOK.rollbacks["undo-account"][0]
+    found = {**member(worlds, 1), "TargetUpn": "jane@contoso.example", "SourceEmail": "person1@source.example"}
+    made = {**member(worlds, 2), "SourceEmail": "person2@source.example"}
+    create, undo = RUNBOOK.phases[0].steps[1], RUNBOOK.rollbacks["undo-account"][0]
     before = set(world.tenant.directory.users)
     for data in (found, made):
         result = do(world, RUNBOOK, create, Scope({}, {}, data))
