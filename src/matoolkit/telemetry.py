@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import orjson
 
 from matoolkit.errors import MatoolkitError
+from matoolkit.visible import visible, visible_json
 
 # What our own lines tell already: when the database or the sign-in is away, these libraries say so at every try.
 QUIET = ("sqlalchemy.pool", "psycopg", "psycopg.pool", "azure")
@@ -32,9 +33,9 @@ class TextFormatter(logging.Formatter):
         """Write time, level, part of the system, event and fields; a traceback follows on its own lines."""
         about = " ".join(f"{name}={value}" for name, value in _fields(record).items())
         line = f"{_instant(record):%H:%M:%S} {record.levelname} {_part(record)}: {record.getMessage()}"
-        lines = [f"{line}  {about}" if about else line]
+        lines = [visible(f"{line}  {about}" if about else line)]
         if record.exc_info:
-            lines.append(self.formatException(record.exc_info))
+            lines.append(visible(self.formatException(record.exc_info), keep="\n"))
         return "\n".join(lines)
 
 
@@ -52,7 +53,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(entry, default=str, option=orjson.OPT_NON_STR_KEYS).decode(errors="replace")
+        return visible_json(orjson.dumps(entry, default=str, option=orjson.OPT_NON_STR_KEYS).decode(errors="replace"))
 
 
 def configure_logging(level: str, log_format: str, stream: TextIO | None = None) -> None:

@@ -119,3 +119,24 @@ def test_the_last_one_who_asked_has_the_log() -> None:
     logging.getLogger("some.library").error("it broke")
     assert not first.getvalue()
     assert len(entries(second)) == 1
+
+
+def test_s11_a_text_log_writes_control_characters_out_and_stays_on_its_line() -> None:
+    stream = Terminal()
+    configure_logging("INFO", "text", stream)
+    try:
+        raise ValueError("\x1b[2Jgone")
+    except ValueError:
+        log.exception("member %s", "a\x1b]0;owned\x07\n12:00:00 ERROR fake", extra={"member": "\x9b31mb\u202e"})
+    first, *traceback = stream.getvalue().splitlines()
+    assert first.endswith(r"member a\x1b]0;owned\x07\n12:00:00 ERROR fake  member=\x9b31mb\u202e")
+    assert traceback[-1] == r"ValueError: \x1b[2Jgone"
+    assert all(line.isprintable() for line in traceback)
+
+
+def test_s11_a_json_log_is_printable_and_means_the_same() -> None:
+    stream = io.StringIO()
+    configure_logging("INFO", "json", stream)
+    log.info("member %s", "a\x1b\x7f\x9b\u202e\U000e0001")
+    assert stream.getvalue().removesuffix("\n").isprintable()
+    assert json.loads(stream.getvalue())["event"] == "member a\x1b\x7f\x9b\u202e\U000e0001"

@@ -1,6 +1,5 @@
 """Answers in every form that can be asked for: a table for people, JSON, JSON lines, CSV or YAML for programs."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,13 +7,12 @@ from itertools import chain
 from typing import Any
 
 import orjson
-import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from matoolkit.cli import wording
-from matoolkit.cli.output import stdout
+from matoolkit.cli.output import stdout, write, write_json
 
 Item = Mapping[str, Any]
 _GAP = 2
@@ -77,13 +75,13 @@ def print_items(items: Iterable[Item], columns: Sequence[Column], form: Form) ->
     """Print a list and return its length."""
     match form:
         case Form.JSONL:
-            return sum(_say(orjson.dumps(item).decode()) for item in items)
+            return sum(write_json(orjson.dumps(item)) for item in items)
         case Form.TABLE:
             return _print_table(list(items), columns)
     known = list(items)
     match form:
         case Form.JSON:
-            _say(orjson.dumps(known, option=orjson.OPT_INDENT_2).decode())
+            write_json(orjson.dumps(known, option=orjson.OPT_INDENT_2))
         case Form.CSV:
             _print_csv(known, columns)
         case Form.YAML:
@@ -95,7 +93,7 @@ def print_item(item: Item, columns: Sequence[Column], form: Form) -> None:
     """Print one thing."""
     match form:
         case Form.JSON:
-            _say(orjson.dumps(item, option=orjson.OPT_INDENT_2).decode())
+            write_json(orjson.dumps(item, option=orjson.OPT_INDENT_2))
         case Form.YAML:
             _print_yaml(item)
         case Form.TABLE:
@@ -176,17 +174,10 @@ def _print_csv(items: Sequence[Item], columns: Sequence[Column]) -> None:
     from matoolkit.admin.csvfiles import csv_lines
 
     header = [column.title.lower().replace(" ", "_") for column in columns]
-    for line in csv_lines(header, ([column.of(item) for column in columns] for item in items)):
-        typer.echo(line.removesuffix("\r\n") + "\r", nl=True)
+    write(*csv_lines(header, ([column.of(item) for column in columns] for item in items)))
 
 
 def _print_yaml(value: Any) -> None:
     import yaml
 
-    typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), nl=False)
-
-
-def _say(line: str) -> int:
-    typer.echo(line)
-    sys.stdout.flush()
-    return 1
+    write(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))

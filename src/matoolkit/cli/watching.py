@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from matoolkit.cli.output import stderr
+from matoolkit.cli.output import PlainConsole, stderr, write_json
 from matoolkit.cli.session import Session
 from matoolkit.cli.tables import Column, Form, Item, fields, has_only_letters, table
 from matoolkit.errors import MatoolkitError
@@ -39,7 +38,7 @@ def watch(
     is_over: IsOver = lambda _: False,
 ) -> None:
     """Show what is asked for: drawn anew on a terminal, else a line of JSON for whatever is new or changed."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = PlainConsole()
     if session.form is not Form.TABLE or not console.is_terminal:
         _print_changes(session, ask, is_over)
         return
@@ -83,7 +82,7 @@ def wait(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn("{task.completed}/{task.total}", markup=False),
-        console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+        console=PlainConsole(stderr=True),
         disable=not console.is_terminal,
         auto_refresh=False,
         transient=True,
@@ -122,5 +121,5 @@ def _print_changes(session: Session, ask: Ask, is_over: IsOver) -> None:
         written = [orjson.dumps(item) for item in items]
         for line in written:
             if line not in before:
-                typer.echo(line.decode())
+                write_json(line)
         before = set(written)

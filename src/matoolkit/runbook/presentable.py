@@ -2,6 +2,8 @@
 
 import re
 
+from matoolkit.visible import visible
+
 _LONGEST = 300
 _MASK = "•••"
 
@@ -21,10 +23,7 @@ _HARMLESS = re.compile(r"""["']?(?:secret:[^"']*|\{\{[^{}]*\}\}|[A-Z][A-Z0-9_]*)
 def presentable(text: str) -> str:
     """Make a text safe to print: one line, printable, not too long, credentials masked."""
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    masked = _CREDENTIALS.sub(_mask, shown)
-    if masked.isprintable():
-        return masked
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in masked)
+    return visible(_CREDENTIALS.sub(_mask, shown))
 
 
 def presentable_line(line: str, *, hidden_from: int | None = None) -> str | None:

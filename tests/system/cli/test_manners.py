@@ -1,5 +1,6 @@
 """How the command line behaves: exit codes, confirmations, forms, terminals, and servers that do not answer."""
 
+import csv
 import io
 import os
 import pty
@@ -19,6 +20,9 @@ from tests.stage import Stage
 from tests.system.cli.conftest import Cli
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
+
+COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()"]
 
 
 class Terminal(io.StringIO):
@@ -242,7 +246,7 @@ def test_names_and_numbers_are_completed_and_an_error_completes_nothing(
 def test_a_process_on_a_real_terminal_and_one_without(cli: Cli) -> None:
     cli.published()
     batch = cli.created("ann@x")
-    command = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "batch", "get", batch]
+    command = [*COMMAND, "batch", "get", batch]
     piped = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True)
     assert "\x1b" not in piped.stdout
     assert f"batch {batch} · wave" in piped.stdout
@@ -254,6 +258,38 @@ def test_a_process_on_a_real_terminal_and_one_without(cli: Cli) -> None:
         assert process.wait(30) == 0
     assert "\x1b[" in shown
     assert "○ detected" in shown
+
+
+STEERING = "a\x1b[31mb\x07c\x9b2Jd@x"
+
+
+def test_s11_a_pipe_gets_keys_as_they_are_and_a_terminal_sees_them_written_out(cli: Cli) -> None:
+    cli.published()
+    batch = cli.created(STEERING, "\x1b]0;owned\x07@x")
+    keys = [STEERING, "\x1b]0;owned\x07@x"]
+    listed = ["batch", "members", batch]
+    for words in (listed, [*listed, "-o", "csv"], [*listed, "-o", "json"], ["batch", "export", batch]):
+        shown = _on_a_terminal(*words)
+        assert "owned" in shown
+        assert {letter for letter in shown if not letter.isprintable()} <= {"\r", "\n"}, words
+    for words in ([*listed, "-o", "csv"], ["batch", "export", batch]):
+        rows = csv.DictReader(io.StringIO(_through_a_pipe(*words)))
+        assert [row.get("key") or row["member_key"] for row in rows] == keys
+    assert [item["memberKey"] for item in orjson.loads(_through_a_pipe(*listed, "-o", "json"))] == keys
+    assert [item["memberKey"] for item in yaml.safe_load(_through_a_pipe(*listed, "-o", "yaml"))] == keys
+    assert "\x9b" not in _through_a_pipe(*listed, "-o", "json")
+
+
+def _on_a_terminal(*words: str) -> str:
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "dumb"}  # no colours, so every escape is somebody else's
+    with subprocess.Popen([*COMMAND, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environ):
+        os.close(theirs)
+        return _read_to_the_end(ours)
+
+
+def _through_a_pipe(*words: str) -> str:
+    return subprocess.run([*COMMAND, *words], capture_output=True, check=True).stdout.decode()
 
 
 def _read_to_the_end(terminal: int) -> str:

@@ -10,7 +10,7 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import upload
 from matoolkit.cli.files import name_of, write_file
 from matoolkit.cli.options import All, Batch, Limit, Member, Reason, Replace, To, Yes
-from matoolkit.cli.output import counted
+from matoolkit.cli.output import counted, write_bytes
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, status, when
 from matoolkit.domain.states import MemberStatus, StepStatus
@@ -127,8 +127,7 @@ def export(
     """Print all members or steps of a batch as CSV, with cells that no spreadsheet executes."""
     pieces = session.client.text(path_of("batches", batch, f"{what}.csv"), "text/csv")
     if to is None:
-        for piece in pieces:
-            typer.echo(piece, nl=False)
+        write_bytes(pieces)
         return
     with session.busy("exporting"):
         size = write_file(to, pieces, replace=force)

@@ -11,6 +11,7 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, read_file, write_file
 from matoolkit.cli.lint_output import print_findings
 from matoolkit.cli.options import DryRun, Name, Reason, Replace, To, Version, Watch, Yes
+from matoolkit.cli.output import write
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, Form, number, print_items, status, when
 from matoolkit.cli.watching import watch_item
@@ -123,7 +124,7 @@ def get(
         write_file(to, [str(found.get("yamlContent")).encode()], replace=force)
         session.say(f"{found.get('name')} v{found.get('version')} is in {name_of(to)}")
     elif session.is_for_people or session.form is Form.YAML:
-        typer.echo(found.get("yamlContent"), nl=False)
+        write(str(found.get("yamlContent")))
     else:
         session.show(found, _VERSIONS)
 

@@ -8,7 +8,7 @@ from matoolkit.cli.answers import printable
 from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, write_file
 from matoolkit.cli.options import Name, Replace, To
-from matoolkit.cli.output import stdout
+from matoolkit.cli.output import stdout, write_bytes
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column, Form, number, print_items, when
 
@@ -59,7 +59,7 @@ def download(session: Session, name: Name, to: To = None, *, force: Replace = Fa
         write_file(to, pieces, replace=force)
         session.say(f"the template of {name} is in {name_of(to)}")
         return
-    typer.echo(b"".join(pieces), nl=False)
+    write_bytes(pieces)
 
 
 def _print_preview(session: Session, found: dict[str, Any]) -> None:
