@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from matoolkit.domain.texts import storable
 
+# Columns that PostgreSQL gives every table. SQLite's `rowid` and `oid` may be the names of columns, too.
+_SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
 LONGEST_NAME = 63  # in bytes; PostgreSQL cuts what is longer without a word
 
 
@@ -20,7 +22,7 @@ def data_table_name(runbook: str, version: int, is_taken: Callable[[str], bool])
 
 def column_names(sources: Iterable[str], known: Mapping[str, str], reserved: Iterable[str]) -> dict[str, str]:
     """Choose a column for each source name that is not known yet, as it is stored; known ones keep theirs."""
-    taken = {name.casefold() for name in (*known.values(), *reserved)}
+    taken = {name.casefold() for name in (*known.values(), *reserved, *_SYSTEM_COLUMNS)}
     chosen: dict[str, str] = {}
     for source in map(storable, sources):
         if source not in known and source not in chosen:

@@ -21,6 +21,21 @@ from matoolkit.store.datatables import (
 from matoolkit.store.transaction import Transaction
 from tests.conformance.store.world import World
 
+# What databases call columns of their own: PostgreSQL's cannot be made a second time, SQLite's can be.
+SYSTEM = [
+    "ctid",
+    "xmin",
+    "CMIN",
+    "xmax",
+    "cmax",
+    "TableOid",
+    "ctid_2",
+    "rowid",
+    "oid",
+    "_rowid_",
+    "$identity",
+    "rowguid",
+]
 HOSTILE = 'x"; DROP TABLE batches; --'
 NAMES = [
     HOSTILE,
@@ -75,6 +90,22 @@ def test_d2_hostile_column_names_are_stored_and_never_executed(store: Store, wor
         assert (key, batch_time, stored) == ("anna", world.now, values)
         assert tx.values(text("SELECT count(*) FROM batches")) == [1]
     assert set(columns) <= {column["name"] for column in inspect(store.engine).get_columns("runbook_wave_v1")}
+
+
+@pytest.mark.parametrize("first", [SYSTEM, []], ids=["at once", "later"])
+def test_d2_columns_may_be_called_like_a_databases_own(store: Store, world: World, first: list[str]) -> None:
+    with store.transaction() as tx:
+        open_data_table(tx, "runbook_wave_v1", ["Email", *first])
+    for value in ("old", "new"):
+        with store.transaction() as tx:
+            table = open_data_table(tx, "runbook_wave_v1", ["Email", *SYSTEM])
+            values = [f"{value} {name}" for name in table.columns]
+            upsert_rows(tx, table, [row("anna", values)], world.now)
+        with store.reading() as tx:
+            ((_, _, _, *stored),) = data_rows(tx, table)
+        assert stored == values
+    assert table.columns["ctid"] == "ctid_2"
+    assert table.columns["ctid_2"] == "ctid_2_2"
 
 
 def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names(store: Store, world: World) -> None:
