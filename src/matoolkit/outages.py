@@ -9,7 +9,6 @@ import threading
 from collections.abc import Mapping
 
 from matoolkit.clock import Clock, SystemClock
-from matoolkit.errors import MatoolkitError
 
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 15.0
@@ -105,6 +104,6 @@ class Outage:
 
 def _told(fault: Exception) -> tuple[str, Exception | None]:
     """Return what is said of a fault; only one that is a bug of ours comes with its traceback."""
-    if isinstance(fault, MatoolkitError):
-        return fault.message, None
-    return f"{type(fault).__name__}: {fault}", fault
+    # Only what we raise ourselves has a message of its own.
+    message = getattr(fault, "message", None)
+    return (message, None) if isinstance(message, str) else (f"{type(fault).__name__}: {fault}", fault)

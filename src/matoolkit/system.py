@@ -147,13 +147,18 @@ def build_worker(
     )
     execution = Execution(worker_id, registry, context, masking, clock)
 
+    def sign_in() -> None:
+        reader.sign_in()
+        for place in clients.sign_ins:
+            place.tokens.token()
+
     def let_go() -> None:
         clients.close()
         reader.close()
         if shell is not None:
             shell.close()
 
-    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go)
+    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go, sign_in)
 
 
 def _reader(settings: WorkerSettings, environ: Mapping[str, str], clock: Clock) -> SecretReader:

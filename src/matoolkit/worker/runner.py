@@ -26,6 +26,8 @@ CALLED = crash_point("worker.called")
 MOST_AT_ONCE = 500
 _LOOK_SECONDS = 0.5
 _LONGEST_HANG_SECONDS = 300.0
+_FIRST_SIGN_IN_SECONDS = 5.0
+_LONGEST_SIGN_IN_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +56,11 @@ class Runner:
         execution: Execution,
         limits: Limits,
         let_go: Callable[[], None] = lambda: None,
+        sign_in: Callable[[], None] = lambda: None,
     ) -> None:
         self._bus = bus
         self._let_go = let_go
+        self._sign_in = sign_in
         self._jobs = jobs
         self._read = read
         self._execution = execution
@@ -70,6 +74,13 @@ class Runner:
         self._suspects: tuple[Task, ...] = ()
         self._halt = threading.Event()
         self._failure: BaseException | None = None
+        self._signing_in = Outage(
+            "signing in",
+            log,
+            self._clock,
+            first_seconds=_FIRST_SIGN_IN_SECONDS,
+            longest_seconds=_LONGEST_SIGN_IN_SECONDS,
+        )
         self._is_announced = not limits.announces
         self._tended_at = self._clock.monotonic()
         self.is_ready = False
@@ -139,6 +150,9 @@ class Runner:
     def _fetch(self, stop: threading.Event) -> None:
         trouble = Outage("taking jobs", log, self._clock)
         while not (stop.is_set() or self._halt.is_set() or self._is_idle()):
+            if pause := self._sign_in_pause():
+                stop.wait(pause)
+                continue
             try:
                 self._fetch_once(stop)
                 trouble.worked()
@@ -147,6 +161,19 @@ class Runner:
                     raise
                 self.is_ready = False
                 stop.wait(trouble.failed(error))
+
+    def _sign_in_pause(self) -> float:
+        """Sign in where that is needed again, and say how long to wait before the next try; 0 if all is well.
+
+        A worker that cannot sign in would fail every job that it takes (rule W1).
+        """
+        try:
+            self._sign_in()
+        except Exception as fault:  # noqa: BLE001 - whatever a library raises, no job is taken
+            self.is_ready = False
+            return self._signing_in.failed(fault)
+        self._signing_in.worked()
+        return 0.0
 
     def _fetch_once(self, stop: threading.Event) -> None:
         if not self._is_announced:

@@ -30,6 +30,9 @@ class SecretReader(Protocol):
     def read(self, name: str) -> str:
         """Return a secret; one that cannot be had is a `SecretUnavailable`."""
 
+    def sign_in(self) -> None:
+        """Make sure that secrets can be asked for; if not, that is a `SecretUnavailable`."""
+
     def close(self) -> None:
         """Let go of connections."""
 
@@ -76,6 +79,9 @@ class EnvironmentSecrets:
             return value
         raise SecretUnavailable(f"the secret {name} is not in the worker's environment: it is read from {variable}")
 
+    def sign_in(self) -> None:
+        """Nobody has to sign in to an environment."""
+
     def close(self) -> None:
         """There is nothing to let go of."""
 
@@ -99,6 +105,11 @@ class KeyVault:
                 value = self._fetched(name)
                 self._known[name] = (self._clock.monotonic(), value)
             return value
+
+    def sign_in(self) -> None:
+        """Get a token, if there is none that lasts."""
+        with self._lock:
+            self._token()
 
     def close(self) -> None:
         """Let go of connections."""
@@ -170,7 +181,7 @@ def _issued() -> tuple[str, float]:
             issued = credential.get_token(_SCOPE)
     except AzureError as fault:
         why = (str(fault).strip().splitlines() or [type(fault).__name__])[0]
-        raise SecretUnavailable(f"no token for the Key Vault: {why}") from fault
+        raise SecretsBusy(f"no token for the Key Vault: {why}") from fault
     return issued.token, float(issued.expires_on)
 
 

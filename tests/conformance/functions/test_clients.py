@@ -103,7 +103,8 @@ def test_w4_whoever_reads_the_log_learns_why_nothing_moves(world: World, caplog:
     world.clients.graph.find_user(JANE, ())
     said = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit")]
     assert said[0] == "Graph throttles: nobody calls it for 45 s"
-    assert said[1].startswith("Graph does not answer as it should, try 2: ")
+    assert said[1].startswith("calling Graph fails, and is tried again: Graph does not answer as it should: ")
+    assert said[2].startswith("calling Graph works again after ")
 
 
 def test_w4_exchange_says_busy_in_its_own_way(world: World) -> None:

@@ -96,9 +96,9 @@ def test_d2_hostile_column_names_are_stored_and_never_executed(store: Store, wor
 def test_d2_columns_may_be_called_like_a_databases_own(store: Store, world: World, first: list[str]) -> None:
     with store.transaction() as tx:
         open_data_table(tx, "runbook_wave_v1", ["Email", *first])
+        table = open_data_table(tx, "runbook_wave_v1", ["Email", *SYSTEM])
     for value in ("old", "new"):
         with store.transaction() as tx:
-            table = open_data_table(tx, "runbook_wave_v1", ["Email", *SYSTEM])
             values = [f"{value} {name}" for name in table.columns]
             upsert_rows(tx, table, [row("anna", values)], world.now)
         with store.reading() as tx:

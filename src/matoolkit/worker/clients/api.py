@@ -15,6 +15,7 @@ import httpx
 import orjson
 
 from matoolkit.clock import Clock
+from matoolkit.outages import Outage
 from matoolkit.worker.clients.failures import (
     SignInFailed,
     TenantFailed,
@@ -93,9 +94,11 @@ class Api:
     timeout: httpx.Timeout | None = None
     jitter: Jitter = random.random
     pause: SharedPause = field(init=False)
+    trouble: Outage = field(init=False)
 
     def __post_init__(self) -> None:
         self.pause = SharedPause(self.clock, self.jitter)
+        self.trouble = Outage(f"calling {self.name}", log, self.clock)
 
     def send(
         self,
@@ -123,11 +126,12 @@ class Api:
                 continue
             match self.judge(response):
                 case Verdict.ANSWER:
+                    self.trouble.worked()
                     return Answer(response, attempt, after_loss)
                 case Verdict.BUSY:
                     failure = self._throttled(response, attempt)
                 case Verdict.PASSING:
-                    failure = self._unreachable(f"status {response.status_code}", attempt)
+                    failure = self._failed(f"status {response.status_code}", attempt)
                 case Verdict.BROKEN:
                     after_loss = True
                     failure = self._unreachable(f"status {response.status_code}", attempt)
@@ -185,7 +189,11 @@ class Api:
         return Throttled(f"{self.name} asks to be called less often, after {tries}", attempts=attempt)
 
     def _unreachable(self, why: str, attempt: int) -> Unreachable:
-        log.warning("%s does not answer as it should, try %d: %s", self.name, attempt, why)
+        failure = self._failed(why, attempt)
+        self.trouble.failed(failure)
+        return failure
+
+    def _failed(self, why: str, attempt: int) -> Unreachable:
         return Unreachable(f"{self.name} does not answer as it should: {why}", attempts=attempt)
 
 

@@ -8,7 +8,7 @@ FunctionFailed
     ├── Rejected           the service understood the call and said no
     │   ├── ObjectTaken    another object has the name or address already
     │   └── Forbidden      the worker's application may not do this
-    ├── SignInFailed       there is no token, or none that the service accepts
+    ├── SignInFailed       there is no token, or none that the service accepts; the job is tried again later
     ├── Unreachable        no answer, or one that says the service is broken
     │   └── Unanswered     the same, of a change that may have been made
     └── UnreadableAnswer   an answer that is none
@@ -51,7 +51,9 @@ class Forbidden(Rejected):
 
 
 class SignInFailed(TenantFailed):
-    """There is no token, or none that the service accepts."""
+    """There is no token, or none that the service accepts; no job fails for good because of it (rule W1)."""
+
+    is_throttled = True
 
 
 class Unreachable(TenantFailed):

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from matoolkit.clock import Clock
 from matoolkit.worker.clients.failures import SignInFailed
+from matoolkit.worker.failures import SecretUnavailable
 
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken
 
+# A sign-in that has just failed is not tried again by every thread that waits for it.
+_FAILED_SECONDS = 5
+# An answer may take so long; the library would wait for minutes, and try again by itself.
+_PATIENCE: dict[str, Any] = {"connection_timeout": 10, "read_timeout": 20, "retry_total": 1}
 # A token is not begun with when it is about to end.
 _LEAST_SECONDS_LEFT = 300
 
@@ -74,15 +79,27 @@ class CertificateTokens:
         self._conceal = conceal
         self._last: AccessToken | None = None
         self._lock = threading.Lock()
+        self._failure = ""
+        self._failed_until = float("-inf")
 
     def token(self, refused: str | None = None) -> str:
         """Return the last token while it is good; of the threads that need a new one, one asks for it."""
         with self._lock:
             soon = self._clock.now().timestamp() + _LEAST_SECONDS_LEFT
             if self._last is None or self._last.token == refused or self._last.expires_on < soon:
-                self._last = self._issued()
-                self._conceal(self._last.token)
+                self._last = self._renewed()
             return self._last.token
+
+    def _renewed(self) -> "AccessToken":
+        if self._clock.monotonic() < self._failed_until:
+            raise SignInFailed(self._failure)
+        try:
+            issued = self._issued()
+        except SignInFailed as failure:
+            self._failure, self._failed_until = failure.message, self._clock.monotonic() + _FAILED_SECONDS
+            raise
+        self._conceal(issued.token)
+        return issued
 
     def claims(self) -> Mapping[str, Any]:
         """Read the token, which came straight from Entra, without checking its signature."""
@@ -101,10 +118,13 @@ class CertificateTokens:
         except ImportError:
             message = "signing in to the tenant needs a library that is not installed: install matoolkit[azure]"
             raise SignInFailed(message) from None
-        data = certificate()
+        try:
+            data = certificate()
+        except SecretUnavailable as fault:
+            raise SignInFailed(f"the worker's certificate cannot be read: {fault.message}") from None
         try:
             # A new one each time: an old one would hand out the refused token again, from its own cache.
-            with CertificateCredential(tenant_id, app_id, certificate_data=data) as credential:
+            with CertificateCredential(tenant_id, app_id, certificate_data=data, **_PATIENCE) as credential:
                 return credential.get_token(self._scope)
         except (AzureError, ValueError) as fault:
             why = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]

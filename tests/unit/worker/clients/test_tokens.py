@@ -30,7 +30,7 @@ class Credential:
     fails_with: Exception | None = None
     ends_on = 0.0
 
-    def __init__(self, tenant: str, app: str, *, certificate_data: bytes) -> None:
+    def __init__(self, tenant: str, app: str, *, certificate_data: bytes, **_: Any) -> None:
         self.made.append((tenant, app, certificate_data))
 
     def __enter__(self) -> Self:
