@@ -108,7 +108,7 @@ WARNINGS = (
     FindingKind(
         "RB318",
         "secret from data",
-        "What a row holds can be read in the source, in the data table and on the bus, and by everybody who may read those. A reference travels instead of the secret: write `secret:NAME`, which the worker looks up. Which secret it is must be written out, too: a step fails whose data says `secret:`, or decides the name behind it. If the value has to come from a row, the column is masked wherever the system shows rows.",
+        "Everybody who may read the source, the data table or the bus can read what a row holds. A reference travels instead of the secret: write `secret:NAME`, which the worker looks up. Which secret it is must be written out, too: a step fails whose data says `secret:`, or decides the name behind it. If the value has to come from a row, the column is masked wherever the system shows rows.",
         "write secret:NAME, which only the worker looks up",
     ),
 )
