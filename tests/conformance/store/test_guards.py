@@ -8,27 +8,38 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, select, update
 
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus, OverdueBehavior, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Transaction, schema
 from matoolkit.store.batches import (
     Hold,
     Reschedule,
     activate_batches,
+    advance_to_phase,
+    approve_hold,
+    batches_by_id,
     cancel_batches,
     complete_batches,
     dispatch_init,
     fail_batches,
+    follow_version,
     hold_batches,
+    note_removals_approved,
+    release_batches,
     reopen_batches,
     reschedule_batches,
+    take_version,
 )
+from matoolkit.store.executions import lost_jobs
 from matoolkit.store.members import (
     MemberAt,
+    Outputs,
     Refresh,
     Restart,
     Return,
     fail_members,
+    keep_outputs,
+    note_caught_up,
     note_left_source,
     reactivate_members,
     refresh_members,
@@ -70,6 +81,7 @@ from matoolkit.store.phases import (
     skip_phases,
     supersede_phases,
 )
+from matoolkit.store.runbooks import NewVersion, publish_version
 from tests.conformance.store.world import World
 from tests.databases import NOON
 
@@ -77,6 +89,14 @@ Move = Callable[[Transaction, int], list[int]]
 LATER = NOON + timedelta(days=1)
 JOB = "step-1-attempt-1"
 STEP = Kind.STEP
+
+
+def newer(tx: Transaction) -> int:
+    """Publish another version of the runbook, and return its id."""
+    return publish_version(
+        tx, NewVersion("wave", "name: wave\n#2\n", "hash2", OverdueBehavior.RERUN, False, "ben"), NOON
+    ).id
+
 
 BATCHES: dict[str, tuple[Move, str]] = {
     "dispatch init": (lambda tx, n: dispatch_init(tx, [n], NOON), "detected init_dispatched active"),
@@ -87,6 +107,9 @@ BATCHES: dict[str, tuple[Move, str]] = {
     "reopen": (lambda tx, n: reopen_batches(tx, [n], BatchStatus.ACTIVE, NOON), "completed failed"),
     "reschedule": (lambda tx, n: reschedule_batches(tx, [Reschedule(n, LATER)]), "detected init_dispatched active"),
     "hold": (lambda tx, n: hold_batches(tx, [Hold(n, "why", "k", "{}")], NOON), "detected init_dispatched active"),
+    "follow": (lambda tx, n: follow_version(tx, [n], newer(tx)), "detected init_dispatched active"),
+    "take": (lambda tx, n: take_version(tx, n, newer(tx)), "detected init_dispatched active"),
+    "note removals": (lambda tx, n: note_removals_approved(tx, [n], NOON), "detected init_dispatched active"),
 }
 MEMBERS: dict[str, tuple[Move, str]] = {
     "refresh": (lambda tx, n: refresh_members(tx, [Refresh(n, "{}", "h")]), "active"),
@@ -118,7 +141,7 @@ STEPS: dict[str, tuple[Move, str]] = {
     "poll": (lambda tx, n: poll_later(tx, STEP, [Incomplete(n, JOB, "{}", LATER)], NOON), "dispatched pending"),
     "fail as lost": (lambda tx, n: fail_lost(tx, STEP, [Failure(n, JOB, None, "e")], NOON), "dispatched"),
     "retry as lost": (lambda tx, n: retry_lost(tx, STEP, [Retry(n, JOB, None, "e", LATER, 1)], NOON), "dispatched"),
-    "fail unsent": (lambda tx, n: fail_undispatched(tx, STEP, [Impossible(n, None, "e")], NOON), "pending"),
+    "fail unsent": (lambda tx, n: fail_undispatched(tx, STEP, [Impossible(n, None, "e")], NOON), "pending polling"),
     "cancel": (lambda tx, n: cancel(tx, STEP, [n], NOON), "pending dispatched polling"),
     "late result": (
         lambda tx, n: note_late_results(tx, STEP, [LateResult(n, JOB, "{}")], NOON),
@@ -176,3 +199,64 @@ def test_m3_reopening_needs_that_no_job_is_out(world: World, rows: dict[str, int
             expected = [step] if status in {"failed", "poll_timeout", "cancelled"} else []
             assert reopen(tx, STEP, [step]) == expected, status
             _ = 1 / 0
+
+
+def test_m3_only_an_active_manual_batch_is_advanced(world: World) -> None:
+    batch = world.batch(manual=True)
+    for status in BatchStatus:
+        with pytest.raises(ZeroDivisionError), world.store.transaction() as tx:
+            tx.execute(update(schema.batches).values(status=status))
+            assert advance_to_phase(tx, batch.id, "prepare") == ([batch.id] if status == "active" else []), status
+            _ = 1 / 0
+
+
+def test_m3_a_manual_batch_is_given_no_start_time_and_follows_no_version_by_itself(world: World) -> None:
+    batch = world.batch(manual=True)
+    with world.store.transaction() as tx:
+        assert reschedule_batches(tx, [Reschedule(batch.id, LATER)]) == []
+        assert follow_version(tx, [batch.id], newer(tx)) == []
+        assert batches_by_id(tx, [batch.id]) == [batch]
+
+
+def test_o14_a_person_gives_a_batch_another_version_of_its_own_runbook_only(world: World) -> None:
+    batch, stranger = world.batch(), world.runbook("other")
+    with world.store.transaction() as tx:
+        assert take_version(tx, batch.id, stranger.id) == []
+        assert take_version(tx, batch.id, batch.runbook_id) == []
+        assert take_version(tx, batch.id, newer(tx)) == [batch.id]
+
+
+def test_t6_a_hold_is_approved_once_and_only_while_it_lasts(world: World) -> None:
+    batch = world.batch()
+    with world.store.transaction() as tx:
+        hold_batches(tx, [Hold(batch.id, "why", "key-1", "{}")], NOON)
+        hold_batches(tx, [Hold(batch.id, "why else", "key-2", "{}")], NOON)
+        assert batches_by_id(tx, [batch.id])[0].hold_count == 1, "it is one hold, whatever it stands for"
+        assert approve_hold(tx, batch.id, "key-2", "anna", NOON) == [batch.id]
+        assert approve_hold(tx, batch.id, "key-2", "ben", NOON) == []
+        release_batches(tx, [batch.id])
+        assert approve_hold(tx, batch.id, "key-2", "ben", NOON) == []
+
+
+def test_t5_what_is_said_of_an_epoch_that_is_over_changes_no_member(world: World) -> None:
+    (member,) = world.members(world.batch(), 1, waiting=True)
+    with world.store.transaction() as tx:
+        for epoch in (0, 2):
+            assert fail_members(tx, [MemberAt(member, epoch)], NOON) == []
+            assert keep_outputs(tx, [Outputs(member, epoch, '{"Id": 1}')]) == []
+            assert note_caught_up(tx, [MemberAt(member, epoch)], NOON) == []
+        assert note_caught_up(tx, [MemberAt(member, 1)], NOON) == [member]
+
+
+def test_o16_lost_jobs_that_are_due_at_the_same_moment_are_found_slice_by_slice(world: World) -> None:
+    batch = world.batch()
+    steps = world.steps(batch, world.phase(batch), world.members(batch, 4))
+    with world.store.transaction() as tx:
+        world.dispatched(tx, steps)
+        tx.execute(update(schema.step_executions).where(schema.step_executions.c.id == steps[0]).values(lost_at=LATER))
+        tx.execute(update(schema.step_executions).where(schema.step_executions.c.id != steps[0]).values(lost_at=NOON))
+        found, last = [], None
+        while some := lost_jobs(tx, STEP, LATER, after=last, limit=1):
+            found.append(some[0].id)
+            last = some[-1]
+        assert found == [*steps[1:], steps[0]]

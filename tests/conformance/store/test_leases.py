@@ -24,6 +24,24 @@ def test_t10_one_process_holds_a_lease_at_a_time(store: Store) -> None:
         assert held_leases(tx) == [first]
 
 
+def test_t10_a_lease_says_nothing_about_one_of_another_name(store: Store, clock: VirtualClock) -> None:
+    with store.transaction() as tx:
+        first = acquire_lease(tx, "ticks", "a", timedelta(minutes=1))
+        second = acquire_lease(tx, "repairs", "b", timedelta(minutes=5))
+        assert first is not None
+        assert second is not None
+        assert (first.token, second.token) == (1, 1)
+    clock.advance(timedelta(minutes=2))
+    with store.transaction() as tx:
+        assert [lease.name for lease in held_leases(tx)] == ["repairs"]
+        assert not release_lease(tx, first)
+        with pytest.raises(LeaseLost):
+            confirm_lease(tx, first)
+        again = acquire_lease(tx, "ticks", "c", timedelta(minutes=1))
+        assert again is not None
+        assert [(lease.name, lease.holder) for lease in held_leases(tx)] == [("repairs", "b"), ("ticks", "c")]
+
+
 def test_t10_an_expired_lease_changes_hands_and_its_old_holder_is_fenced_off(store: Store, clock: VirtualClock) -> None:
     with store.transaction() as tx:
         old = acquire_lease(tx, "scheduler", "process-1", MINUTE)
