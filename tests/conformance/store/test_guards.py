@@ -55,6 +55,7 @@ from matoolkit.store.moves import (
     LateResult,
     Retry,
     Success,
+    Withdrawal,
     cancel,
     dispatch,
     fail,
@@ -62,6 +63,7 @@ from matoolkit.store.moves import (
     fail_undispatched,
     give_up_cancelled,
     note_late_results,
+    note_withdrawn,
     poll_later,
     reopen,
     retry_later,
@@ -147,6 +149,7 @@ STEPS: dict[str, tuple[Move, str]] = {
         lambda tx, n: note_late_results(tx, STEP, [LateResult(n, JOB, "{}")], NOON),
         "failed poll_timeout cancelled",
     ),
+    "withdraw": (lambda tx, n: note_withdrawn(tx, STEP, [Withdrawal(n, JOB)]), "failed poll_timeout cancelled"),
     "give up": (lambda tx, n: give_up_cancelled(tx, STEP, [n], NOON), "failed poll_timeout cancelled"),
     "reopen": (lambda tx, n: reopen(tx, STEP, [n]), ""),
 }
@@ -189,6 +192,20 @@ def test_m3_every_move_from_every_state(
                 assert moved == ([row] if status in allowed.split() else []), f"{name} from {status}"
                 assert (after == before) is (not moved), f"{name} from {status}"
                 _ = 1 / 0
+
+
+ABOUT_A_JOB = (
+    "succeed", "fail", "time out", "retry", "poll", "fail as lost", "retry as lost", "late result", "withdraw",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ABOUT_A_JOB)
+def test_o4_what_is_said_of_another_job_changes_nothing(world: World, rows: dict[str, int], name: str) -> None:
+    step, (move, allowed) = rows["step_executions"], STEPS[name]
+    for status in allowed.split():
+        with world.store.transaction() as tx:
+            tx.execute(update(schema.step_executions).values(status=status, job_id="another", attempt=1, lost_at=NOON))
+            assert move(tx, step) == [], status
 
 
 def test_m3_reopening_needs_that_no_job_is_out(world: World, rows: dict[str, int]) -> None:
