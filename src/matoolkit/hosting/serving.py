@@ -93,6 +93,7 @@ class _Connection(H11Protocol):
 
     server_of_it: ApiServer
     most_connections: int
+    since: float
     _timer: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
 
@@ -100,12 +101,19 @@ class _Connection(H11Protocol):
         super().connection_made(transport)
         now = self.loop.time()
         self.server_of_it.handles.not_met(now)
-        if len(self.connections) > self.most_connections:
-            self.server_of_it.room.met(now, f"there are {self.most_connections} already")
-            self._end(b"503 Service Unavailable", b"Retry-After: 5\r\n")
-            return
-        self.server_of_it.room.not_met(now)
+        self.since = now
         self._timer = self.loop.call_later(HEAD_SECONDS, self._is_late)
+        if len(self.connections) <= self.most_connections:
+            self.server_of_it.room.not_met(now)
+            return
+        self.server_of_it.room.met(now, f"there are {self.most_connections} already")
+        self._one_too_many().end(b"503 Service Unavailable", b"Retry-After: 5\r\n")
+
+    def _one_too_many(self) -> "_Connection":
+        """Return the oldest connection that waits for a request, so that idle ones keep nobody out, else this one."""
+        others = [one for one in self.connections if isinstance(one, _Connection) and one is not self]
+        waiting = [one for one in others if one.conn.their_state is h11.IDLE and not one.transport.is_closing()]
+        return min(waiting, key=lambda one: one.since, default=self)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -144,9 +152,10 @@ class _Connection(H11Protocol):
         elif getattr(self.cycle, "response_started", False):
             self.transport.close()
         else:
-            self._end(b"408 Request Timeout")
+            self.end(b"408 Request Timeout")
 
-    def _end(self, status: bytes, more: bytes = b"") -> None:
+    def end(self, status: bytes, more: bytes = b"") -> None:
+        """Answer without asking the application, and close the connection."""
         self.transport.write(b"HTTP/1.1 %s\r\n%sContent-Length: 0\r\nConnection: close\r\n\r\n" % (status, more))
         self.transport.close()
 

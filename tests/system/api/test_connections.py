@@ -77,7 +77,9 @@ def test_s11_connections_beyond_the_limit_are_told_to_come_again(
     with serving(services) as address:
         with ExitStack() as stack:
             for _ in range(5):
-                stack.enter_context(connected(address))
+                client = stack.enter_context(connected(address))
+                client.sendall(HEAD + b"Expect: 100-continue\r\n\r\n")
+                assert client.recv(1000).startswith(b"HTTP/1.1 100 ")
             for _ in range(20):
                 with connected(address) as client:
                     refused = answer(client)
@@ -85,6 +87,18 @@ def test_s11_connections_beyond_the_limit_are_told_to_come_again(
                     assert b"Retry-After: 5" in refused
         until(lambda: get(f"{address}/healthz").status_code == 200)
     assert troubles(caplog) == ["taking more connections fails, and is tried again: there are 5 already"]
+
+
+def test_s11_idle_connections_keep_nobody_out(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matoolkit.hosting.serving.MOST_CONNECTIONS", 5)
+    with serving(services) as address, ExitStack() as stack:
+        idle = [stack.enter_context(connected(address)) for _ in range(5)]
+        for one in idle:
+            one.sendall(b"GET /healthz HTT")
+        for number in range(3):
+            assert get(f"{address}/healthz").status_code == 200
+            assert answer(idle[number]).startswith(b"HTTP/1.1 503 ")
+            idle.append(stack.enter_context(connected(address)))
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
