@@ -9,6 +9,7 @@ from sqlalchemy.engine import URL
 from matoolkit.errors import MatoolkitError, StoreBusy, StoreError, StoreUnavailable
 from matoolkit.store.dialect import Dialect
 
+_ABOUT_VALUES = (exc.IntegrityError, exc.DataError)
 _SECRET = re.compile("password|pwd|secret|token|key", re.IGNORECASE)
 
 
@@ -25,6 +26,9 @@ class ToldApart:
         pass
 
     def __exit__(self, _kind: object, fault: BaseException | None, _traceback: object) -> None:
+        if isinstance(fault, _ABOUT_VALUES):
+            # PostgreSQL adds the row that it refuses, which a traceback would write to the log.
+            raise _error(self._dialect, self._url, fault) from None
         if isinstance(fault, exc.DBAPIError):
             raise _error(self._dialect, self._url, fault) from fault
         if isinstance(fault, exc.StatementError):

@@ -1,6 +1,7 @@
 """What the drivers say, told apart."""
 
 import sqlite3
+import traceback
 
 import psycopg
 import pytest
@@ -125,6 +126,16 @@ def test_secrets_of_the_address_are_not_in_what_is_said(address: str) -> None:
     with pytest.raises(StoreUnavailable) as told, ToldApart(PostgreSQL(), url):
         raise fault
     assert told.value.message == 'PostgreSQL: no "***" on host'
+
+
+@pytest.mark.parametrize("kind", [psycopg.errors.NotNullViolation, psycopg.errors.NumericValueOutOfRange])
+def test_w8_the_row_that_a_database_refuses_is_in_no_traceback(kind: type[psycopg.Error]) -> None:
+    refused = kind("a value is missing\nDETAIL:  Failing row contains (1, hunter2).")
+    fault = exc.DBAPIError.instance("INSERT", None, refused, psycopg.Error, hide_parameters=True)
+    with pytest.raises(StoreError) as told, ToldApart(PostgreSQL(), make_url("postgresql://host/state")):
+        raise fault
+    assert told.value.message == "PostgreSQL: a value is missing"
+    assert "hunter2" not in "".join(traceback.format_exception(told.value))
 
 
 def test_an_sqlite_that_is_too_old_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

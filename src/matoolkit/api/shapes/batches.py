@@ -106,7 +106,7 @@ class BatchDetailShape(BatchShape):
 
 
 class MemberShape(Shape):
-    """A member of a batch."""
+    """A member of a batch; `***` stands for what is secret in its row and its outputs."""
 
     id: int
     batch_id: int

@@ -114,7 +114,7 @@ class SetAsideShape(Shape):
 
 
 class PreviewShape(Shape):
-    """What a runbook's query returns now."""
+    """What a runbook's query returns now; `***` stands for what is secret in the sample rows."""
 
     total_rows: int
     sample_rows: list[dict[str, Any]]
