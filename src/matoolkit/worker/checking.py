@@ -12,12 +12,12 @@ from typing import Any
 from matoolkit.worker.clients import Clients
 from matoolkit.worker.clients.connection import SignIn
 from matoolkit.worker.clients.failures import Forbidden
+from matoolkit.worker.clients.identifiers import is_object_id
 from matoolkit.worker.failures import FunctionFailed
 from matoolkit.worker.needs import ROLE_IDS, Need, NeedKind
 from matoolkit.worker.registry import Function
 
 _APIS = {NeedKind.GRAPH: "Graph", NeedKind.EXCHANGE: "Exchange", NeedKind.ROLE: "Exchange"}
-
 
 _Read = Callable[[], Mapping[str, Any] | None]
 
@@ -91,7 +91,8 @@ def _signed_in(sign_in: SignIn, tenant_id: str | None) -> tuple[Checked, Mapping
         return Checked("sign-in", sign_in.api, Outcome.FAILED, failed.message), None
     tenant = claims.get("tid")
     who = f"application {claims.get('app_displayname') or claims.get('appid') or claims.get('azp') or 'of no name'}"
-    if tenant_id and tenant and str(tenant).casefold() != tenant_id.casefold():
+    # A tenant may also be given by one of its domains, which no token has.
+    if tenant_id and is_object_id(tenant_id) and tenant and str(tenant).casefold() != tenant_id.casefold():
         said = f"{who} signed in to tenant {tenant}, and TARGET_TENANT_ID is another"
         return Checked("sign-in", sign_in.api, Outcome.FAILED, said), claims
     return Checked("sign-in", sign_in.api, Outcome.OK, f"{who} in tenant {tenant}" if tenant else who), claims

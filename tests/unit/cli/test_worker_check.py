@@ -220,6 +220,23 @@ def test_people_get_a_table_and_what_is_wrong_in_whole_sentences(
     assert " missing" in printed.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("tenant_id", "code"),
+    [
+        ("99999999-aaaa-4bbb-8ccc-000000000001", 0),
+        ("contoso.onmicrosoft.com", 0),
+        ("99999999-aaaa-4bbb-8ccc-000000000002", 4),
+    ],
+)
+def test_a_token_of_another_tenant_is_a_sign_in_that_failed(
+    tenant: Tenant, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tenant_id: str, code: int
+) -> None:
+    monkeypatch.setenv("TARGET_TENANT_ID", tenant_id)
+    found = checked(capsys)
+    assert found[0] == code
+    assert ("TARGET_TENANT_ID is another" in found[1]["sign-in", "Graph"]["said"]) == (code == 4)
+
+
 def test_a_worker_without_tenant_is_told_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["worker", "check"]) == 2
     said = capsys.readouterr().err

@@ -14,7 +14,15 @@ import pytest
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import InvalidSettings
 from matoolkit.settings import WorkerSettings
-from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, SignInFailed, UnreadableAnswer
+from matoolkit.worker.clients.failures import (
+    Forbidden,
+    ObjectMissing,
+    ObjectTaken,
+    Rejected,
+    SignInFailed,
+    Unanswered,
+    UnreadableAnswer,
+)
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.powershell import script_function
@@ -246,6 +254,8 @@ def test_w5_a_cmdlet_returns_objects_however_many(shell: Shell, pwsh: Path, resu
         ("answer(error='x', type='ManagementObjectNotFoundException')", ObjectMissing),
         ("answer(error='x', type='ProxyAddressExistsException')", ObjectTaken),
         ("answer(error='x', type='PropertyValidationException')", Rejected),
+        ("answer(error='x', type='CommandNotFoundException')", Forbidden),
+        ("sys.exit(1)", Unanswered),
         ("answer(error='x', throttled=True)", Throttled),
         ("answer(result='text')", UnreadableAnswer),
     ],

@@ -4,14 +4,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from matoolkit.worker.clients.exchange import Exchange
-from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, UnreadableAnswer
+from matoolkit.worker.clients.failures import (
+    Forbidden,
+    ObjectMissing,
+    ObjectTaken,
+    Rejected,
+    TenantFailed,
+    Unanswered,
+    UnreadableAnswer,
+)
 from matoolkit.worker.failures import FunctionFailed, Throttled
-from matoolkit.worker.shell.pool import Shell
+from matoolkit.worker.shell.pool import SESSION_ENDED, Shell
 
 _MISSING = frozenset({"ManagementObjectNotFoundException"})
 _TAKEN = frozenset({"ProxyAddressExistsException", "ADObjectAlreadyExistsException"})
-# The session broke: it is not Exchange that said no.
-_OWN = frozenset({"SessionEnded", "ScriptFailed"})
+# A session has only the cmdlets that the application's roles allow.
+_NOT_ALLOWED = "CommandNotFoundException"
 
 
 class ShellExchange:
@@ -24,11 +32,9 @@ class ShellExchange:
         """Run a cmdlet and return the objects that it finds; a password goes as a SecureString."""
         try:
             found = self._shell.run_cmdlet(cmdlet, parameters, password)
-        except Throttled:
+        except (Throttled, TenantFailed):
             raise
         except FunctionFailed as failed:
-            if failed.type in _OWN:
-                raise
             raise _failure(failed) from None
         rows = found if isinstance(found, list) else [] if found is None else [found]
         if not all(isinstance(one, dict) for one in rows):
@@ -52,6 +58,11 @@ class SecureExchange:
 
 def _failure(failed: FunctionFailed) -> FunctionFailed:
     message = f"Exchange: {failed.message}"
+    if failed.type == SESSION_ENDED:
+        # The cmdlet may still be at work, so who called it looks before it is run again.
+        return Unanswered(message, is_over=False)
+    if failed.type == _NOT_ALLOWED:
+        return Forbidden(message, api="Exchange")
     if failed.type in _MISSING:
         return ObjectMissing(message)
     return ObjectTaken(message) if failed.type in _TAKEN else Rejected(message)

@@ -17,6 +17,7 @@ from matoolkit.worker.shell.session import Session, SessionEnded
 _LONGEST_LIFE_SECONDS = 3600
 _JOB_SECONDS = 3600.0
 _SIGN_IN_SECONDS = 180.0
+SESSION_ENDED = "SessionEnded"
 
 
 class Connection(StrEnum):
@@ -78,7 +79,7 @@ class Shell:
         except SessionEnded as ended:
             member.session.close()
             message = f"{name} did not end: its PowerShell session did, and what it had begun may be done ({ended})"
-            raise FunctionFailed(message, "SessionEnded") from None
+            raise FunctionFailed(message, SESSION_ENDED) from None
         except BaseException:
             member.session.close()
             raise
