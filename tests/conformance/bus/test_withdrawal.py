@@ -15,15 +15,18 @@ from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.ids import Kind
 from matoolkit.store import Store, open_store
 from matoolkit.store.executions import steps_by_id
-from matoolkit.store.outbox import Claim, claim_messages
+from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages, remove_unsent, waiting_count
+from matoolkit.store.queue import NewQueued, enqueue, queue_lengths, remove_untouched
 from matoolkit.store.steps import cancel_steps_of_batches
 from matoolkit.store.upgrade import upgrade
 from matoolkit.store.withdrawal import withdraw_unsent
 from tests.conformance.store.world import World
+from tests.databases import NOON
 
 from .messages import ids, job
 
 WORKER = jobs_of_worker("worker-01")
+LATER = NOON + timedelta(days=1)
 
 
 def withdraw(publisher: SqlBus | Relay, store: Store, *numbers: int) -> list[str]:
@@ -46,6 +49,20 @@ def test_o5_a_job_that_was_received_is_not_taken_back_not_even_when_its_lock_ran
     assert withdraw(bus, store, 1, 2) == []
     clock.advance(LOCK_DURATION + timedelta(seconds=1))
     assert withdraw(bus, store, 1, 2) == []
+
+
+def test_o5_only_the_jobs_that_are_named_are_taken_back(store: Store, bus: SqlBus, clock: VirtualClock) -> None:
+    at, name = clock.now(), "step-1-attempt-1"
+    queued = [NewQueued(topic, "somebody", name, "event", "{}", "{}", at, LATER) for topic in (WORKER.topic, "news")]
+    waiting = [NewMessage(topic, name, "event", "{}") for topic in (WORKER.topic, "news")]
+    with store.transaction() as tx:
+        enqueue(tx, queued, at, forget_before=at)
+        add_messages(tx, [*waiting, NewMessage(WORKER.topic, "step-2-attempt-1", "job", "{}")], at)
+        assert remove_untouched(tx, WORKER.topic, [name]) == [name]
+        assert remove_unsent(tx, WORKER.topic, [name]) == [name]
+    with store.reading() as tx:
+        assert queue_lengths(tx) == {("news", "somebody"): 1}
+        assert waiting_count(tx) == 2
 
 
 def test_o5_taking_back_is_undone_with_its_transaction(bus: SqlBus, store: Store) -> None:
