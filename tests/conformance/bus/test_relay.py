@@ -96,6 +96,28 @@ def test_m1_when_the_bus_is_down_the_state_stands_and_the_messages_wait(
     assert ids(receive(far_bus)) == ["member-added-1-0", "member-added-2-0"]
 
 
+def test_a_bus_that_is_down_is_told_once_however_often_messages_are_published(
+    store: Store, far_bus: SqlBus, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(Unreachable):
+        is_down = True
+
+        def deliver(self, envelopes: Sequence[Envelope]) -> None:
+            if self.is_down:
+                super().deliver(envelopes)
+            far_bus.deliver(envelopes)
+
+    carrier = Failing()
+    relay = Relay(store, carrier)
+    for number in range(20):
+        publish(relay, store, number)
+    carrier.is_down = False
+    publish(relay, store, 20)
+    began, ended = caplog.messages
+    assert began.startswith("sending what waits in the outbox fails, and is tried again: ")
+    assert ended.startswith("sending what waits in the outbox works again after ")
+
+
 def test_m1_messages_of_one_member_leave_in_order_also_after_a_crash(
     relay: Relay, store: Store, far_bus: SqlBus, clock: VirtualClock
 ) -> None:
@@ -219,3 +241,18 @@ def test_leftovers_are_sent_by_a_timer_that_survives_failures(
 
     sweep_regularly([sweep, far_bus.sweep], 0.001, stop)
     assert ids(receive(far_bus)) == ["member-added-1-0"]
+
+
+def test_a_sweep_that_fails_again_and_again_is_told_once_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    stop, calls = threading.Event(), count()
+
+    def sweep() -> None:
+        if next(calls) < 20:
+            raise ZeroDivisionError
+        stop.set()
+
+    sweep_regularly([sweep], 0.001, stop)
+    began, ended = caplog.records
+    assert began.getMessage().startswith("a sweep fails, and is tried again: ZeroDivisionError")
+    assert began.exc_info is not None
+    assert ended.getMessage().startswith("a sweep works again")
