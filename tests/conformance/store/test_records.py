@@ -112,6 +112,20 @@ def test_a_request_with_a_used_key_gets_the_first_answer(store: Store, world: Wo
         assert (done.request_hash, done.response_status, done.response_json) == ("hash", 201, '{"id": 1}')
 
 
+def test_an_answer_belongs_to_one_key_of_one_person(store: Store, world: World) -> None:
+    day = world.now + timedelta(days=1)
+    mine, others = [("anna", "key")], [("anna", "other"), ("ben", "key"), ("zoe", "key")]
+    with store.transaction() as tx:
+        for actor, key in sorted([*mine, *others]):
+            assert begin_request(tx, actor, key, f"{actor} {key}", world.now, day) is None
+        assert finish_request(tx, "anna", "key", 201, "{}")
+        for actor, key in (*mine, *others):
+            found = begin_request(tx, actor, key, "again", world.now, day)
+            assert found is not None
+            assert found.request_hash == f"{actor} {key}"
+            assert found.response_status == (201 if (actor, key) in mine else None)
+
+
 def test_a_key_is_forgotten_when_it_has_run_out(store: Store, world: World) -> None:
     with store.transaction() as tx:
         begin_request(tx, "anna", "old", "hash", world.now, world.now + MINUTE)
