@@ -220,6 +220,14 @@ def test_m8_what_nobody_takes_in_time_is_put_aside(bus: Bus, store: Store, clock
     assert (letter.message_id, letter.reason) == ("member-added-1-0", "TTLExpiredException")
 
 
+def test_m8_a_message_for_later_expires_so_much_later(bus: Bus, store: Store, clock: VirtualClock) -> None:
+    bus.send([added(1, not_before=clock.now() + TIME_TO_LIVE)])
+    clock.advance(TIME_TO_LIVE * 1.5)
+    bus.sweep()
+    assert ids(receive(bus)) == ["member-added-1-0"]
+    assert dead_letters(store) == []
+
+
 def test_m8_what_is_being_handled_does_not_expire(bus: Bus, store: Store, clock: VirtualClock) -> None:
     bus.send([added(1)])
     clock.advance(TIME_TO_LIVE - A_MOMENT)

@@ -56,6 +56,7 @@ from matoolkit.store.steps import (
     cancel_steps_of_phases,
     current_steps_of_members,
     insert_steps,
+    members_in_phases,
     steps_in_state_page,
     steps_of_members,
     steps_page,
@@ -423,3 +424,17 @@ def test_o9_a_rollback_runs_once_for_what_started_it(store: Store, world: World)
         assert open_rollbacks_of_batches(tx, [batch.id]) == [made]
         assert cancel(tx, Kind.ROLLBACK, [made.id], world.now) == [made.id]
         assert open_rollbacks_of_batches(tx, [batch.id]) == []
+
+
+def test_o3_steps_and_phases_are_those_of_a_members_own_present_epoch(store: Store, world: World) -> None:
+    batch = world.batch()
+    phase, (begun, again, other) = world.phase(batch), world.members(batch, 3)
+    world.steps(batch, phase, [begun, again, other])
+    with store.transaction() as tx:
+        fail_members(tx, [MemberAt(again, 1)], world.now)
+        restart_members(tx, [Restart(again)], world.now, forget_outputs=False)
+        new = replace(world.new_step(batch.id, phase.id, other, 1), epoch=2)
+        insert_steps(tx, [new], world.now)
+        assert [step.batch_member_id for step in current_steps_of_members(tx, [begun, again])] == [begun]
+        assert len(current_steps_of_members(tx, [other])) == 1
+        assert members_in_phases(tx, [phase.id], [begun, again]) == {(phase.id, begun)}

@@ -219,6 +219,14 @@ def test_v1_the_newest_version_is_the_active_one_and_older_ones_stay(store: Stor
         assert note_transition_done(tx, second.id)
 
 
+def test_v7_a_version_is_deactivated_of_one_runbook_only(store: Store, world: World) -> None:
+    stays, goes = world.runbook("wave-a"), world.runbook("wave-b")
+    with store.transaction() as tx:
+        assert (stays.version, goes.version) == (1, 1)
+        assert deactivate_version(tx, "Wave-B", 1)
+        assert active_runbooks(tx) == [stays]
+
+
 @pytest.mark.parametrize("other", ["wave_a", "wave.a", "x" * 100])
 def test_d2_runbooks_whose_names_collide_get_tables_of_their_own(store: Store, world: World, other: str) -> None:
     world.runbook("wave-a")
