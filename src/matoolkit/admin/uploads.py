@@ -53,7 +53,7 @@ class Upload:
             if len(checks.problems) >= _MOST_PROBLEMS:
                 break
             length += 1
-            text += sum(map(len, row.values()))
+            text += sum(len(str(cell)) for cell in row.values())
             if length == MOST_ROWS_IN_PART or text >= MOST_TEXT_IN_PART:
                 self._lengths.append(length)
                 length = text = 0

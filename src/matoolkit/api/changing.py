@@ -59,7 +59,7 @@ class Change:
 
         `asked` is what makes it this request and no other.
         """
-        return self._made(_fingerprint(asked), iter([work]), of=of, status=status)
+        return self._made(self._fingerprint(asked), iter([work]), of=of, status=status)
 
     def made_in_parts(
         self,
@@ -76,7 +76,7 @@ class Change:
         A part is asked for outside of any transaction, and says how far the work has come. If it broke off, the same
         request with its key goes on from there: `resume` is told what the last part said.
         """
-        return self._made(_fingerprint(asked, file), parts, of=of, status=status, resume=resume)
+        return self._made(self._fingerprint(asked, file), parts, of=of, status=status, resume=resume)
 
     def _made(
         self,
@@ -109,6 +109,17 @@ class Change:
                 done = self._done(tx, part, status, is_last=following is None)
         return _answered(done, status)
 
+    def _fingerprint(self, asked: Sequence[object], file: BinaryIO | None = None) -> str:
+        """Return the same for the same request; without a key nobody compares it."""
+        if self.key is None:
+            return ""
+        seen = hashlib.sha256(orjson.dumps([str(part) for part in asked]))
+        if file is not None:
+            file.seek(0)
+            while piece := file.read(_PIECE):
+                seen.update(piece)
+        return seen.hexdigest()
+
     def _done(
         self, tx: Transaction, part: Part[ShapeT], status: Callable[[ShapeT], int], *, is_last: bool
     ) -> ShapeT | None:
@@ -138,16 +149,6 @@ def _change(serving: Serving, admin: Admin, key: IdempotencyKey = None, seen: If
 
 Creating = Annotated[Change, Depends(_creation)]
 Changing = Annotated[Change, Depends(_change)]
-
-
-def _fingerprint(asked: Sequence[object], file: BinaryIO | None = None) -> str:
-    """Return the same for the same request."""
-    seen = hashlib.sha256(orjson.dumps([str(part) for part in asked]))
-    if file is not None:
-        file.seek(0)
-        while piece := file.read(_PIECE):
-            seen.update(piece)
-    return seen.hexdigest()
 
 
 def _answered(done: ShapeT | None, status: Callable[[ShapeT], int]) -> Response:
