@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from matoolkit.admin import manual, retryplan
+from matoolkit.admin import manual, retrying, retryplan
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.envelope import sealed
 from matoolkit.bus.relay import Relay
@@ -369,6 +369,10 @@ def removals_are_counted_one_tick_at_a_time(patch: Patch) -> None:
     patch.setattr(View, "removed_lately", lambda *_: 0)
 
 
+def a_retry_keeps_the_row_that_failed(patch: Patch) -> None:
+    patch.setattr(retrying, "refresh_members", nothing)
+
+
 Plant = Callable[[Patch], None]
 
 PLANTED: tuple[Plant, ...] = (
@@ -408,4 +412,5 @@ PLANTED: tuple[Plant, ...] = (
     a_retry_runs_the_version_that_failed,
     ignore_skips_what_was_never_done,
     removals_are_counted_one_tick_at_a_time,
+    a_retry_keeps_the_row_that_failed,
 )

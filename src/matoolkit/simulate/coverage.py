@@ -64,6 +64,8 @@ class Coverage:
         retried = {entry.about["batch"] for entry in entries if _is_retry(entry)}
         if retried - reopened:
             self.taken.add(("batch", "active", "PersonRetriedMembers"))
+        if {entry.id for entry in entries if _is_retry(entry)} & {entry.id for entry in entries if entry.what == "row"}:
+            self.taken.add(_WITH_ANOTHER_ROW)
 
 
 def _situations(entry: Entry) -> Iterator[Move]:
@@ -72,8 +74,6 @@ def _situations(entry: Entry) -> Iterator[Move]:
         yield ("batch", "held", orjson.loads(about["hold"] or "{}").get("kind", ""))
     if _is_retry(entry) and about["failed_under"] not in (None, about["follows"]):
         yield _UNDER_ANOTHER_VERSION
-    if _is_retry(entry) and about["has_another_row"]:
-        yield _WITH_ANOTHER_ROW
     if entry.what == "new_phase" and entry.new == "pending" and about["ignores"] and about["is_overdue"]:
         yield _STAYING_DUE
 

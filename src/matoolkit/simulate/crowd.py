@@ -25,6 +25,7 @@ class Crowd:
         self.is_down = False
         self.hidden: set[str] = set()
         self.busy: list[str] = []
+        self.failed: list[str] = []
         # Who left by mistake and is back soon, while what ran for it still runs.
         self.mistaken: str | None = None
         self.is_missed = False
@@ -92,8 +93,9 @@ class Crowd:
         return f"wave {old:%d %H:%M} moves by {later}"
 
     def touch(self) -> str:
-        """Change somebody's data."""
-        key = self._somebody(self.rows)
+        """Change somebody's data, rather that of somebody who failed: it may have been the cause."""
+        failed = [key for key in self.failed if key in self.rows]
+        key = self._rng.choice(failed) if failed else self._somebody(self.rows)
         self.rows[key] = (self.rows[key][0], self._rng.choice(_CITIES))
         return f"{key} changes"
 

@@ -1,7 +1,7 @@
 """What must hold after every event, whatever went wrong before it."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -238,3 +238,21 @@ def outputs_are_found(database: MemoryDatabase, entries: Iterable[Entry]) -> Non
             )
             if given:
                 raise Violation(f"step {entry.id} failed for want of what step {given[0][0]} gave: {entry.about}")
+
+
+def cities_read(database: MemoryDatabase) -> dict[str, str]:
+    """Return where people are according to the last reading of the source, by key."""
+    latest = "SELECT data_table_name FROM runbooks WHERE read_at IS NOT NULL ORDER BY read_at DESC, version DESC"
+    tables = database.look(f"{latest} LIMIT 1")
+    return {
+        key: city for (table,) in tables for key, city in database.look(f"SELECT _member_key_fold, city FROM {table}")
+    }
+
+
+def rows_were_taken(database: MemoryDatabase, batch: int, keys: Iterable[str], *readings: Mapping[str, str]) -> None:
+    """Demand that members who were just retried have the row of a reading: that before, or one made meanwhile."""
+    named = ", ".join(f"'{key}'" for key in keys)
+    members = f"SELECT member_key_fold, json_extract(data_json, '$.city') FROM batch_members WHERE batch_id = {batch}"
+    for key, city in database.look(f"{members} AND member_key IN ({named})"):
+        if all(city != reading.get(key) for reading in readings):
+            raise Violation(f"{key} was retried in batch {batch} with {city}, and its row says {readings[0].get(key)}")

@@ -13,14 +13,21 @@ from matoolkit.admin.manual import add_to_manual_batch, create_manual_batch, rem
 from matoolkit.admin.publishing import publish, set_automation
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import retry_members
+from matoolkit.admin.retryplan import Terms
 from matoolkit.bus.wire import decode
+from matoolkit.domain.retrying import DataChoice, VersionChoice
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.errors import Refused
+from matoolkit.errors import DoneWithOldData, NewerVersionWaits, NothingToRetry, Refused
+from matoolkit.simulate.invariants import cities_read, rows_were_taken
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.runbooks import NAME, RunbookWriter
 
 _BY = "ann"
 _FAILED_INITS = "SELECT DISTINCT batch_id FROM init_executions WHERE status IN ('failed', 'poll_timeout')"
+_IN_FLIGHT = "SELECT b.id FROM batches b WHERE b.status = 'active' AND NOT b.is_manual AND b.reopened_at IS NULL"
+_FAILED_IN_IT = "SELECT 1 FROM batch_members m WHERE m.batch_id = b.id AND m.status = 'failed'"
+# How often people want the active version in a batch that keeps its own, and wait for a version that is to come.
+_WANT_ACTIVE, _WAIT = 0.2, 0.7
 
 
 class Persons:
@@ -33,6 +40,8 @@ class Persons:
         self.store = plant.state.open(plant.clock)
         self._publisher = plant.publisher(self.store)
         self._visitors = 0
+        # Where somebody failed, and the version that is to help.
+        self._fixed: tuple[int, int] | None = None
 
     def begin(self) -> None:
         """Publish the first version, and let it run."""
@@ -40,6 +49,8 @@ class Persons:
 
     def act(self) -> str:
         """Do something that people do."""
+        if self._is_fixed():
+            return self._try(self._retry_fixed)
         # What somebody could have a reason for comes more often than what nobody would think of.
         has_failed = bool(self._look("SELECT 1 FROM batch_members WHERE status = 'failed' LIMIT 1"))
         has_failed_init = bool(self._look(f"{_FAILED_INITS} LIMIT 1"))
@@ -49,6 +60,7 @@ class Persons:
             (8 if has_init or has_failed else 3, self.publish),
             (1, self.cancel),
             (12 if has_failed else 1, self.retry_members),
+            (4 if has_failed else 0, self.fix_version),
             (10 if has_failed_init else 1, self.retry_init),
             (6 if self._holds() else 0, self.approve),
             (2, self.create_manual),
@@ -93,8 +105,45 @@ class Persons:
         """Let failed members of some batch try again."""
         return self._retry_members(self._some("SELECT DISTINCT batch_id FROM batch_members WHERE status = 'failed'"))
 
+    def fix_version(self) -> str:
+        """Publish a version because members failed, to retry them once their batch follows it."""
+        batch = self._some(f"{_IN_FLIGHT} AND EXISTS ({_FAILED_IN_IT})")
+        said = self.publish()
+        ((version,),) = self._look("SELECT MAX(version) FROM runbooks")
+        self._fixed = (batch, int(version))
+        return f"{said} for those who failed in batch {batch}"
+
+    def _is_fixed(self) -> bool:
+        """Tell whether a batch follows the version by now that was published because of it."""
+        if self._fixed is None:
+            return False
+        batch, version = self._fixed
+        follows = f"SELECT 1 FROM runbooks r JOIN batches b ON b.runbook_id = r.id WHERE b.id = {batch}"
+        return bool(self._look(f"{follows} AND r.version >= {version}"))
+
+    def _retry_fixed(self) -> str:
+        (batch, _), self._fixed = self._fixed or (0, 0), None
+        return self._retry_members(batch)
+
     def _retry_members(self, batch: int) -> str:
-        done = retry_members(self.store, self._publisher, batch, by=_BY)
+        """Let failed members try again, as people do: they read why it is refused, and decide."""
+        try:
+            return self._retried(batch, Terms(VersionChoice.ACTIVE if self._rng.random() < _WANT_ACTIVE else None))
+        except DoneWithOldData:
+            return self._retried(batch, self._rng.choice([Terms(keep_done=True), Terms(begin_with="phase-0")]))
+        except NewerVersionWaits:
+            if self._rng.random() < _WAIT:
+                raise
+            return self._retried(batch, Terms(VersionChoice.CURRENT, keep_done=True))
+        except NothingToRetry:
+            return self._retried(batch, Terms(data=DataChoice.KEPT))
+
+    def _retried(self, batch: int, terms: Terms) -> str:
+        state = self._plant.state
+        before = cities_read(state)
+        done = retry_members(self.store, self._publisher, batch, terms=terms, by=_BY)
+        if done.data is DataChoice.LAST_READING:
+            rows_were_taken(state, batch, [*done.going_on, *done.beginning_again], before, cities_read(state))
         return f"retries in batch {batch}: {done.going_on} go on, {done.beginning_again} begin again"
 
     def retry_init(self) -> str:

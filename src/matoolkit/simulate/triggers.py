@@ -72,7 +72,6 @@ _MEMBERS = """
     'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
     'failed_under', (SELECT MAX(p.runbook_version) FROM step_executions s JOIN phase_executions p
                      ON p.id = s.phase_execution_id WHERE s.batch_member_id = NEW.id AND s.epoch = OLD.epoch),
-    'has_another_row', OLD.data_hash IS NOT NEW.data_hash,
     'held', (SELECT held_at IS NOT NULL AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id)
 """
 _BATCHES = """
@@ -142,6 +141,13 @@ VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_i
 'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id))); END
 """
 
+# A row that a member takes: of a tick, or because a person lets it try again.
+_ROWS = """
+CREATE TRIGGER sim_rows AFTER UPDATE ON batch_members WHEN OLD.data_hash IS NOT NEW.data_hash AND OLD.status = 'active'
+BEGIN INSERT INTO sim_log (what, id, old, new, about) VALUES ('row', NEW.id, OLD.data_hash, NEW.data_hash,
+json_object('batch', NEW.batch_id)); END
+"""
+
 # What members' steps put out, as it is merged into what they have.
 _OUTPUTS = """
 CREATE TRIGGER sim_outputs AFTER UPDATE ON batch_members
@@ -177,6 +183,7 @@ TRIGGERS = (
     _STEPS_IN_PHASE,
     _NEW_PHASES,
     _JOINING,
+    _ROWS,
     _OUTPUTS,
     _GONE,
     _GOING,

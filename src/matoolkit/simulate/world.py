@@ -46,6 +46,8 @@ ORDER BY m.id
 """
 _MISSED = "SELECT 1 FROM batch_members WHERE member_key = '{key}' AND status = 'removed' LIMIT 1"
 
+_FAILED = "SELECT DISTINCT member_key FROM batch_members WHERE status = 'failed' ORDER BY id"
+
 
 class World:
     """Schedulers, orchestrators, workers, people, a source and a clock."""
@@ -240,6 +242,7 @@ class World:
         if len(crowd.hidden) > 1 and self.rng.random() < 0.4:
             crowd.hidden = set()
             return "the view is mended"
+        crowd.failed = [key for (key,) in self.plant.state.look(_FAILED)]
         crowd.busy = [key for (key,) in self.plant.state.look(_BUSY.format(now=stored_text(self.clock.now())))]
         return crowd.change(self.clock.now())
 
