@@ -40,6 +40,10 @@ def test_t10_a_lease_says_nothing_about_one_of_another_name(store: Store, clock:
         again = acquire_lease(tx, "ticks", "c", timedelta(minutes=1))
         assert again is not None
         assert [(lease.name, lease.holder) for lease in held_leases(tx)] == [("repairs", "b"), ("ticks", "c")]
+    clock.advance(timedelta(minutes=10))
+    with store.transaction() as tx:
+        acquire_lease(tx, "ticks", "d", timedelta(minutes=1))
+        assert [(lease.name, lease.holder) for lease in held_leases(tx)] == [("ticks", "d")]
 
 
 def test_t10_an_expired_lease_changes_hands_and_its_old_holder_is_fenced_off(store: Store, clock: VirtualClock) -> None:
