@@ -40,7 +40,7 @@ from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.runbook.templates import Scope
 from matoolkit.scheduler import due as scheduler_due
-from matoolkit.scheduler import joining, leaving
+from matoolkit.scheduler import joining, leaving, pictures
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
@@ -373,7 +373,13 @@ def a_retry_keeps_the_row_that_failed(patch: Patch) -> None:
     patch.setattr(retrying, "refresh_members", nothing)
 
 
+def nobody_remembers_who_was_taken_before(patch: Patch) -> None:
+    """The picture lacks the places in which people are done or have failed (rule T5)."""
+    patch.setattr(pictures, "places_before", nothing)
+
+
 Plant = Callable[[Patch], None]
+
 
 PLANTED: tuple[Plant, ...] = (
     holds_hold_nobody,
@@ -413,4 +419,5 @@ PLANTED: tuple[Plant, ...] = (
     ignore_skips_what_was_never_done,
     removals_are_counted_one_tick_at_a_time,
     a_retry_keeps_the_row_that_failed,
+    nobody_remembers_who_was_taken_before,
 )

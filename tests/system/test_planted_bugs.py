@@ -48,6 +48,7 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.ignore_skips_what_was_never_done: 1,
     planted.removals_are_counted_one_tick_at_a_time: 1,
     planted.a_retry_keeps_the_row_that_failed: 2,
+    planted.nobody_remembers_who_was_taken_before: 3,
 }
 
 

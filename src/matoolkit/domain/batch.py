@@ -39,6 +39,11 @@ class PersonCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Emptied:
+    """It waited for a person before it began, and nobody is left in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class PersonRetriedMembers:
     """A person lets failed members try again."""
 
@@ -49,7 +54,14 @@ class PersonRetriedInit:
 
 
 Event: TypeAlias = (
-    InitRequested | InitDone | InitFailed | PhasesEnded | PersonCancelled | PersonRetriedMembers | PersonRetriedInit
+    InitRequested
+    | InitDone
+    | InitFailed
+    | PhasesEnded
+    | PersonCancelled
+    | Emptied
+    | PersonRetriedMembers
+    | PersonRetriedInit
 )
 
 
@@ -73,6 +85,7 @@ MOVES: Mapping[tuple[BatchStatus, type[Event]], frozenset[BatchStatus]] = Mappin
         (_INIT, InitFailed): frozenset({_FAILED, _INIT}),
         (_ACTIVE, PhasesEnded): frozenset({_COMPLETED, _CANCELLED, _FAILED}),
         **{(status, PersonCancelled): frozenset({_CANCELLED}) for status in sorted(UNFINISHED_BATCHES)},
+        (_DETECTED, Emptied): frozenset({_CANCELLED}),
         **{(status, PersonRetriedMembers): frozenset({_ACTIVE}) for status in (_ACTIVE, _COMPLETED, _FAILED)},
         **{(status, PersonRetriedInit): frozenset({_INIT}) for status in (_INIT, _FAILED)},
     }
@@ -93,7 +106,7 @@ def decide(status: BatchStatus, event: Event) -> Decision:
             return Decision(_INIT, is_held=True) if is_rerun else Decision(_FAILED)
         case PhasesEnded(phases, members):
             return Decision(_ending(phases, members))
-        case PersonCancelled():
+        case PersonCancelled() | Emptied():
             return Decision(_CANCELLED)
         case _:
             assert_never(event)

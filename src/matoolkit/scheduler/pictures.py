@@ -53,16 +53,14 @@ def load_picture(
 def _newcomers(
     reading: Reading, members: Sequence[Membership], unbegun: Collection[int], ended: Collection[datetime | None]
 ) -> list[str]:
-    """Return who may join a batch and is under way in none; what has not begun is not under way."""
-    active = {
-        member.member_key_fold
-        for member in members
-        if member.status is MemberStatus.ACTIVE and member.batch_id not in unbegun
-    }
+    """Return who may join a batch and is under way in none, and who is in a batch that has not begun."""
+    active = [member for member in members if member.status is MemberStatus.ACTIVE]
+    under_way = {member.member_key_fold for member in active if member.batch_id not in unbegun}
+    # Also those whose rows are set aside: they are still in their batch.
+    waiting = {member.member_key_fold for member in active if member.batch_id in unbegun}
     rows = reading.candidates.items()
-    return [
-        key for key, row in rows if key not in active and row.batch_time is not None and row.batch_time not in ended
-    ]
+    coming = {key for key, row in rows if row.batch_time is not None and row.batch_time not in ended}
+    return sorted(waiting | (coming - under_way))
 
 
 def _before(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Before]:

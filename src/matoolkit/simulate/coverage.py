@@ -146,7 +146,8 @@ def _batch(entry: Entry, is_person: bool) -> str | None:
         case (("completed" | "failed"), "active"):
             return "PersonRetriedMembers"
         case _, "cancelled":
-            return "PersonCancelled" if is_person else "PhasesEnded"
+            ended = "Emptied" if entry.old == "detected" else "PhasesEnded"
+            return "PersonCancelled" if is_person else ended
         case "active", "completed" | "failed":
             return "PhasesEnded"
         case _:

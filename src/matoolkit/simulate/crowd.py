@@ -20,6 +20,7 @@ class Crowd:
     def __init__(self, rng: Random, now: datetime, members: int) -> None:
         self._rng = rng
         self.starts = [now + timedelta(hours=hours) for hours in (3, 6, 27)]
+        self._year = now.year
         self.rows: dict[str, tuple[datetime, str]] = {}
         self._next = 0
         self.is_down = False
@@ -48,7 +49,10 @@ class Crowd:
         if self.mistaken is not None and self.is_missed:
             return self._return(self.mistaken)
         change = self._rng.choice(
-            [self.join, self.leave, self.leave, self.leave, self.move, self.move, self.move_wave, self.touch]
+            [
+                *(self.join, self.leave, self.leave, self.leave, self.follow, self.move, self.move, self.move_wave),
+                *(self.leave_behind, self.mistype, self.touch),
+            ]
         )
         # People enter only waves that are still to come.
         ahead = [start for start in self.starts if start > now]
@@ -91,6 +95,34 @@ class Crowd:
                 self.rows[key] = (old + later, city)
         self.starts.append(old + later)
         return f"wave {old:%d %H:%M} moves by {later}"
+
+    def leave_behind(self) -> str:
+        """Give everybody of a start another one but for somebody whose row nobody thinks of."""
+        key = self._somebody(self.rows)
+        row = self.rows[key]
+        if row[0] not in self.starts[-3:]:
+            return self.move()
+        said = self.move_wave()
+        self.rows[key] = row
+        return f"{said}, without {key}"
+
+    def follow(self) -> str:
+        """Let somebody be gone from the start of somebody who is gone already: a wave that leaves one by one."""
+        starts = {self.rows[key][0] for key in self.hidden if key in self.rows}
+        others = [key for key, (start, _) in self.rows.items() if start in starts and key not in self.hidden]
+        if not others:
+            return self.leave()
+        key = self._rng.choice(sorted(others))
+        self.hidden.add(key)
+        return f"{key} follows those who left"
+
+    def mistype(self) -> str:
+        """Mistype the year of somebody's start, or correct what was mistyped."""
+        wrong = [key for key, (start, _) in self.rows.items() if start.year < self._year]
+        key = self._rng.choice(wrong) if wrong and self._rng.random() < 0.7 else self._somebody(self.rows)
+        start, city = self.rows[key]
+        self.rows[key] = (start.replace(year=self._year - (start.year == self._year)), city)
+        return f"{key} has {self.rows[key][0]:%Y-%m-%d}"
 
     def touch(self) -> str:
         """Change somebody's data, rather that of somebody who failed: it may have been the cause."""

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from matoolkit.domain.states import MOVED
+from matoolkit.domain.states import NOTHING_TO_UNDO
 from matoolkit.simulate.invariants import Violation
 
 if TYPE_CHECKING:
     from matoolkit.simulate.world import World
+
+_NOTHING_TO_UNDO = ", ".join(f"'{reason}'" for reason in sorted(NOTHING_TO_UNDO))
 
 
 def everything_ended(world: World) -> None:
@@ -74,7 +76,7 @@ def _leavers_were_seen_off(world: World) -> None:
         "SELECT m.id, m.epoch, m.member_key, b.id, b.runbook_id, (SELECT COUNT(*) FROM rollback_executions r "
         "WHERE r.sequence_key = 'removed-' || m.id || '-' || m.epoch AND r.status <> 'cancelled') "
         "FROM batch_members m JOIN batches b ON b.id = m.batch_id "
-        f"WHERE m.status = 'removed' AND m.remove_reason <> '{MOVED}'"
+        f"WHERE m.status = 'removed' AND m.remove_reason NOT IN ({_NOTHING_TO_UNDO})"
     )
     for member, epoch, key, batch, runbook, count in left:
         is_same_version = world.watch.removals[member, epoch] == runbook

@@ -5,10 +5,13 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import orjson
+
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.approving import approve
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.deadletters import resend_dead_letter
+from matoolkit.admin.including import include_member
 from matoolkit.admin.manual import add_to_manual_batch, create_manual_batch, remove_from_manual_batch
 from matoolkit.admin.publishing import publish, set_automation
 from matoolkit.admin.reinitializing import retry_init
@@ -63,6 +66,7 @@ class Persons:
             (4 if has_failed else 0, self.fix_version),
             (10 if has_failed_init else 1, self.retry_init),
             (6 if self._holds() else 0, self.approve),
+            (4 if self._kept_out() else 0, self.include),
             (2, self.create_manual),
             (6, self.advance),
             (2, self.change_manual),
@@ -161,6 +165,16 @@ class Persons:
             return "finds no hold"
         return self._approve(*self._rng.choice(holds))
 
+    def include(self) -> str:
+        """Let somebody in whom the last tick left outside."""
+        outside = self._kept_out()
+        if not outside:
+            return "finds nobody outside"
+        done = include_member(
+            self.store, NAME, self._rng.choice(outside), by=_BY, reason=None, now=self._plant.clock.now()
+        )
+        return f"includes {done.member_key} at {done.batch_time:%d %H:%M}"
+
     def create_manual(self) -> str:
         """Make a batch of visitors and of somebody who is in the source."""
         rows = [self._visitor(), self._visitor(), {"id": "p0", "start": None, "city": "Bern"}]
@@ -229,6 +243,12 @@ class Persons:
     def _holds(self) -> list[tuple[int, str]]:
         held = "SELECT id, hold_key FROM batches WHERE held_at IS NOT NULL AND approved_hold_key IS NOT hold_key"
         return [(int(number), str(key)) for number, key in self._look(held)]
+
+    def _kept_out(self) -> list[str]:
+        remarks = [
+            one for (text,) in self._look("SELECT remarks_json FROM runbook_ticks") for one in orjson.loads(text)
+        ]
+        return sorted({key for remark in remarks if "member include" in remark["seen"] for key in remark["samples"]})
 
     def _manual_batches(self) -> list[int]:
         open_ones = "status IN ('detected', 'init_dispatched', 'active')"

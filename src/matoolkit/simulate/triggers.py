@@ -66,18 +66,22 @@ _MOVED = "OLD.status IS NOT NEW.status"
 # A batch may be asked for its init again, or be held, without changing its status.
 _BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at IS NOT NEW.held_at"
 _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
-_MEMBERS = """
+# A batch that has not begun is held, and its members come and go all the same.
+_KIND = "COALESCE(json_extract(hold_json, '$.kind'), '')"
+_IS_SHUT = f"held_at IS NOT NULL AND {_KIND} NOT IN ('late', 'repeat')"
+_MEMBERS = f"""
     'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason,
     'version', (SELECT runbook_id FROM batches WHERE id = NEW.batch_id), 'by', NEW.removed_by,
     'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
     'failed_under', (SELECT MAX(p.runbook_version) FROM step_executions s JOIN phase_executions p
                      ON p.id = s.phase_execution_id WHERE s.batch_member_id = NEW.id AND s.epoch = OLD.epoch),
-    'held', (SELECT held_at IS NOT NULL AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id)
+    'held', (SELECT {_IS_SHUT} AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id)
 """
 _BATCHES = """
     'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
     'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'start', NEW.batch_start_time,
-    'old_start', OLD.batch_start_time,
+    'old_start', OLD.batch_start_time, 'old_kind', json_extract(OLD.hold_json, '$.kind'),
+    'approved', NEW.approved_hold_key IS NOT NULL,
     'phases', (SELECT COUNT(*) FROM phase_executions WHERE batch_id = NEW.id AND status IN ('pending', 'dispatched')),
     'waiting', (SELECT COUNT(*) FROM batch_members WHERE batch_id = NEW.id AND status = 'active'
                 AND caught_up_at IS NULL),
@@ -135,10 +139,15 @@ FROM phase_executions p WHERE p.batch_id = NEW.batch_id AND p.status = 'supersed
 WHERE p.batch_id = NEW.batch_id AND lower(p.phase_name) = lower(NEW.phase_name) AND p.dispatched_at IS NOT NULL))); END
 """
 
-_JOINING = """
+_JOINING = f"""
 CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
-VALUES ('new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key,
-'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id))); END
+SELECT 'new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key,
+'held', {_IS_SHUT}, 'kind', {_KIND}, 'start', batch_start_time, 'manual', is_manual)
+FROM batches WHERE id = NEW.batch_id; END
+"""
+_NEW_BATCH = """
+CREATE TRIGGER sim_new_batch AFTER INSERT ON batches BEGIN INSERT INTO sim_log (what, id, old, new, about)
+VALUES ('new_batch', NEW.id, NULL, NEW.status, json_object('start', NEW.batch_start_time)); END
 """
 
 # A row that a member takes: of a tick, or because a person lets it try again.
@@ -184,6 +193,7 @@ TRIGGERS = (
     _NEW_PHASES,
     _JOINING,
     _ROWS,
+    _NEW_BATCH,
     _OUTPUTS,
     _GONE,
     _GOING,

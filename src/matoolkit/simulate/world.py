@@ -19,6 +19,7 @@ from matoolkit.simulate.plans import Outcome, Plan
 from matoolkit.simulate.processes import OrchestratorProcess, Plant, SchedulerProcess
 from matoolkit.simulate.recording import entries_after
 from matoolkit.simulate.rest import come_to_rest
+from matoolkit.simulate.roll import Roll
 from matoolkit.simulate.runbooks import RunbookWriter
 from matoolkit.simulate.safeguards import Removals
 from matoolkit.simulate.timing import Due, next_time
@@ -69,6 +70,7 @@ class World:
         self.watch = Watch(is_apart=self.plant.is_apart)
         self.jobs = Jobs(self.plant)
         self.removals = Removals(self.plant)
+        self.roll = Roll(self.plant, is_immediate=self.is_immediate)
         self.coverage = Coverage()
         self.trouble = TroubleLog()
         self.history: list[str] = []
@@ -104,6 +106,7 @@ class World:
         self.coverage.see(entries, by_person=name == "person", by_both=self._interfered)
         self._interfered = False
         self.watch.see(entries)
+        self.roll.see(entries)
         self.watch.see_taken(self.workers.taken)
         message_ids = self.message_ids()
         self.jobs.see(entries, self.workers.taken, message_ids)

@@ -189,6 +189,16 @@ def test_t5_a_corrected_time_zone_migrates_no_finished_people_again(calendar: Ca
     assert calendar.batch(corrected).status is BatchStatus.ACTIVE
 
 
+def test_t5_a_row_set_aside_lets_nobody_repeat(calendar: Calendar) -> None:
+    done_at(calendar, calendar.start, "Ada")
+    new = calendar.start + WEEK
+    calendar.in_source("Ada", "Bob", at=new)
+    calendar.tick(TICK)
+    calendar.people.rows.append(("ada", new.isoformat(), "twice"))
+    calendar.tick(TICK)
+    assert calendar.batch(new).hold_kind is HoldKind.REPEAT
+
+
 def test_t5_who_repeats_does_so_when_a_person_approves_exactly_those(calendar: Calendar) -> None:
     done_at(calendar, calendar.start, "Ada", "Bob")
     new = calendar.start + WEEK

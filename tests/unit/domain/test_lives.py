@@ -30,6 +30,7 @@ BATCH_EVENTS: list[batch.Event] = [
         for members in ([ACTIVE], [REMOVED], [GONE])
     ),
     batch.PersonCancelled(),
+    batch.Emptied(),
     batch.PersonRetriedMembers(),
     batch.PersonRetriedInit(),
 ]
