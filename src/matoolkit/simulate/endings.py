@@ -44,7 +44,11 @@ def _members_went_through(world: World) -> None:
         "WHERE m.status = 'active' AND b.status IN ('completed', 'failed') AND p.runbook_version = r.version "
         "AND p.status IN ('completed', 'failed') AND p.dispatch_count > 0 "
         "AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id "
-        "AND s.batch_member_id = m.id AND s.epoch = m.epoch)"
+        "AND s.batch_member_id = m.id AND s.epoch = m.epoch) "
+        # Who was retried begins with the first phase that it had not completed (rule O14).
+        "AND NOT (m.first_phase_version IS p.runbook_version AND m.first_phase_place > (SELECT COUNT(*) "
+        "FROM phase_executions o WHERE o.batch_id = p.batch_id AND o.runbook_version = p.runbook_version "
+        "AND (-o.offset_minutes, o.phase_index) < (-p.offset_minutes, p.phase_index)))"
     )
     if left_out:
         raise Violation(f"a phase went past members: {left_out}")
