@@ -105,7 +105,8 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     assert cli.json("hold", "show", str(held.id))["approvedBy"] == "local"
     for what in ("approve", "cancel"):
         cli("hold", what, "--late", "--before", "2026-01-01", "--dry-run")
-    cli("member", "include", "wave", "joe@x", code=3)
+    cli("member", "include", "wave", "joe@x", code=5)
+    cli("member", "include", "wave", "nobody@x", code=3)
     for key in ("jan@x", "kai@x"):
         cli("batch", "advance", cli.created(key))
     for message in stage.bus.receive(stage.events_of_orchestrator, 10):
