@@ -218,9 +218,17 @@ DELETE FROM worker_functions WHERE worker_functions.worker_id = :worker_id_1 AND
 GO
 
 -- store.catalogue.announce_functions
-SELECT TOP 1 worker_functions.function_name 
+SELECT max(worker_functions.announced_at) AS max_1 
 FROM worker_functions 
 WHERE worker_functions.worker_id = :worker_id_1
+GO
+
+-- store.catalogue.announce_functions
+INSERT INTO worker_functions (function_name, parameters_json, worker_id, announced_at) SELECT anon_1.function_name AS function_name, anon_1.parameters_json AS parameters_json, :p_shared_worker_id AS worker_id, :p_shared_announced_at AS announced_at 
+FROM (SELECT [function_name], [parameters_json] FROM OPENJSON(:p_rows) WITH ([function_name] NVARCHAR(200) '$[0]', [parameters_json] NVARCHAR(MAX) '$[1]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM worker_functions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.worker_id = :p_shared_worker_id AND there.function_name = anon_1.function_name))
 GO
 
 -- store.catalogue.known_functions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, delete, func, select
 
 from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import worker_functions
@@ -35,7 +35,8 @@ def announce_functions(tx: Transaction, worker_id: str, functions: Sequence[Anno
     """Replace what is known of a worker by what it said at a time, unless it has said something since; says whether."""
     of_worker = worker_functions.c.worker_id == worker_id
     tx.execute(delete(worker_functions).where(of_worker, worker_functions.c.announced_at <= at))
-    if tx.values(select(worker_functions.c.function_name).where(of_worker).limit(1)):
+    latest = tx.values(select(func.max(worker_functions.c.announced_at)).where(of_worker))[0]
+    if latest is not None and latest > at:
         return False
     if functions:
         alike = {"worker_id": worker_id, "announced_at": at}
