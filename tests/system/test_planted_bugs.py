@@ -46,8 +46,8 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.outputs_of_an_earlier_epoch_are_kept: 149,
     planted.a_retry_runs_the_version_that_failed: 2,
     planted.ignore_skips_what_was_never_done: 1,
-    planted.removals_are_counted_one_tick_at_a_time: 1,
-    planted.a_retry_keeps_the_row_that_failed: 2,
+    planted.removals_are_counted_one_tick_at_a_time: 41,
+    planted.a_retry_keeps_the_row_that_failed: 266,
     planted.nobody_remembers_who_was_taken_before: 3,
 }
 
