@@ -52,7 +52,8 @@ def test_w8_what_workers_announce_as_secret_is_secret() -> None:
         ("Bad-2", "{}"),
         ("Bad-3", "[5]"),
     ]
-    built_in = {name: frozenset({"password"}) for name in ("new-entrauser", "convert-entrab2btointernal")}
+    built_in = known_secrets([])
+    assert built_in["new-entrauser"] == built_in["set-entrauserpassword"] == frozenset({"password"})
     assert known_secrets(announced) == {**built_in, "send-it": frozenset({"token", "key"})}
 
 
