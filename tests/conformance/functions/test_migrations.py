@@ -1,5 +1,6 @@
 """Mailboxes, licences, groups, passes and mail, in the cases that only they have."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -193,6 +194,26 @@ def test_w2_a_pass_that_was_not_mailed_is_replaced(world: World) -> None:
     assert any(one.startswith("+") for one in world.secrets.values), "the pass is masked wherever it turns up"
     with pytest.raises(InvalidParameters, match="from 10 to 43,200"):
         world.run("New-EntraTemporaryAccessPass", {**given, "LifetimeInMinutes": 5})
+
+
+def test_w2_a_pass_that_was_mailed_stays_until_it_is_over(world: World) -> None:
+    omar_sends_mail(world)
+    starts = world.clock.now() + timedelta(hours=2)
+    given = {
+        "UserId": JANE,
+        "Sender": POSTMASTER,
+        "Recipients": ["jane@home.example"],
+        "StartDateTime": f"{starts:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    made = world.run("New-EntraTemporaryAccessPass", given)
+    assert world.run("New-EntraTemporaryAccessPass", given) == made, "it is not good yet"
+    world.clock.sleep(2 * 3600 + 60)
+    world.user().passes[0]["methodUsabilityReason"] = "OneTimeUsed"
+    assert world.run("New-EntraTemporaryAccessPass", given) == made, "it was used, as it was meant to be"
+    world.clock.sleep(3600)
+    again = {name: value for name, value in given.items() if name != "StartDateTime"}
+    assert world.run("New-EntraTemporaryAccessPass", again)["Id"] != made["Id"]
+    assert len(world.user(OMAR).sent) == 2
 
 
 def test_w2_one_mail_is_sent_though_the_answer_was_lost(world: World) -> None:

@@ -25,6 +25,8 @@ from matoolkit.worker.signature import Secret
 _PASS = "New-EntraTemporaryAccessPass"  # noqa: S105 - the name of a function
 _SHORTEST, _LONGEST = 10, 43_200
 _PAUSE_SECONDS = 5
+# Why Graph calls a pass unusable that still does what it was made for.
+_NOT_NOW = frozenset({"NotYetValid", "OneTimeUsed"})
 
 
 @function(_PASS, needs=(READ_USERS, CHANGE_PASSES, SEND_MAIL, READ_SENT_MAIL))
@@ -45,9 +47,9 @@ def new_entra_temporary_access_pass(
     user = seen_user(context, user_id, ("id", "displayName"))
     key = str(user["id"])
     for one in graph.passes(key):
-        if one.get("isUsable") and graph.was_sent(mailbox, message_id(mailbox, str(one.get("id")))):
+        if _serves(one) and graph.was_sent(mailbox, message_id(mailbox, str(one.get("id")))):
             return _described(one, recipients)
-        # What it is was told once, to somebody who did not come to mail it.
+        # It is over; or Graph told what it is to a job that did not get as far as mailing it.
         graph.delete_pass(key, str(one.get("id")))
     wanted = {"lifetimeInMinutes": lifetime_in_minutes, "isUsableOnce": is_usable_once}
     made = _made(context, key, {**wanted, **({"startDateTime": start_date_time} if start_date_time else {})})
@@ -56,6 +58,11 @@ def new_entra_temporary_access_pass(
     body = f"The Temporary Access Pass of {user.get('displayName')} is {value}, for {lifetime_in_minutes} minutes."
     send_once(context, _PASS, mailbox, recipients, "Your Temporary Access Pass", body, key=str(made.get("id")))
     return _described(made, recipients)
+
+
+def _serves(one: dict[str, Any]) -> bool:
+    """Tell whether a pass can be used, will be, or has been: a job that comes again makes no second one."""
+    return bool(one.get("isUsable")) or one.get("methodUsabilityReason") in _NOT_NOW
 
 
 def _made(context: Context, key: str, properties: dict[str, Any]) -> dict[str, Any]:

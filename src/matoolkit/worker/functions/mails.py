@@ -74,6 +74,6 @@ def send_once(
 
 
 def message_id(sender: str, content: str) -> str:
-    """Return the id of a mail; it tells nothing of what is in it."""
+    """Return the id of a mail: the same content has the same id, which does not show it."""
     digest = hashlib.sha256(f"{sender.casefold()}\0{content}".encode()).hexdigest()[:40]
     return f"<{digest}@matoolkit.invalid>"

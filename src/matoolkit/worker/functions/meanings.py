@@ -65,8 +65,9 @@ MEANINGS: Mapping[str, Meaning] = {
         "`complete`, and `data` with `SkuId`, `Available`, `Bought`, `Used`, `Needed`.", _NOTHING
     ),
     "New-EntraTemporaryAccessPass": Meaning(
-        "`Id`, `StartDateTime`, `LifetimeInMinutes`, `SentTo`; never the pass itself, which is only in the mail.",
-        "A pass that can be used and was mailed stays. One that was made and not mailed is deleted, and another made.",
+        "`Id`, `StartDateTime`, `LifetimeInMinutes`, `SentTo`; never the pass itself, which is only in the mail and so"
+        " in the sent items of `Sender`.",
+        "A pass that was mailed stays until it expires. One that was made and not mailed is deleted, and another made.",
     ),
     "Set-EntraUserPassword": Meaning(
         _TRUE, "The same password is written again; one that is made up is another each time, and nobody knows it."

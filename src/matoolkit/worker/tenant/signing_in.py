@@ -1,5 +1,6 @@
 """What an account may use and how its owner gets in: licences, passes, sessions, the manager, mail."""
 
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,7 @@ from matoolkit.worker.tenant.lookup import NO_CONTENT, Lookup, Routes, bad, body
 
 _ACCEPTED = Answer(HTTPStatus.ACCEPTED)
 _SHORTEST, _LONGEST = 10, 43_200
+_USABLE = "EnabledByPolicy"
 
 
 class SigningIn(Lookup):
@@ -100,7 +102,8 @@ class SigningIn(Lookup):
         return NO_CONTENT
 
     def _passes(self, _: Request, found: list[str]) -> Answer:
-        return Answer(HTTPStatus.OK, {"value": [dict(one) for one in self.user(found[0]).passes]})
+        now = self.directory.clock.now()
+        return Answer(HTTPStatus.OK, {"value": [_as_of(now, one) for one in self.user(found[0]).passes]})
 
     def _new_pass(self, request: Request, found: list[str]) -> Answer:
         user, body = self.user(found[0]), body_of(request)
@@ -114,12 +117,11 @@ class SigningIn(Lookup):
             "startDateTime": str(body.get("startDateTime") or f"{now:%Y-%m-%dT%H:%M:%SZ}"),
             "lifetimeInMinutes": minutes,
             "isUsableOnce": bool(body.get("isUsableOnce")),
-            "isUsable": True,
-            "methodUsabilityReason": "EnabledByPolicy",
+            "methodUsabilityReason": _USABLE,
         }
         # One at a time; the value is told once and never again.
         user.passes = [{**made, "temporaryAccessPass": None}]
-        return Answer(HTTPStatus.CREATED, {**made, "temporaryAccessPass": f"+{uuid4().hex[:11]}"})
+        return Answer(HTTPStatus.CREATED, {**_as_of(now, made), "temporaryAccessPass": f"+{uuid4().hex[:11]}"})
 
     def _delete_pass(self, _: Request, found: list[str]) -> Answer:
         user = self.user(found[0])
@@ -154,3 +156,14 @@ class SigningIn(Lookup):
                 "The mailbox is either inactive, soft-deleted, or is hosted on-premise.", "MailboxNotEnabledForRESTAPI"
             )
         return user
+
+
+def _as_of(now: datetime, one: dict[str, Any]) -> dict[str, Any]:
+    """Return a Temporary Access Pass as it is at a time: whether it can be used, and why not."""
+    starts = datetime.fromisoformat(one["startDateTime"])
+    reason = one["methodUsabilityReason"]
+    if now < starts:
+        reason = "NotYetValid"
+    elif now >= starts + timedelta(minutes=one["lifetimeInMinutes"]):
+        reason = "Expired"
+    return {**one, "isUsable": reason == _USABLE, "methodUsabilityReason": reason}
