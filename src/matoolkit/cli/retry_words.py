@@ -19,8 +19,8 @@ def retry_in_words(plan: Mapping[str, Any]) -> str:
     """Say which version runs, and who takes up what."""
     parts = [f"version {plan['version']} runs{_other_version(plan)}"]
     if plan["goingOn"]:
-        parts.append(f"{_named(plan['goingOn'])} go on from where they failed")
-    parts += [f"{_named(group['members'])} {_where(group['phaseName'])}" for group in plan["beginnings"]]
+        parts.append(f"from the step that failed: {_named(plan['goingOn'])}")
+    parts += [f"{_where(group['phaseName'])}: {_named(group['members'])}" for group in plan["beginnings"]]
     return "; ".join(parts)
 
 
@@ -56,7 +56,7 @@ def _other_version(plan: Mapping[str, Any]) -> str:
 
 
 def _where(phase: str | None) -> str:
-    return "have nothing left to do" if phase is None else f"begin again with {phase}"
+    return "nothing left to do" if phase is None else f"again from {phase}"
 
 
 def _named(keys: Sequence[str]) -> str:

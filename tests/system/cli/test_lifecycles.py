@@ -126,7 +126,7 @@ def test_a3_a_batch_that_fails_is_told_by_the_exit_code_and_retried_by_error(cli
     assert "3 members in first/one: no licence" in shown
     like = ("--like", str(group["exampleStepId"]))
     cli("batch", "retry", batch, *like, "--dry-run")
-    assert "3 members (ann@x, bob@x, eve@x) go on from where they failed; nothing was changed" in cli.err
+    assert "from the step that failed: 3 members (ann@x, bob@x, eve@x); nothing was changed" in cli.err
     assert cli.json("batch", "get", batch)["members"] == {"failed": 3}
     cli("batch", "retry", batch, "--like", "9999", "--yes", code=3)
     cli("batch", "retry", batch, *like, code=2)
@@ -195,7 +195,7 @@ def test_a3_whoever_begins_again_is_waited_for_although_it_has_not_begun_yet(cli
     cli("batch", "advance", batch, "--auto", code=1)
     cli.clock.meanwhile = [lambda: None, lambda: None, stage.run]
     cli("batch", "retry", batch, "--yes", "--wait", code=1)
-    assert "2 members (ann@x, bob@x) begin again" in cli.err
+    assert "again from first: 2 members (ann@x, bob@x)" in cli.err
     assert "2 members of 2 failed again" in cli.err
 
 

@@ -46,12 +46,12 @@ def test_o14_the_preview_says_who_is_left_out_what_changes_and_which_steps_used_
     assert "left out: 1 member (u1): their rows were set aside" in cli.err
     assert "left out: 1 member (u2): there is no row for them; `--data kept`" in cli.err
     assert "done with the old Email: prepare/create for 1 member (u0); `--from PHASE` or `--keep-done`" in cli.err
-    assert "dry run: version 1 runs; 1 member (u0) go on from where they failed; nothing was changed" in cli.err
+    assert "dry run: version 1 runs; from the step that failed: 1 member (u0); nothing was changed" in cli.err
     cli("batch", "retry", str(batch.id), code=5)
     assert "AD422" in cli.err
     cli.clock.meanwhile = [stage.run]
     cli("batch", "retry", str(batch.id), "--from", "prepare", "--yes", "--wait")
-    assert f"batch {batch.id}: version 1 runs; 1 member (u0) begin again with prepare" in cli.err
+    assert f"batch {batch.id}: version 1 runs; again from prepare: 1 member (u0)" in cli.err
     assert [job.parameters for job in stage.jobs[-2:]] == [{"Email": "other"}, {"To": "Better"}]
     cli("batch", "retry", str(batch.id), "--data", "kept", "--yes")
     assert "rows: members keep theirs" in cli.err
