@@ -36,6 +36,7 @@ from matoolkit.store.membership import (
     members_waiting_to_catch_up,
     memberships,
 )
+from matoolkit.store.memberstates import active_members
 from tests.conformance.store.world import World
 
 HOSTILE_KEYS = [
@@ -93,6 +94,7 @@ def test_m3_only_active_members_are_refreshed_removed_or_failed(store: Store, wo
         assert note_in_source(tx, everyone) == [active]
         assert note_add_dispatched(tx, everyone, world.now) == [active]
         assert note_remove_dispatched(tx, everyone, world.now) == [removed]
+        assert [member.id for member in active_members(tx, batch.id)] == [active]
         members = {member.id: member for member in members_by_id(tx, everyone)}
     assert members[removed].remove_reason == "left the source"
     assert members[removed].removed_by == "scheduler"
