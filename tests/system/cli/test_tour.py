@@ -104,6 +104,7 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     cli("hold", "approve", str(held.id), "--yes", "--reason", "fine")
     assert cli.json("hold", "show", str(held.id))["approvedBy"] == "local"
     for what in ("approve", "cancel"):
+        cli("hold", what, str(held.id), "--dry-run", "--yes", code=2)
         cli("hold", what, "--late", "--before", "2026-01-01", "--dry-run")
     cli("member", "include", "wave", "joe@x", code=5)
     cli("member", "include", "wave", "nobody@x", code=3)

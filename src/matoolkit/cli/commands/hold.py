@@ -89,7 +89,7 @@ def approve(
     yes: Yes = False,
 ) -> None:
     """Approve what a batch is held for, if it is still what was shown; or many late batches at once."""
-    one = _meant(batch, before, late=late)
+    one = _meant(batch, before, late=late, dry_run=dry_run)
     if one is None:
         _decide_late(session, "approve", before, runbook, reason, dry_run=dry_run, yes=yes)
         return
@@ -119,7 +119,7 @@ def cancel(
     yes: Yes = False,
 ) -> None:
     """Cancel a batch that is held, for good; or many late batches at once."""
-    one = _meant(batch, before, late=late)
+    one = _meant(batch, before, late=late, dry_run=dry_run)
     if one is None:
         _decide_late(session, "cancel", before, runbook, reason, dry_run=dry_run, yes=yes)
         return
@@ -127,8 +127,11 @@ def cancel(
     cancel_after_asking(session, one, reason, yes=yes)
 
 
-def _meant(batch: int | None, before: str | None, *, late: bool) -> int | None:
+def _meant(batch: int | None, before: str | None, *, late: bool, dry_run: bool) -> int | None:
     """Return which batch is meant, or none if many late ones are; both or neither is a mistake."""
+    if batch is not None and dry_run:
+        # Ignoring it would decide in earnest.
+        raise typer.BadParameter("`--dry-run` goes with `--late`; `matoolkit hold show` says what a batch is held for")
     if late == (before is not None) == (batch is None):
         return batch
     raise typer.BadParameter("name a batch, or say `--late --before DATE`")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matoolkit.worker.checking import Checked
 
 NOT_READY = 1
-# Whoever looks does not want to wait as long as a job would.
+# A person who looks does not want to wait as long as a job would.
 _MOST_RETRIES = 2
 
 _COLUMNS = (
