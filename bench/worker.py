@@ -29,8 +29,8 @@ from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.ports import Outgoing
 from matoolkit.settings import WorkerSettings
 from matoolkit.store import Store
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import bus_messages
+from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.system import build_worker
 from matoolkit.worker import Context, Registry, function
 from matoolkit.worker.functions import built_in

@@ -30,9 +30,9 @@ from matoolkit.store import Transaction
 from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
-from matoolkit.store.prepared import Ready
 from matoolkit.store.queue import NewQueued
-from matoolkit.store.running import COMPILED, Runner
+from matoolkit.store.sql.execution import COMPILED, Runner
+from matoolkit.store.sql.prepared import Ready
 from matoolkit.store.upgrade import upgrade_script
 
 FOLDER = Path(__file__).parent
@@ -42,14 +42,7 @@ OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by
 
 # These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
 NOT_STATEMENTS = {
-    "store.statements",
-    "store.transaction",
-    "store.engine",
     "store.upgrade",
-    "store.faults",
-    "store.prepared",
-    "store.driver",
-    "store.running",
     "store.following",
     "store.withdrawal",
     "store.waking",

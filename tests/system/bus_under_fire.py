@@ -32,7 +32,7 @@ from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.deadletters import dead_letters_page
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.queue import queue_lengths
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 START = datetime(2026, 3, 3, 12, tzinfo=UTC)
 POINTS = ["store.before_commit", "store.after_commit", "bus.received", "consumer.handled"]

@@ -8,7 +8,7 @@ import orjson
 from matoolkit.errors import UnknownBatch
 from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.batches import BatchRow, lock_batches
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 def locked_batch(tx: Transaction, batch_id: int) -> BatchRow:

@@ -18,7 +18,7 @@ from matoolkit.outages import Outage
 from matoolkit.ports import Bus, Delivery, NoLongerOurs, Received, Subscription
 from matoolkit.store import Store
 from matoolkit.store.health import require_healthy
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 HANDLED = crash_point("consumer.handled")
 

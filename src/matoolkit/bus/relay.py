@@ -20,7 +20,7 @@ from matoolkit.outages import Outage
 from matoolkit.ports import Outgoing
 from matoolkit.store import Store, outbox
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 BEFORE_SEND = crash_point("relay.before_send")
 AFTER_SEND = crash_point("relay.after_send")

@@ -19,7 +19,7 @@ from matoolkit.crashpoints import crash_point
 from matoolkit.ports import NoLongerOurs, Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
 from matoolkit.store.listening import Listener, announce
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 RECEIVED = crash_point("bus.received")
 SETTLED = crash_point("bus.settled")

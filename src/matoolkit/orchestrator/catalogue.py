@@ -10,7 +10,7 @@ import orjson
 from matoolkit.domain.messages import WorkerHello
 from matoolkit.ids import hello_started_at
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)
 

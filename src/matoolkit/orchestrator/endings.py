@@ -17,7 +17,7 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)
 

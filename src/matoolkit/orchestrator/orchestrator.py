@@ -26,7 +26,7 @@ from matoolkit.orchestrator.versions import Versions
 from matoolkit.outages import Outage
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _SWEEPS = (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings)
 

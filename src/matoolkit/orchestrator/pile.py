@@ -13,7 +13,7 @@ from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.phases import PhaseRow, phases_of_batches
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.working import InitState, NextStep, StepState
 
 

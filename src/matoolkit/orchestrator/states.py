@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.moving import State
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.working import init_states, rollback_states, step_states
 
 

@@ -11,7 +11,7 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.runbook.secrecy import SecretParameters, Secrets, secrets_of
 from matoolkit.store.catalogue import known_functions
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _MOST_KEPT = 128
 # Another orchestrator may have heard what a worker announced; it is known here after this long at the latest.

@@ -13,7 +13,7 @@ from matoolkit.store.batches import BatchRow, activate_batches, cancel_batches, 
 from matoolkit.store.membership import first_phases_of_active
 from matoolkit.store.phases import cancel_phases, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.waking import wake_after_init
 
 log = logging.getLogger(__name__)

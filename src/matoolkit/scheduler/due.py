@@ -13,7 +13,7 @@ from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.membership import first_phases_of_active
 from matoolkit.store.phases import PhaseRow, dispatch_phases, due_phases, phases_of_batches, skip_phases
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _AT_ONCE = 1_000
 

@@ -32,7 +32,7 @@ from matoolkit.store.members import (
 from matoolkit.store.membership import Place, places_of_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import RunbookRow, lock_runbook
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(slots=True)

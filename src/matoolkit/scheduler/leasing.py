@@ -8,7 +8,7 @@ from datetime import timedelta
 from matoolkit.errors import LeaseLost
 from matoolkit.store import Store
 from matoolkit.store.leases import Lease, acquire_lease, confirm_lease, release_lease, renew_lease
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 LEASE = "scheduler"
 

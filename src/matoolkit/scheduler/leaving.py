@@ -9,8 +9,8 @@ from matoolkit.ids import member_removed_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store.members import member_labels, note_remove_dispatched, remove_members
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.steps import cancel_steps_of_members
-from matoolkit.store.transaction import Transaction
 from matoolkit.store.withdrawal import withdraw_unsent
 
 SCHEDULER = "scheduler"

@@ -31,7 +31,7 @@ from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.inclusions import note_let_in
 from matoolkit.store.members import Refresh, note_in_source, note_left_source, refresh_members
 from matoolkit.store.runbooks import RunbookRow
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 # People rarely approve in the very moment in which a tick decides, and not three times in a row.
 _TRIES = 3

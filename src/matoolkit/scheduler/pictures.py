@@ -14,7 +14,7 @@ from matoolkit.store.batches import BatchRow, batches_at, has_batches, unfinishe
 from matoolkit.store.inclusions import waiting_inclusions
 from matoolkit.store.membership import Enrolment, latest_enrolments, memberships, places_before
 from matoolkit.store.phases import PhaseRow, phases_of_batches
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _NOWHERE = Before(frozenset(), is_done=False)
 

@@ -19,7 +19,7 @@ from matoolkit.store import batches as stored
 from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches, note_removals_approved
 from matoolkit.store.members import follow_new_starts
 from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.waking import release_and_wake
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from matoolkit.clock import Clock
 from matoolkit.simulate.triggers import TRIGGERS
 from matoolkit.store import Store, Transaction, open_store
 from matoolkit.store.dialect.questions import Filling
-from matoolkit.store.running import Runner, Watcher
+from matoolkit.store.sql.execution import Runner, Watcher
 from matoolkit.store.upgrade import upgrade
 
 

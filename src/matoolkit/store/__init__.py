@@ -4,7 +4,7 @@ Services open a `Store`, begin a transaction and call the functions of this room
 statement. One function is one purpose, its guards are in the statement, and it says which rows it changed.
 """
 
-from matoolkit.store.engine import open_store
-from matoolkit.store.transaction import Store, Transaction
+from matoolkit.store.sql.engine import open_store
+from matoolkit.store.sql.transaction import Store, Transaction
 
 __all__ = ["Store", "Transaction", "open_store"]

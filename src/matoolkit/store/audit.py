@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matoolkit.store.schema import audit_log
-from matoolkit.store.statements import insert_each, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.statements import insert_each, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

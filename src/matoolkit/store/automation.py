@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import Select, Table, Update, select, true, update
 
 from matoolkit.domain.keys import folded
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import runbook_automation_settings, runbook_ticks
-from matoolkit.store.statements import insert_each, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import insert_each, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Select, case, false, func, select, true
 from matoolkit.domain.holds import NOT_BEGUN, HoldKind
 from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batches, runbooks
-from matoolkit.store.statements import (
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import (
     among,
     given,
     insert_each,
@@ -24,7 +24,7 @@ from matoolkit.store.statements import (
     rows_by_id,
     select_records,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _NOBODYS_TIME = datetime(1, 1, 2, tzinfo=UTC)
 _ACTIVE = is_any(batches.c.status, {BatchStatus.ACTIVE})

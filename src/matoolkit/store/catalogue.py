@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Select, delete, func, select
 
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import worker_functions
-from matoolkit.store.statements import insert_each, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import insert_each, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

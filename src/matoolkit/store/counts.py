@@ -9,10 +9,10 @@ from sqlalchemy import Column, ColumnElement, Select, and_, case, func, literal_
 
 from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.store.dialect.types import BigId
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
-from matoolkit.store.statements import among, is_any
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, is_any
+from matoolkit.store.sql.transaction import Transaction
 
 ERROR_GROUP_LENGTH = 200
 

@@ -31,10 +31,10 @@ from matoolkit.runbook.templates import Json
 from matoolkit.store.datanames import column_names
 from matoolkit.store.dialect.questions import insert_from
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import data_table_columns
-from matoolkit.store.statements import insert_each
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import insert_each
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

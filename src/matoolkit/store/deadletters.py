@@ -11,9 +11,9 @@ from matoolkit.domain.secrecy import job_without_secrets, known_secrets
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.ids import parse_job_id
 from matoolkit.store.catalogue import known_functions
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import dead_letters
-from matoolkit.store.statements import (
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import (
     columns_of,
     insert_each,
     is_any,
@@ -22,7 +22,7 @@ from matoolkit.store.statements import (
     records_among,
     select_records,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.working import stored_calls
 
 _OPEN = is_any(dead_letters.c.status, {DeadLetterStatus.OPEN})

@@ -10,10 +10,10 @@ from sqlalchemy import Column, ColumnElement, Select, Table, and_, or_, select
 
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
-from matoolkit.store.statements import is_any, records_among
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import is_any, records_among
+from matoolkit.store.sql.transaction import Transaction
 
 TABLES: dict[Kind, Table] = {
     Kind.STEP: step_executions,

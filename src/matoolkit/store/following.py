@@ -7,8 +7,8 @@ from datetime import datetime
 from matoolkit.domain.version import PlannedPhase, Transition
 from matoolkit.ports import Publisher
 from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.steps import cancel_steps_of_phases
-from matoolkit.store.transaction import Transaction
 from matoolkit.store.withdrawal import withdraw_unsent
 
 

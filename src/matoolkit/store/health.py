@@ -4,7 +4,7 @@ from sqlalchemy import select
 
 from matoolkit.store.idempotency import require_writable
 from matoolkit.store.schema import metadata
-from matoolkit.store.transaction import Store
+from matoolkit.store.sql.transaction import Store
 
 
 def require_healthy(store: Store) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Delete, Select, Update, and_, delete, select, update
 
 from matoolkit.errors import StoreBusy
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import idempotency_keys
-from matoolkit.store.statements import insert_each, select_records
-from matoolkit.store.transaction import Store, Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import insert_each, select_records
+from matoolkit.store.sql.transaction import Store, Transaction
 
 # No person is called so.
 _NOBODY = "-"

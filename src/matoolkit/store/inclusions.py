@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import Select, Update, select, update
 
 from matoolkit.domain.keys import folded
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import member_inclusions
-from matoolkit.store.statements import among, insert_each
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, insert_each
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

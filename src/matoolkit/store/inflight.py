@@ -9,7 +9,7 @@ from matoolkit.runbook.model import Runbook
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 def batches_in_flight(tx: Transaction, batches: Sequence[BatchRow], runbook_id: int | None) -> list[BatchInFlight]:

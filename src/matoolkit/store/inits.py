@@ -6,8 +6,8 @@ from datetime import datetime
 
 from matoolkit.store.executions import InitRow, Work, unstarted
 from matoolkit.store.schema import init_executions
-from matoolkit.store.statements import columns_of, insert_each, move, records_among
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.statements import columns_of, insert_each, move, records_among
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Update, and_, select, update
 
 from matoolkit.errors import LeaseLost
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import leases
-from matoolkit.store.statements import columns_of, insert_each, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import columns_of, insert_each, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # when a lease ran out that nobody has held yet
 

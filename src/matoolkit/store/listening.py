@@ -12,9 +12,9 @@ from sqlalchemy import Executable
 
 from matoolkit.errors import MatoolkitError
 from matoolkit.outages import Outage
-from matoolkit.store.faults import ToldApart
-from matoolkit.store.prepared import Drafting, prepared
-from matoolkit.store.transaction import Store, Transaction
+from matoolkit.store.sql.faults import ToldApart
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.transaction import Store, Transaction
 
 _HEARTBEAT_SECONDS = 1.0
 

@@ -9,10 +9,10 @@ from sqlalchemy import Update, select, update
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches
-from matoolkit.store.statements import among, columns_of, insert_each, is_any, move, move_each, records_among
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, move, move_each, records_among
+from matoolkit.store.sql.transaction import Transaction
 
 _ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
 _REMOVED = is_any(batch_members.c.status, {MemberStatus.REMOVED})

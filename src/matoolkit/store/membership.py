@@ -12,10 +12,10 @@ from matoolkit.domain.picture import Membership
 from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
-from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from sqlalchemy import Select, select
 from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.records import record
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches
-from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 
 @record

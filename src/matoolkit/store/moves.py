@@ -16,8 +16,8 @@ from matoolkit.ids import Kind
 from matoolkit.records import record
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
-from matoolkit.store.statements import given, is_any, move, move_each
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.statements import given, is_any, move, move_each
+from matoolkit.store.sql.transaction import Transaction
 
 
 @record

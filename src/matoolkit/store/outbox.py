@@ -21,10 +21,10 @@ from sqlalchemy import (
     update,
 )
 
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import outbox
-from matoolkit.store.statements import among, chosen_once, columns_of
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, chosen_once, columns_of
+from matoolkit.store.sql.transaction import Transaction
 
 _WRITTEN = ("topic", "message_id", "message_type", "body", "properties_json", "order_key", "not_before")
 

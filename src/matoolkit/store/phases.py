@@ -18,9 +18,9 @@ from matoolkit.domain.states import (
     PhaseStatus,
 )
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
-from matoolkit.store.statements import (
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import (
     among,
     columns_of,
     given,
@@ -31,7 +31,7 @@ from matoolkit.store.statements import (
     records_among,
     select_records,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _PENDING = is_any(phase_executions.c.status, {PhaseStatus.PENDING})
 _DISPATCHED = is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED})

@@ -31,10 +31,10 @@ from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.ports import Received, Subscription
 from matoolkit.records import record
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
-from matoolkit.store.prepared import Drafting, Ready, prepared
 from matoolkit.store.schema import bus_messages, bus_recent_ids
-from matoolkit.store.statements import among, columns_of, insert_each
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, Ready, prepared
+from matoolkit.store.sql.statements import among, columns_of, insert_each
+from matoolkit.store.sql.transaction import Transaction
 
 # What is received of a message, in the order of `Received`; its id is the handle, and this is one more delivery.
 _RECEIVED = (

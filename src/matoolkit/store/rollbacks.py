@@ -7,7 +7,7 @@ from datetime import datetime
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
 from matoolkit.store.executions import RollbackRow, Work, unstarted
 from matoolkit.store.schema import rollback_executions
-from matoolkit.store.statements import (
+from matoolkit.store.sql.statements import (
     among,
     columns_of,
     insert_each,
@@ -16,7 +16,7 @@ from matoolkit.store.statements import (
     rows_by_id,
     select_records,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

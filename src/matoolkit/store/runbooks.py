@@ -10,10 +10,10 @@ from sqlalchemy import Select, Update, func, select, true, update
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.store.datanames import data_table_name
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import runbooks
-from matoolkit.store.statements import columns_of, insert_each, records_among, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import columns_of, insert_each, records_among, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 _ACTIVE = runbooks.c.is_active == true()
 

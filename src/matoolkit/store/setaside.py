@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select
 
 from matoolkit.store.schema import set_aside_keys
-from matoolkit.store.statements import among, insert_each
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.statements import among, insert_each
+from matoolkit.store.sql.transaction import Transaction
 
 _KEY = ("runbook_id", "member_key_fold")
 

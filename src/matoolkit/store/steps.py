@@ -12,9 +12,9 @@ from matoolkit.records import record
 from matoolkit.store.executions import StepRow, Work, steps_by_id, unstarted
 from matoolkit.store.moves import cancelled
 from matoolkit.store.phases import phases_of_batches
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import batch_members, step_executions
-from matoolkit.store.statements import (
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import (
     among,
     columns_of,
     insert_each,
@@ -23,7 +23,7 @@ from matoolkit.store.statements import (
     rows_by_id,
     select_records,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 _KEY = ("batch_member_id", "epoch", "phase_execution_id", "step_index")
 _OPEN = is_any(step_executions.c.status, OPEN_STEPS)

@@ -23,9 +23,9 @@ from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
 from matoolkit.privacy import private_file
 from matoolkit.store.comparison import left_out_differences
-from matoolkit.store.faults import ToldApart
 from matoolkit.store.schema import metadata
-from matoolkit.store.transaction import Store
+from matoolkit.store.sql.faults import ToldApart
+from matoolkit.store.sql.transaction import Store
 
 REVISION_APPLIED = crash_point("store.revision_applied")
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -9,7 +9,7 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store.batches import BatchRow, batches_by_id, release_batches
 from matoolkit.store.membership import members_waiting_to_catch_up
 from matoolkit.store.phases import phases_of_batches
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 def release_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collection[int]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Protocol
 from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
 from matoolkit.store.moves import Withdrawal, note_withdrawn
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 class Cancelled(Protocol):

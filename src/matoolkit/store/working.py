@@ -12,10 +12,10 @@ from matoolkit.domain.step import Step
 from matoolkit.ids import Kind
 from matoolkit.records import record
 from matoolkit.store.executions import TABLES
-from matoolkit.store.prepared import Drafting, prepared
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
-from matoolkit.store.statements import among, is_any, records_among, rows_by_id, select_records
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
+from matoolkit.store.sql.transaction import Transaction
 
 
 @record

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from matoolkit.store import Store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 
 
 def change(tx: Transaction, subjects: Iterable[str], at: datetime) -> None:

@@ -19,7 +19,7 @@ from matoolkit.domain.messages import MemberAdded
 from matoolkit.errors import StoreBusy, StoreDamaged, StoreError, StoreReadOnly, StoreUnavailable
 from matoolkit.ports import Delivery, Received, Subscription
 from matoolkit.store import Store, open_store, queue
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.upgrade import upgrade
 
 from .messages import added, dead_letters, ids, receive

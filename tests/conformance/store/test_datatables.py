@@ -18,7 +18,7 @@ from matoolkit.store.datatables import (
     open_data_table,
     upsert_rows,
 )
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from tests.conformance.store.world import World
 
 # What databases call columns of their own: PostgreSQL's cannot be made a second time, SQLite's can be.

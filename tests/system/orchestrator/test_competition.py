@@ -19,7 +19,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.errors import InvalidMembers, NothingToRetry
 from matoolkit.ports import Delivery, Outgoing
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from tests.databases import Database
 from tests.stage import Failing, Silent, Stage
 from tests.threads import in_threads

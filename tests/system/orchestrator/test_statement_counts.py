@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.transaction import Transaction
 from tests.stage import Failing, Stage
 
 from .runbooks import TWO_STEPS, WITH_RETRY, WITH_ROLLBACK

@@ -22,7 +22,7 @@ from matoolkit.store import open_store
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.postgresql import PostgreSQL
 from matoolkit.store.dialect.sqlite import SQLite
-from matoolkit.store.faults import ToldApart
+from matoolkit.store.sql.faults import ToldApart
 
 
 @pytest.mark.parametrize(

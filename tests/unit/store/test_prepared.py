@@ -10,8 +10,8 @@ from sqlalchemy import Column, ColumnElement, Integer, MetaData, Select, String,
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.prepared import Drafting, prepared
-from matoolkit.store.statements import among, given, is_any, move
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, given, is_any, move
 
 PEOPLE = Table(
     "people", MetaData(), Column("id", Integer, primary_key=True), Column("name", String), Column("at", Instant)

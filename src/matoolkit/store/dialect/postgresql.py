@@ -31,7 +31,7 @@ from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.driver import run_only
+from matoolkit.store.sql.driver import run_only
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
 _ERRORS: dict[str, type[StoreError]] = {

@@ -40,7 +40,7 @@ from matoolkit.errors import (
 )
 from matoolkit.store.dialect.questions import Columns, Dialect, Filling, Rows, parameter
 from matoolkit.store.dialect.types import Instant, stored_text
-from matoolkit.store.driver import run_only
+from matoolkit.store.sql.driver import run_only
 
 _ERRORS: dict[int, type[StoreError]] = {
     sqlite3.SQLITE_BUSY: StoreBusy,

@@ -29,10 +29,10 @@ from matoolkit.outages import Outage
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.faults import ToldApart
-from matoolkit.store.prepared import Drafting, Ready, prepared
-from matoolkit.store.running import Runner, Watcher
-from matoolkit.store.storable import storable_rows
+from matoolkit.store.sql.execution import Runner, Watcher
+from matoolkit.store.sql.faults import ToldApart
+from matoolkit.store.sql.prepared import Drafting, Ready, prepared
+from matoolkit.store.sql.storable import storable_rows
 
 BEFORE_COMMIT = crash_point("store.before_commit")
 AFTER_COMMIT = crash_point("store.after_commit")

@@ -28,7 +28,7 @@ from matoolkit.clock import Clock
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Filling, Rows
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.storable import storable_rows
+from matoolkit.store.sql.storable import storable_rows
 
 # Names of parameters must not be names of columns: SQLAlchemy would take them for columns to write.
 _PREFIX = "p_"

@@ -24,8 +24,8 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.store.dialect.questions import insert_from
-from matoolkit.store.prepared import Draft, Drafting, Ready, prepared
-from matoolkit.store.transaction import Transaction
+from matoolkit.store.sql.prepared import Draft, Drafting, Ready, prepared
+from matoolkit.store.sql.transaction import Transaction
 
 RowT = TypeVar("RowT")
 Record = Callable[..., Any]  # a dataclass whose fields are columns

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import mssql
 from matoolkit.errors import RowConflict, StoreError, StoreUnavailable
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.types import Instant, OneOf
-from matoolkit.store.running import Compiled
+from matoolkit.store.sql.execution import Compiled
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from sqlalchemy.exc import ArgumentError
 from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
-from matoolkit.store.running import COMPILED
-from matoolkit.store.transaction import PATIENCE_SECONDS, Store
+from matoolkit.store.sql.execution import COMPILED
+from matoolkit.store.sql.transaction import PATIENCE_SECONDS, Store
 
 
 def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS) -> Store:

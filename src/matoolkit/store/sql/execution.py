@@ -9,9 +9,9 @@ from sqlalchemy.exc import StatementError
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from matoolkit.store.dialect.questions import Filling
-from matoolkit.store.driver import run, run_many, run_only
-from matoolkit.store.prepared import Plan, Ready
-from matoolkit.store.storable import storable_value
+from matoolkit.store.sql.driver import run, run_many, run_only
+from matoolkit.store.sql.prepared import Plan, Ready
+from matoolkit.store.sql.storable import storable_value
 
 # The option under which an engine keeps what was compiled for it, for all its stores.
 COMPILED = "matoolkit_compiled"

@@ -1,0 +1,1 @@
+"""The kernel: statements that are built once, and how they are run."""
