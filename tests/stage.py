@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR, jobs_of_worker
@@ -89,7 +90,6 @@ from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import NewVersion, RunbookRow, note_read, publish_version
 from matoolkit.store.setaside import set_keys_aside
 from matoolkit.store.steps import cancel_steps_of_batches, cancel_steps_of_members, cancel_steps_of_phases, steps_page
-from matoolkit.store.withdrawal import withdraw_unsent
 
 WORKER = "worker-01"
 SOURCE = """\

@@ -43,9 +43,6 @@ OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by
 # These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
 NOT_STATEMENTS = {
     "store.upgrade",
-    "store.following",
-    "store.withdrawal",
-    "store.waking",
     "store.listening",
 }
 

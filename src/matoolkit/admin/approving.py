@@ -1,12 +1,12 @@
 """Approving a hold: exactly what was shown, and nothing that it has become since (rule T6)."""
 
 from matoolkit.admin.recording import locked_batch, record
+from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.holds import HoldKind
 from matoolkit.errors import HoldApproved, HoldChanged
 from matoolkit.ports import Publisher
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, activate_batches, approve_hold, batches_by_id
-from matoolkit.store.waking import release_and_wake
 
 
 def approve(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from matoolkit.admin.recording import locked_batch, record
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.batch import PersonCancelled, decide
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.errors import WrongBatchStatus
@@ -15,7 +16,6 @@ from matoolkit.store.moves import cancel
 from matoolkit.store.phases import cancel_phases, phases_of_batches
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_in_sequences
 from matoolkit.store.steps import cancel_steps_of_batches
-from matoolkit.store.withdrawal import withdraw_unsent
 
 
 @dataclass(frozen=True, slots=True)

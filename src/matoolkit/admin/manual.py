@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.admin.uploads import Piece, Row, Upload, UploadedRow, data_of, keyed_pieces
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
@@ -47,7 +48,6 @@ from matoolkit.store.runbooks import (
     runbooks_by_id,
 )
 from matoolkit.store.steps import cancel_steps_of_members
-from matoolkit.store.withdrawal import withdraw_unsent
 
 ToldT = TypeVar("ToldT")
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from matoolkit.admin.recording import locked_batch, record
+from matoolkit.announcing.following import change_phases
+from matoolkit.announcing.waking import wake_after_init
 from matoolkit.domain.batch import PersonRetriedInit, decide
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import BatchInit
@@ -24,7 +26,6 @@ from matoolkit.store.batches import (
     reopen_batches,
 )
 from matoolkit.store.executions import InitRow
-from matoolkit.store.following import change_phases
 from matoolkit.store.inflight import batches_in_flight
 from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
@@ -33,7 +34,6 @@ from matoolkit.store.memberstates import active_members
 from matoolkit.store.moves import reopen
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
-from matoolkit.store.waking import wake_after_init
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from datetime import datetime
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.admin.retrychanges import ChangedColumn, DoneBefore, by_column
 from matoolkit.admin.retryplan import Chosen, Plan, Terms, keys_of, plan_retry
+from matoolkit.announcing.following import change_phases
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.domain.retrying import BeginAgain, DataChoice, LeftOutBecause
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus
@@ -19,7 +20,6 @@ from matoolkit.ids import Kind, asked_for, member_added_id
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, release_batches, reopen_batches, take_version
-from matoolkit.store.following import change_phases
 from matoolkit.store.members import Refresh, Restart, reactivate_members, refresh_members, restart_members
 from matoolkit.store.memberstates import MemberState
 from matoolkit.store.moves import reopen

@@ -2,6 +2,7 @@
 
 import logging
 
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.member import Member, StepFailed, decide
 from matoolkit.domain.states import MemberStatus
 from matoolkit.ids import Kind
@@ -12,7 +13,6 @@ from matoolkit.store.members import MemberAt, fail_members
 from matoolkit.store.memberstates import member_states
 from matoolkit.store.moves import cancel
 from matoolkit.store.steps import cancel_steps_of_members
-from matoolkit.store.withdrawal import withdraw_unsent
 from matoolkit.store.working import init_states_of_batches
 
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from matoolkit.announcing.waking import wake_after_init
 from matoolkit.domain.batch import InitDone, InitFailed, decide
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.progress import Compensate, Situation, next_of
@@ -18,7 +19,6 @@ from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.progress import open_compensations
 from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
 from matoolkit.store.inits import NewInit, insert_inits
-from matoolkit.store.waking import wake_after_init
 from matoolkit.store.working import (
     InitState,
     RollbackState,

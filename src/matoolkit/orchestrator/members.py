@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
@@ -23,7 +24,6 @@ from matoolkit.store.steps import (
     cancel_steps_of_older_epochs,
     insert_steps,
 )
-from matoolkit.store.withdrawal import withdraw_unsent
 from matoolkit.store.working import unfinished_rollbacks_of_members
 
 log = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from matoolkit.announcing.waking import wake_after_init
 from matoolkit.domain.messages import BatchInit
 from matoolkit.ids import batch_init_id
 from matoolkit.ports import Outgoing, Publisher
@@ -14,7 +15,6 @@ from matoolkit.store.membership import first_phases_of_active
 from matoolkit.store.phases import cancel_phases, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.waking import wake_after_init
 
 log = logging.getLogger(__name__)
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.messages import MemberRemoved
 from matoolkit.domain.states import ABSENT, MOVED, NOT_BEGUN
 from matoolkit.ids import member_removed_id
@@ -11,7 +12,6 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.store.members import member_labels, note_remove_dispatched, remove_members
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.steps import cancel_steps_of_members
-from matoolkit.store.withdrawal import withdraw_unsent
 
 SCHEDULER = "scheduler"
 

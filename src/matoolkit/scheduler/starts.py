@@ -6,6 +6,7 @@ from datetime import datetime
 
 import orjson
 
+from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.holds import Hold
 from matoolkit.domain.picture import BatchInFlight
@@ -20,7 +21,6 @@ from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_bat
 from matoolkit.store.members import follow_new_starts
 from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.waking import release_and_wake
 
 log = logging.getLogger(__name__)
 

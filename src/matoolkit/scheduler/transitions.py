@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from matoolkit.announcing.following import change_phases
+from matoolkit.announcing.waking import wake_after_init
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.states import OPEN_STEPS
 from matoolkit.domain.version import InitChange, Stay, TargetVersion, Transition, transition
 from matoolkit.ids import Kind
@@ -24,13 +27,10 @@ from matoolkit.store.batches import (
     lock_batches,
     unfinished_batches,
 )
-from matoolkit.store.following import change_phases
 from matoolkit.store.inflight import batches_in_flight, in_flight, target_of
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.moves import cancel
 from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition_done
-from matoolkit.store.waking import wake_after_init
-from matoolkit.store.withdrawal import withdraw_unsent
 
 SLICE = 50
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.bus.relay import CLAIM_DURATION, Relay
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import LOCK_DURATION, jobs_of_worker
@@ -19,7 +20,6 @@ from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messag
 from matoolkit.store.queue import NewQueued, enqueue, queue_lengths, remove_untouched
 from matoolkit.store.steps import cancel_steps_of_batches
 from matoolkit.store.upgrade import upgrade
-from matoolkit.store.withdrawal import withdraw_unsent
 from tests.conformance.store.world import World
 from tests.databases import NOON
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.version import PlannedPhase, Transition
 from matoolkit.ports import Publisher
 from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.steps import cancel_steps_of_phases
-from matoolkit.store.withdrawal import withdraw_unsent
 
 
 @dataclass(frozen=True, slots=True)
