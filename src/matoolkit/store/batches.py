@@ -15,11 +15,11 @@ from matoolkit.store.schema import batches, runbooks
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import (
     among,
+    change,
+    change_each,
     given,
     insert_each,
     is_any,
-    move,
-    move_each,
     records_among,
     rows_by_id,
     select_records,
@@ -238,30 +238,30 @@ def dispatch_init(tx: Transaction, ids: Collection[int], at: datetime) -> list[i
         "init_dispatched_at": at,
         "init_count": _ONE_MORE_INIT,
     }
-    return move(tx, batches, ids, values, _UNFINISHED)
+    return change(tx, batches, ids, values, _UNFINISHED)
 
 
 def activate_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Let the phases of batches begin: their init is done, or they have none."""
     waiting = is_any(batches.c.status, {BatchStatus.DETECTED, BatchStatus.INIT_DISPATCHED})
-    return move(tx, batches, ids, {"status": BatchStatus.ACTIVE}, waiting)
+    return change(tx, batches, ids, {"status": BatchStatus.ACTIVE}, waiting)
 
 
 def complete_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End active batches well."""
-    return move(tx, batches, ids, {"status": BatchStatus.COMPLETED, "completed_at": at}, _ACTIVE)
+    return change(tx, batches, ids, {"status": BatchStatus.COMPLETED, "completed_at": at}, _ACTIVE)
 
 
 def fail_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End batches badly: their init failed, or all their phases did."""
     values = {"status": BatchStatus.FAILED, "completed_at": at}
-    return move(tx, batches, ids, values, _UNFINISHED)
+    return change(tx, batches, ids, values, _UNFINISHED)
 
 
 def cancel_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End batches because a person says so, or because nobody is left in them."""
     values = {"status": BatchStatus.CANCELLED, "completed_at": at}
-    return move(tx, batches, ids, values, _UNFINISHED)
+    return change(tx, batches, ids, values, _UNFINISHED)
 
 
 def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: datetime) -> list[int]:
@@ -270,7 +270,7 @@ def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: d
     reopened_at = None if to is BatchStatus.INIT_DISPATCHED else at
     values = {"status": to, "completed_at": None, "reopened_at": reopened_at}
     retryable = is_any(batches.c.status, ENDED_BATCHES - {BatchStatus.CANCELLED})
-    return move(tx, batches, ids, values, retryable)
+    return change(tx, batches, ids, values, retryable)
 
 
 def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> list[int]:
@@ -278,25 +278,25 @@ def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> li
     # Unique keys are checked row by row, so all step aside to times that nobody has
     # before they take their new ones.
     aside = [Reschedule(entry.id, _NOBODYS_TIME + timedelta(seconds=entry.id)) for entry in reschedules]
-    move_each(tx, batches, aside, {}, _UNFINISHED, _AUTOMATED)
-    return move_each(tx, batches, reschedules, {}, _UNFINISHED, _AUTOMATED)
+    change_each(tx, batches, aside, {}, _UNFINISHED, _AUTOMATED)
+    return change_each(tx, batches, reschedules, {}, _UNFINISHED, _AUTOMATED)
 
 
 def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> list[int]:
     """Let unfinished batches of a runbook follow another version of it, except manual and reopened ones (V2, V6)."""
     values = {"runbook_id": runbook_id}
-    return move(tx, batches, ids, values, _UNFINISHED, _AUTOMATED, *_FOLLOWS_ANOTHER, having=values)
+    return change(tx, batches, ids, values, _UNFINISHED, _AUTOMATED, *_FOLLOWS_ANOTHER, having=values)
 
 
 def take_version(tx: Transaction, batch_id: int, runbook_id: int) -> list[int]:
     """Let an unfinished batch follow another version because a person says so (rule O14)."""
     values = {"runbook_id": runbook_id}
-    return move(tx, batches, [batch_id], values, _UNFINISHED, *_OF_ANOTHER_VERSION, having=values)
+    return change(tx, batches, [batch_id], values, _UNFINISHED, *_OF_ANOTHER_VERSION, having=values)
 
 
 def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[int]:
     """Note which phase a manual batch was advanced to."""
-    return move(tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, _MANUAL)
+    return change(tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, _MANUAL)
 
 
 def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
@@ -311,21 +311,21 @@ def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[i
         "approved_hold_by": None,
         "approved_hold_at": None,
     }
-    return move_each(tx, batches, holds, values, _UNFINISHED, differing=("hold_key",), having={"at": at})
+    return change_each(tx, batches, holds, values, _UNFINISHED, differing=("hold_key",), having={"at": at})
 
 
 def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
     """End the hold of batches."""
     values = {"held_at": None, "hold_reason": None, "hold_key": None, "hold_json": None}
-    return move(tx, batches, ids, values, _HELD)
+    return change(tx, batches, ids, values, _HELD)
 
 
 def note_removals_approved(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that removals were made that a person approved: the removal guard counts from then on (rule T6)."""
-    return move(tx, batches, ids, {"removals_approved_at": at}, _UNFINISHED)
+    return change(tx, batches, ids, {"removals_approved_at": at}, _UNFINISHED)
 
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
     """Approve exactly what was shown, once; if the hold now stands for something else, nothing is approved."""
     values = {"approved_hold_key": hold_key, "approved_hold_by": by, "approved_hold_at": at}
-    return move(tx, batches, [batch_id], values, _HELD_FOR_THIS, _HELD, _NOT_APPROVED, having={"hold_key": hold_key})
+    return change(tx, batches, [batch_id], values, _HELD_FOR_THIS, _HELD, _NOT_APPROVED, having={"hold_key": hold_key})

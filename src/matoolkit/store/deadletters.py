@@ -14,11 +14,11 @@ from matoolkit.store.catalogue import known_functions
 from matoolkit.store.schema import dead_letters
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import (
+    change,
+    change_each,
     columns_of,
     insert_each,
     is_any,
-    move,
-    move_each,
     records_among,
     select_records,
 )
@@ -156,10 +156,10 @@ def _open(_draft: Drafting, after: int, *, limit: int) -> Select[Any]:
 def resend_dead_letters(tx: Transaction, resends: Sequence[Resend], by: str, at: datetime) -> list[int]:
     """Mark open dead letters as sent again."""
     values = {"status": DeadLetterStatus.RESENT, "resolved_at": at, "resolved_by": by}
-    return move_each(tx, dead_letters, resends, values, _OPEN)
+    return change_each(tx, dead_letters, resends, values, _OPEN)
 
 
 def discard_dead_letters(tx: Transaction, ids: Collection[int], by: str, at: datetime) -> list[int]:
     """Mark open dead letters as of no use."""
     values = {"status": DeadLetterStatus.DISCARDED, "resolved_at": at, "resolved_by": by}
-    return move(tx, dead_letters, ids, values, _OPEN)
+    return change(tx, dead_letters, ids, values, _OPEN)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from matoolkit.store.executions import InitRow, Work, unstarted
 from matoolkit.store.schema import init_executions
-from matoolkit.store.sql.statements import columns_of, insert_each, move, records_among
+from matoolkit.store.sql.statements import change, columns_of, insert_each, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -31,7 +31,7 @@ def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[
 
 def note_requested(tx: Transaction, ids: Collection[int], init_count: int) -> list[int]:
     """Let steps of init run for another request."""
-    return move(tx, init_executions, ids, {"init_count": init_count})
+    return change(tx, init_executions, ids, {"init_count": init_count})
 
 
 def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:

@@ -11,7 +11,7 @@ from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, move, move_each, records_among
+from matoolkit.store.sql.statements import among, change, change_each, columns_of, insert_each, is_any, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 _ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
@@ -160,7 +160,7 @@ def member_labels(tx: Transaction, ids: Collection[int]) -> list[MemberLabel]:
 
 def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:
     """Give active members the data that the source has now."""
-    return move_each(tx, batch_members, refreshes, {}, _ACTIVE)
+    return change_each(tx, batch_members, refreshes, {}, _ACTIVE)
 
 
 def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, at: datetime) -> list[int]:
@@ -173,30 +173,30 @@ def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, 
         "remove_reason": reason,
         "remove_dispatched_at": None,
     }
-    return move(tx, batch_members, ids, values, _ACTIVE)
+    return change(tx, batch_members, ids, values, _ACTIVE)
 
 
 def return_members(tx: Transaction, returns: Sequence[Return], at: datetime) -> list[int]:
     """Take removed members in again, in a new epoch that has yet to catch up (rule T5)."""
-    return move_each(tx, batch_members, returns, _fresh_start(at), _REMOVED)
+    return change_each(tx, batch_members, returns, _fresh_start(at), _REMOVED)
 
 
 def fail_members(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
     """Mark active members failed that have not started all over since."""
     values = {"status": MemberStatus.FAILED, "failed_at": at}
-    return move_each(tx, batch_members, members, values, _ACTIVE, matching=("epoch",))
+    return change_each(tx, batch_members, members, values, _ACTIVE, matching=("epoch",))
 
 
 def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Let failed members go on from where they failed (rule O14)."""
     values = {"status": MemberStatus.ACTIVE, "failed_at": None, "caught_up_at": None}
-    return move(tx, batch_members, ids, values, _FAILED)
+    return change(tx, batch_members, ids, values, _FAILED)
 
 
 def restart_members(tx: Transaction, restarts: Sequence[Restart], at: datetime, *, forget_outputs: bool) -> list[int]:
     """Let failed members begin again in a new epoch, without their outputs if a rollback undid them (O14)."""
     values = _new_epoch(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
-    return move_each(tx, batch_members, restarts, values, _FAILED)
+    return change_each(tx, batch_members, restarts, values, _FAILED)
 
 
 def follow_new_starts(tx: Transaction, batch_ids: Collection[int]) -> None:
@@ -214,32 +214,32 @@ def _following(draft: Drafting, batch_ids: Collection[int]) -> Update:
 
 def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note, once, that the source no longer returns active members after T (rule T5)."""
-    return move(tx, batch_members, ids, {"left_source_at": at}, _ACTIVE, _IN_SOURCE)
+    return change(tx, batch_members, ids, {"left_source_at": at}, _ACTIVE, _IN_SOURCE)
 
 
 def note_in_source(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Note that the source returns members again that had left it."""
-    return move(tx, batch_members, ids, {"left_source_at": None}, _GONE)
+    return change(tx, batch_members, ids, {"left_source_at": None}, _GONE)
 
 
 def note_add_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that the orchestrator was told of members that joined."""
-    return move(tx, batch_members, ids, {"add_dispatched_at": at}, _ACTIVE)
+    return change(tx, batch_members, ids, {"add_dispatched_at": at}, _ACTIVE)
 
 
 def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that the orchestrator was told of members that left."""
-    return move(tx, batch_members, ids, {"remove_dispatched_at": at}, _REMOVED)
+    return change(tx, batch_members, ids, {"remove_dispatched_at": at}, _REMOVED)
 
 
 def note_caught_up(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
     """Note that members have caught up with their batch or were seen off, unless they have started all over since."""
-    return move_each(tx, batch_members, members, {"caught_up_at": at}, _NOT_CAUGHT_UP, matching=("epoch",))
+    return change_each(tx, batch_members, members, {"caught_up_at": at}, _NOT_CAUGHT_UP, matching=("epoch",))
 
 
 def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
     """Store what members' steps have put out; the caller holds the lock of their batch and has merged it."""
-    return move_each(tx, batch_members, outputs, {}, matching=("epoch",))
+    return change_each(tx, batch_members, outputs, {}, matching=("epoch",))
 
 
 def _fresh_start(at: datetime) -> dict[str, object]:

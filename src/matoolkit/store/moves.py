@@ -16,7 +16,7 @@ from matoolkit.ids import Kind
 from matoolkit.records import record
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
-from matoolkit.store.sql.statements import given, is_any, move, move_each
+from matoolkit.store.sql.statements import change, change_each, given, is_any
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -114,7 +114,7 @@ def dispatch(tx: Transaction, kind: Kind, dispatches: Sequence[Dispatch], at: da
     }
     waiting = is_any(table.c.status, {StepStatus.PENDING, StepStatus.POLLING})
     often_alike = ("attempt", "function_name", "lost_at")
-    return move_each(tx, table, dispatches, values, waiting, following=("attempt",), often_alike=often_alike)
+    return change_each(tx, table, dispatches, values, waiting, following=("attempt",), often_alike=often_alike)
 
 
 def succeed(tx: Transaction, kind: Kind, successes: Sequence[Success], at: datetime) -> list[int]:
@@ -167,13 +167,13 @@ def fail_undispatched(tx: Transaction, kind: Kind, failures: Sequence[Impossible
     """End waiting work for which no job can be sent (rules R9, W8)."""
     table = TABLES[kind]
     values = _ended(StepStatus.FAILED, at)
-    return move_each(tx, table, failures, values, is_any(table.c.status, {StepStatus.PENDING, StepStatus.POLLING}))
+    return change_each(tx, table, failures, values, is_any(table.c.status, {StepStatus.PENDING, StepStatus.POLLING}))
 
 
 def cancel(tx: Transaction, kind: Kind, ids: Collection[int], at: datetime) -> list[int]:
     """Cancel open work; a job that is out stays in flight until its answer comes or it is lost (rule O5)."""
     table = TABLES[kind]
-    return move(tx, table, ids, cancelled(at), is_any(table.c.status, OPEN_STEPS))
+    return change(tx, table, ids, cancelled(at), is_any(table.c.status, OPEN_STEPS))
 
 
 def note_late_results(tx: Transaction, kind: Kind, results: Sequence[LateResult], at: datetime) -> list[int]:
@@ -181,21 +181,21 @@ def note_late_results(tx: Transaction, kind: Kind, results: Sequence[LateResult]
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
     values = {"answered_at": at, "lost_at": None}
-    return move_each(tx, table, results, values, ended, _unanswered(table), matching=("job_id",))
+    return change_each(tx, table, results, values, ended, _unanswered(table), matching=("job_id",))
 
 
 def give_up_cancelled(tx: Transaction, kind: Kind, ids: Collection[int], at: datetime) -> list[int]:
     """Stop waiting for the jobs of ended work that have been out for too long."""
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
-    return move(tx, table, ids, {"lost_at": None}, ended, _lost_by_then(table), having={"at": at})
+    return change(tx, table, ids, {"lost_at": None}, ended, _lost_by_then(table), having={"at": at})
 
 
 def note_withdrawn(tx: Transaction, kind: Kind, withdrawals: Sequence[Withdrawal]) -> list[int]:
     """Note that jobs of ended work were taken back before anybody saw them: no answer is waited for (rule O5)."""
     table = TABLES[kind]
     ended = is_any(table.c.status, UNSUCCESSFUL_STEPS)
-    return move_each(tx, table, withdrawals, {"lost_at": None}, ended, matching=("job_id",))
+    return change_each(tx, table, withdrawals, {"lost_at": None}, ended, matching=("job_id",))
 
 
 def reopen(
@@ -207,7 +207,7 @@ def reopen(
     """
     table = TABLES[kind]
     values = dict.fromkeys(_FORGOTTEN) | {"status": StepStatus.PENDING, "retry_count": 0, "poll_count": 0}
-    return move(tx, table, ids, values, is_any(table.c.status, ended), _not_out(table))
+    return change(tx, table, ids, values, is_any(table.c.status, ended), _not_out(table))
 
 
 _FORGOTTEN = (
@@ -255,7 +255,7 @@ def _answer(
     expected = is_any(table.c.status, {StepStatus.DISPATCHED, StepStatus.PENDING})
     answered = {"answered_at": at, "lost_at": None} | values
     guards = (expected, _unanswered(table))
-    return move_each(
+    return change_each(
         tx, table, answers, answered, *guards, matching=("job_id",), often_alike=often_alike, having={"at": at}
     )
 
@@ -264,7 +264,7 @@ def _give_up(tx: Transaction, kind: Kind, given_up: Sequence[Any], values: dict[
     table = TABLES[kind]
     guards = (is_any(table.c.status, {StepStatus.DISPATCHED}), _lost_by_then(table))
     values = {"lost_at": None} | values
-    return move_each(tx, table, given_up, values, *guards, matching=("job_id",), having={"at": at})
+    return change_each(tx, table, given_up, values, *guards, matching=("job_id",), having={"at": at})
 
 
 @cache

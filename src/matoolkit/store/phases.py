@@ -22,12 +22,12 @@ from matoolkit.store.schema import batch_members, batches, phase_executions, rol
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import (
     among,
+    change,
+    change_each,
     columns_of,
     given,
     insert_each,
     is_any,
-    move,
-    move_each,
     records_among,
     select_records,
 )
@@ -185,12 +185,12 @@ def dispatch_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list
         "dispatch_count": _ONCE_MORE,
         "expanded_at": None,
     }
-    return move(tx, phase_executions, ids, values, _PENDING)
+    return change(tx, phase_executions, ids, values, _PENDING)
 
 
 def note_expanded(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that all members of dispatched phases have their steps."""
-    return move(tx, phase_executions, ids, {"expanded_at": at}, _DISPATCHED)
+    return change(tx, phase_executions, ids, {"expanded_at": at}, _DISPATCHED)
 
 
 def complete_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
@@ -222,15 +222,15 @@ def reopen_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[i
     """Take up ended phases again whose steps run again; it counts as handled that they are due."""
     values = {"status": PhaseStatus.DISPATCHED, "completed_at": None, "expanded_at": _EXPANDED_BY_THEN}
     reopenable = ENDED_PHASES - {PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED}
-    return move(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable), having={"at": at})
+    return change(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable), having={"at": at})
 
 
 def reschedule_phases(tx: Transaction, times: Sequence[NewDueTime]) -> list[int]:
     """Give pending phases other due times."""
-    return move_each(tx, phase_executions, times, {}, _PENDING)
+    return change_each(tx, phase_executions, times, {}, _PENDING)
 
 
 def _end(
     tx: Transaction, ids: Collection[int], status: PhaseStatus, at: datetime, guard: ColumnElement[bool]
 ) -> list[int]:
-    return move(tx, phase_executions, ids, {"status": status, "completed_at": at}, guard)
+    return change(tx, phase_executions, ids, {"status": status, "completed_at": at}, guard)

@@ -75,7 +75,7 @@ def test_m3_two_moves_of_one_row_are_refused(store: Store, world: World) -> None
     job = f"step-{step}-attempt-1"
     with store.transaction() as tx:
         world.dispatched(tx, [step])
-        with pytest.raises(ValueError, match="two moves of one row of step_executions"):
+        with pytest.raises(ValueError, match="two changes of one row of step_executions"):
             succeed(tx, Kind.STEP, [Success(step, job, "1"), Success(step, job, "2")], world.now)
 
 

@@ -11,7 +11,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, given, is_any, move
+from matoolkit.store.sql.statements import among, change, given, is_any
 
 PEOPLE = Table(
     "people", MetaData(), Column("id", Integer, primary_key=True), Column("name", String), Column("at", Instant)
@@ -93,8 +93,8 @@ def test_the_clock_is_asked_at_every_run(store: Store) -> None:
 def test_a_guard_gets_its_value_at_every_run(store: Store) -> None:
     is_named = PEOPLE.c.name == given("old", String())
     with store.transaction() as tx:
-        assert move(tx, PEOPLE, [1, 2, 3], {"name": "Ada L."}, is_named, having={"old": "Ada"}) == [1]
-        assert move(tx, PEOPLE, [1, 2, 3], {"name": "Grace H."}, is_named, having={"old": "Grace"}) == [2]
+        assert change(tx, PEOPLE, [1, 2, 3], {"name": "Ada L."}, is_named, having={"old": "Ada"}) == [1]
+        assert change(tx, PEOPLE, [1, 2, 3], {"name": "Grace H."}, is_named, having={"old": "Grace"}) == [2]
         assert tx.values(select(PEOPLE.c.name).order_by(PEOPLE.c.id)) == ["Ada L.", "Grace H.", "Hedy"]
 
 

@@ -98,7 +98,7 @@ def rows_by_id(tx: Transaction, record: Callable[..., RowT], query: Executable |
     return sorted(tx.rows(record, query), key=attrgetter("id"))
 
 
-def move(
+def change(
     tx: Transaction,
     table: Table,
     ids: Collection[int],
@@ -113,11 +113,11 @@ def move(
     if not ids:
         return []
     plain, expressions = _told_apart(values)
-    return sorted(tx.values(_moved(tx, ids, plain, having, table=table, expressions=expressions, guards=guards)))
+    return sorted(tx.values(_changed(tx, ids, plain, having, table=table, expressions=expressions, guards=guards)))
 
 
 @prepared
-def _moved(
+def _changed(
     draft: Drafting,
     ids: Collection[int],
     values: Mapping[str, Any],
@@ -131,10 +131,10 @@ def _moved(
     return chosen.values({**values, **dict(expressions)}).returning(table.c.id)
 
 
-def move_each(
+def change_each(
     tx: Transaction,
     table: Table,
-    moves: Sequence[Any],
+    changes: Sequence[Any],
     values: Mapping[str, Any],
     *guards: ColumnElement[bool],
     matching: tuple[str, ...] = (),
@@ -143,30 +143,30 @@ def move_each(
     often_alike: tuple[str, ...] = (),
     having: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
-    """Change each row to what its move says where the guards hold, and return the ids that changed (rule M3).
+    """Change each row to what its record says where the guards hold, and return the ids that changed (rule M3).
 
-    A move is a record with an `id`; its other fields are written to the columns of their names. Those in
+    A record has an `id`; its other fields are written to the columns of their names. Those in
     `matching` the row must already have; those in `following` must be one more than what it has, those in
-    `differing` something else. Those in `often_alike` are handed over once if all moves have the same.
-    A row has one move: with two, nobody could tell which of them the answer is about.
+    `differing` something else. Those in `often_alike` are handed over once if all records have the same.
+    A row has one record: with two, nobody could tell which of them the answer is about.
     Guards, and values that are expressions, are made once and for all (see `prepared`); `having` has what is `given`.
     """
-    if not moves:
+    if not changes:
         return []
-    if len({entry.id for entry in moves}) < len(moves):
-        raise ValueError(f"two moves of one row of {table.name}")
-    record: Record = type(moves[0])
+    if len({entry.id for entry in changes}) < len(changes):
+        raise ValueError(f"two changes of one row of {table.name}")
+    record: Record = type(changes[0])
     plain, expressions = _told_apart(values)
-    shared = _shared(moves, often_alike)
+    shared = _shared(changes, often_alike)
     names = tuple(name for name in _names_of(record) if name not in shared)
     compared = {"matching": matching, "following": following, "differing": differing}
     shape = (table, names, expressions, guards)
-    cells = _cells_of(names, moves)
-    return sorted(tx.values(_moved_each(tx, cells, plain, shared, having, shape=shape, **compared)))
+    cells = _cells_of(names, changes)
+    return sorted(tx.values(_changed_each(tx, cells, plain, shared, having, shape=shape, **compared)))
 
 
 @prepared
-def _moved_each(
+def _changed_each(
     draft: Draft,
     rows: Any,
     values: Mapping[str, Any],
