@@ -61,6 +61,7 @@ from matoolkit.store.batches import (
     release_batches,
 )
 from matoolkit.store.datatables import DataRow, current_keys, mark_gone, open_data_table, upsert_rows
+from matoolkit.store.enrolments import members_page, members_waiting_to_catch_up
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow, polls_due, retries_due
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import (
@@ -75,7 +76,6 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
-from matoolkit.store.membership import members_page, members_waiting_to_catch_up
 from matoolkit.store.moves import cancel
 from matoolkit.store.phases import (
     NewPhase,

@@ -49,12 +49,12 @@ from matoolkit.store import members as stored_members
 from matoolkit.store import phases as stored_phases
 from matoolkit.store import steps as stored_steps
 from matoolkit.store.batches import cancel_batches, lock_batches, unfinished_batches
-from matoolkit.store.membership import places_of_keys
-from matoolkit.store.memberstates import member_outputs, member_states
+from matoolkit.store.enrolments import places_of_keys
+from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
+from matoolkit.store.narrow_members import member_outputs, member_states
 from matoolkit.store.phases import note_expanded, phases_by_id, phases_of_batches
 from matoolkit.store.schema import bus_messages
 from matoolkit.store.schema import outbox as outbox_rows
-from matoolkit.store.working import unfinished_rollbacks_of_members
 
 Patch = pytest.MonkeyPatch
 

@@ -25,11 +25,11 @@ from matoolkit.store.deadletters import (
     discard_dead_letters,
     resend_dead_letters,
 )
+from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id, steps_by_id
 from matoolkit.store.inits import inits_of_batches
-from matoolkit.store.membership import taken_keys
-from matoolkit.store.memberstates import member_states
 from matoolkit.store.moves import reopen
+from matoolkit.store.narrow_members import member_states
 from matoolkit.store.runbooks import lock_runbook
 
 # Reads a message from its topic, its type and its body.

@@ -13,8 +13,8 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.batches import BatchRow, batches_at, batches_by_id
 from matoolkit.store.datatables import current_row
+from matoolkit.store.enrolments import Place, places_of_keys
 from matoolkit.store.inclusions import Inclusion, include
-from matoolkit.store.membership import Place, places_of_keys
 from matoolkit.store.runbooks import RunbookRow, lock_runbook
 
 _NEW_TIME = "give it a time in the source that is still to come"

@@ -25,6 +25,7 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
+from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.members import (
     MemberAt,
     NewMember,
@@ -36,8 +37,7 @@ from matoolkit.store.members import (
     remove_members,
     return_members,
 )
-from matoolkit.store.membership import taken_keys
-from matoolkit.store.memberstates import members_with_keys
+from matoolkit.store.narrow_members import members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import (
     RunbookRow,

@@ -23,7 +23,7 @@ from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import MemberLabel, MemberRow, member_labels, members_by_id
-from matoolkit.store.memberstates import active_members, members_with_keys
+from matoolkit.store.narrow_members import active_members, members_with_keys
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import (

@@ -25,13 +25,13 @@ from matoolkit.store.batches import (
     release_batches,
     reopen_batches,
 )
+from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import InitRow
 from matoolkit.store.inflight import batches_in_flight
 from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
-from matoolkit.store.membership import taken_keys
-from matoolkit.store.memberstates import active_members
 from matoolkit.store.moves import reopen
+from matoolkit.store.narrow_members import active_members
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
 

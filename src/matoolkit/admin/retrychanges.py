@@ -13,7 +13,7 @@ from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.members import members_by_id
-from matoolkit.store.memberstates import MemberState
+from matoolkit.store.narrow_members import MemberState
 from matoolkit.store.runbooks import runbook_version
 from matoolkit.store.steps import done_steps_of_members
 

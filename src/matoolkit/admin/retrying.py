@@ -21,8 +21,8 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, release_batches, reopen_batches, take_version
 from matoolkit.store.members import Refresh, Restart, reactivate_members, refresh_members, restart_members
-from matoolkit.store.memberstates import MemberState
 from matoolkit.store.moves import reopen
+from matoolkit.store.narrow_members import MemberState
 from matoolkit.store.phases import reopen_phases
 from matoolkit.store.runbooks import lock_runbook
 

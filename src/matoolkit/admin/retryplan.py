@@ -35,14 +35,14 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.counts import members_that_failed
+from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.inflight import batches_in_flight, in_flight
-from matoolkit.store.membership import taken_keys
-from matoolkit.store.memberstates import MemberState, member_states
+from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
+from matoolkit.store.narrow_members import MemberState, member_states
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import RunbookRow, active_runbook, runbooks_by_id
 from matoolkit.store.steps import current_steps_of_members
-from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
 
 
 @dataclass(frozen=True, slots=True)

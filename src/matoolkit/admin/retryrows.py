@@ -20,7 +20,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.counts import members_that_failed
 from matoolkit.store.datatables import current_rows_of
-from matoolkit.store.memberstates import member_states
+from matoolkit.store.narrow_members import member_states
 from matoolkit.store.runbooks import active_runbook, last_read, runbooks_by_id
 from matoolkit.store.setaside import keys_set_aside
 

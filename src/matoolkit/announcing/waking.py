@@ -7,7 +7,7 @@ from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import member_added_id, phase_due_id, reissued, reissued_after_init
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store.batches import BatchRow, batches_by_id, release_batches
-from matoolkit.store.membership import members_waiting_to_catch_up
+from matoolkit.store.enrolments import members_waiting_to_catch_up
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
 

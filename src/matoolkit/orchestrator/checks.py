@@ -10,8 +10,8 @@ from matoolkit.ids import Kind, Reason
 from matoolkit.orchestrator.dispatching import send_again
 from matoolkit.orchestrator.moving import State, touch_freed
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.store.memberstates import member_states
-from matoolkit.store.working import StepState
+from matoolkit.store.narrow_executions import StepState
+from matoolkit.store.narrow_members import member_states
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from matoolkit.orchestrator.definitions import REMOVAL, definition_of, work_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
-from matoolkit.store.memberstates import MemberState
+from matoolkit.store.narrow_executions import InitState, NextStep, StepState
+from matoolkit.store.narrow_members import MemberState
 from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
-from matoolkit.store.working import InitState, NextStep, StepState
 
 
 def undo_steps(pile: Pile, failed: Sequence[StepState | NextStep]) -> None:

@@ -15,7 +15,7 @@ from matoolkit.orchestrator.moving import State
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.runbook.templates import Json
-from matoolkit.store.memberstates import members_in_full
+from matoolkit.store.narrow_members import members_in_full
 
 
 def masks_of(pile: Pile, states: Sequence[State]) -> Mapping[int, Mask]:

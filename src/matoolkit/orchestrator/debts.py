@@ -6,7 +6,7 @@ import orjson
 
 from matoolkit.orchestrator.definitions import Work
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.store.working import debts_of_members
+from matoolkit.store.narrow_executions import debts_of_members
 
 
 def blamed_on_debtors(pile: Pile, states: Sequence[Work], variables: Mapping[int, str]) -> dict[int, str]:

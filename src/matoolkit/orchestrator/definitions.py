@@ -8,7 +8,7 @@ from matoolkit.domain.states import RollbackCause
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.runbook.model import Runbook, Step
-from matoolkit.store.working import InitState, NextStep, RollbackState, StepState
+from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState
 
 Work: TypeAlias = StepState | NextStep | InitState | RollbackState
 

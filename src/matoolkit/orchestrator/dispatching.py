@@ -24,9 +24,9 @@ from matoolkit.ports import Outgoing
 from matoolkit.runbook.calls import Call
 from matoolkit.runbook.secrecy import REFERENCE
 from matoolkit.runbook.templates import Json
-from matoolkit.store.memberstates import MemberInFull, members_in_full
 from matoolkit.store.moves import Dispatch, Impossible, dispatch, fail_undispatched
-from matoolkit.store.working import stored_calls
+from matoolkit.store.narrow_executions import stored_calls
+from matoolkit.store.narrow_members import MemberInFull, members_in_full
 
 # What stands in stored parameters if, and hardly ever unless, one of them was kept as its template.
 _OPENING = "{{"

@@ -16,7 +16,7 @@ from matoolkit.orchestrator.definitions import work_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
 from matoolkit.store.executions import Work
-from matoolkit.store.memberstates import caught_up_members
+from matoolkit.store.narrow_members import caught_up_members
 from matoolkit.store.phases import PhaseRow, note_expanded
 from matoolkit.store.steps import PhasePlace, insert_phase_steps, members_yet_to_begin
 

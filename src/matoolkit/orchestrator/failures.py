@@ -10,10 +10,10 @@ from matoolkit.orchestrator.compensating import undo_inits, undo_steps
 from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.members import MemberAt, fail_members
-from matoolkit.store.memberstates import member_states
 from matoolkit.store.moves import cancel
+from matoolkit.store.narrow_executions import init_states_of_batches
+from matoolkit.store.narrow_members import member_states
 from matoolkit.store.steps import cancel_steps_of_members
-from matoolkit.store.working import init_states_of_batches
 
 log = logging.getLogger(__name__)
 

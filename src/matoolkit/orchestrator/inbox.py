@@ -20,8 +20,8 @@ from matoolkit.orchestrator.due import Due
 from matoolkit.orchestrator.init import Request
 from matoolkit.orchestrator.results import Answer
 from matoolkit.ports import Delivery
+from matoolkit.store.narrow_executions import batches_of_work
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.working import batches_of_work
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.progress import open_compensations
 from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
 from matoolkit.store.inits import NewInit, insert_inits
-from matoolkit.store.working import (
+from matoolkit.store.narrow_executions import (
     InitState,
     RollbackState,
     init_states_of_batches,

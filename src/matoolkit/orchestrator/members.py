@@ -13,8 +13,9 @@ from matoolkit.orchestrator.compensating import undo_membership
 from matoolkit.orchestrator.due import works_of_phase
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.members import MemberAt, note_caught_up
-from matoolkit.store.memberstates import MemberState, member_states
 from matoolkit.store.moves import cancel
+from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
+from matoolkit.store.narrow_members import MemberState, member_states
 from matoolkit.store.phases import PhaseRow, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_in_sequences
 from matoolkit.store.steps import (
@@ -24,7 +25,6 @@ from matoolkit.store.steps import (
     cancel_steps_of_older_epochs,
     insert_steps,
 )
-from matoolkit.store.working import unfinished_rollbacks_of_members
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
 from matoolkit.records import record
 from matoolkit.store import moves
-from matoolkit.store.working import InitState, NextStep, RollbackState, StepState
+from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState
 
 State: TypeAlias = StepState | InitState | RollbackState
 

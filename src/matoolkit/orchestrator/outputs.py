@@ -10,8 +10,8 @@ from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.runbook.templates import Json
 from matoolkit.store.members import Outputs, keep_outputs
-from matoolkit.store.memberstates import member_outputs
-from matoolkit.store.working import StepState
+from matoolkit.store.narrow_executions import StepState
+from matoolkit.store.narrow_members import member_outputs
 
 
 @dataclass(frozen=True, slots=True)

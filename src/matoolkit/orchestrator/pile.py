@@ -12,9 +12,9 @@ from matoolkit.domain.states import BatchStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.narrow_executions import InitState, NextStep, StepState
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.working import InitState, NextStep, StepState
 
 
 @dataclass(frozen=True, slots=True)

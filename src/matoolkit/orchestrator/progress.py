@@ -15,15 +15,15 @@ from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.pile import Pile
-from matoolkit.store.memberstates import MemberInFull, members_in_full
-from matoolkit.store.phases import PhaseRow
-from matoolkit.store.steps import members_in_phases
-from matoolkit.store.working import (
+from matoolkit.store.narrow_executions import (
     NextStep,
     RollbackState,
     next_steps_of_members,
     unfinished_rollbacks_of_members,
 )
+from matoolkit.store.narrow_members import MemberInFull, members_in_full
+from matoolkit.store.phases import PhaseRow
+from matoolkit.store.steps import members_in_phases
 
 WorkT = TypeVar("WorkT", NextStep, RollbackState)
 

@@ -17,7 +17,7 @@ from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.records import record
 from matoolkit.runbook.templates import Json
-from matoolkit.store.working import StepState
+from matoolkit.store.narrow_executions import StepState
 
 log = logging.getLogger(__name__)
 

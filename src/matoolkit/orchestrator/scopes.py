@@ -7,7 +7,7 @@ import orjson
 from matoolkit.orchestrator.definitions import Work
 from matoolkit.orchestrator.pile import Pile
 from matoolkit.runbook.templates import Scope, special_variables
-from matoolkit.store.memberstates import MemberInFull
+from matoolkit.store.narrow_members import MemberInFull
 
 
 def scope_of(pile: Pile, state: Work, version: int, members: Mapping[int, MemberInFull]) -> tuple[Scope, str | None]:

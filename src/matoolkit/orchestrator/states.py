@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.moving import State
+from matoolkit.store.narrow_executions import init_states, rollback_states, step_states
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.working import init_states, rollback_states, step_states
 
 
 def states_of(tx: Transaction, kind: Kind, ids: Collection[int]) -> Mapping[int, State]:

@@ -22,11 +22,11 @@ from matoolkit.orchestrator.states import states_of
 from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
 from matoolkit.store.executions import Overdue, lost_jobs
-from matoolkit.store.memberstates import MemberState, members_to_catch_up, members_to_see_off
 from matoolkit.store.moves import give_up_cancelled
+from matoolkit.store.narrow_executions import batches_of_work
+from matoolkit.store.narrow_members import MemberState, members_to_catch_up, members_to_see_off
 from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.working import batches_of_work
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store.batches import BatchRow, activate_batches, cancel_batches, dispatch_init, release_batches
-from matoolkit.store.membership import first_phases_of_active
+from matoolkit.store.enrolments import first_phases_of_active
 from matoolkit.store.phases import cancel_phases, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.sql.transaction import Transaction

@@ -11,7 +11,7 @@ from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
-from matoolkit.store.membership import first_phases_of_active
+from matoolkit.store.enrolments import first_phases_of_active
 from matoolkit.store.phases import PhaseRow, dispatch_phases, due_phases, phases_of_batches, skip_phases
 from matoolkit.store.sql.transaction import Transaction
 

@@ -19,6 +19,7 @@ from matoolkit.scheduler.starts import hold_new
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import members as stored
 from matoolkit.store.batches import BatchRow, NewBatch, has_manual_batches, insert_batches
+from matoolkit.store.enrolments import Place, places_of_keys
 from matoolkit.store.members import (
     MemberLabel,
     NewMember,
@@ -29,7 +30,6 @@ from matoolkit.store.members import (
     note_add_dispatched,
     return_members,
 )
-from matoolkit.store.membership import Place, places_of_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import RunbookRow, lock_runbook
 from matoolkit.store.sql.transaction import Transaction

@@ -11,8 +11,8 @@ from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, Ph
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
 from matoolkit.store.batches import BatchRow, batches_at, has_batches, unfinished_batches
+from matoolkit.store.enrolments import Enrolment, latest_enrolments, memberships, places_before
 from matoolkit.store.inclusions import waiting_inclusions
-from matoolkit.store.membership import Enrolment, latest_enrolments, memberships, places_before
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
 

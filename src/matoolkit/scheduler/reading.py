@@ -27,7 +27,7 @@ from matoolkit.store.datatables import (
     open_data_table,
     upsert_rows,
 )
-from matoolkit.store.membership import member_fingerprints
+from matoolkit.store.enrolments import member_fingerprints
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.setaside import forget_set_aside, keys_set_aside, set_keys_aside
 

@@ -11,6 +11,7 @@ from matoolkit.domain.secrecy import job_without_secrets, known_secrets
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.ids import parse_job_id
 from matoolkit.store.catalogue import known_functions
+from matoolkit.store.narrow_executions import stored_calls
 from matoolkit.store.schema import dead_letters
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import (
@@ -23,7 +24,6 @@ from matoolkit.store.sql.statements import (
     select_records,
 )
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.working import stored_calls
 
 _OPEN = is_any(dead_letters.c.status, {DeadLetterStatus.OPEN})
 

@@ -18,7 +18,7 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store
 from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import count_batches
-from matoolkit.store.membership import count_members
+from matoolkit.store.enrolments import count_members
 from matoolkit.store.runbooks import lock_runbook
 from tests.databases import Database
 from tests.stage import SOURCE, Stage

@@ -7,6 +7,13 @@ from matoolkit.errors import RowConflict, UnusableKey
 from matoolkit.store import Store
 from matoolkit.store.batches import complete_batches
 from matoolkit.store.counts import member_counts
+from matoolkit.store.enrolments import (
+    enrolments_of_key,
+    latest_enrolments,
+    members_page,
+    members_waiting_to_catch_up,
+    memberships,
+)
 from matoolkit.store.members import (
     MemberAt,
     NewMember,
@@ -29,14 +36,7 @@ from matoolkit.store.members import (
     restart_members,
     return_members,
 )
-from matoolkit.store.membership import (
-    enrolments_of_key,
-    latest_enrolments,
-    members_page,
-    members_waiting_to_catch_up,
-    memberships,
-)
-from matoolkit.store.memberstates import active_members
+from matoolkit.store.narrow_members import active_members
 from tests.conformance.store.world import World
 
 HOSTILE_KEYS = [

@@ -16,10 +16,7 @@ from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
 from matoolkit.store.counts import failures_by_error, member_counts, step_counts
 from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
-from matoolkit.store.executions import lost_jobs, polls_due, retries_due
-from matoolkit.store.idempotency import forget_requests, have_requests_run_out
-from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.membership import (
+from matoolkit.store.enrolments import (
     count_members,
     enrolments_of_key,
     latest_enrolments,
@@ -27,8 +24,12 @@ from matoolkit.store.membership import (
     members_waiting_to_catch_up,
     memberships,
 )
-from matoolkit.store.memberstates import caught_up_members, members_to_catch_up
+from matoolkit.store.executions import lost_jobs, polls_due, retries_due
+from matoolkit.store.idempotency import forget_requests, have_requests_run_out
+from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.moves import Dispatch, Success, cancel, dispatch, succeed
+from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
+from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
 from matoolkit.store.phases import (
     NewPhase,
@@ -47,7 +48,6 @@ from matoolkit.store.steps import (
     steps_in_state_page,
     steps_page,
 )
-from matoolkit.store.working import next_steps_of_members, unfinished_rollbacks_of_members
 from tests.conformance.store.world import World
 from tests.databases import NOON
 

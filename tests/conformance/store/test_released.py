@@ -11,7 +11,7 @@ from sqlalchemy import inspect, text
 import matoolkit.store.migrations
 from matoolkit.store import Store
 from matoolkit.store.batches import unfinished_batches
-from matoolkit.store.membership import members_page
+from matoolkit.store.enrolments import members_page
 from matoolkit.store.upgrade import require_current_schema, revisions, schema_differences, upgrade
 from tests.databases import Database
 

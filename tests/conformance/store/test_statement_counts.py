@@ -10,6 +10,7 @@ from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import lock_batches
 from matoolkit.store.counts import member_counts, phase_outcomes, step_counts
+from matoolkit.store.enrolments import latest_enrolments, memberships
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due, steps_by_id
 from matoolkit.store.members import (
     MemberAt,
@@ -22,7 +23,6 @@ from matoolkit.store.members import (
     members_by_id,
     refresh_members,
 )
-from matoolkit.store.membership import latest_enrolments, memberships
 from matoolkit.store.moves import Success, cancel, reopen, succeed
 from matoolkit.store.outbox import NewMessage, add_messages
 from matoolkit.store.phases import phases_of_batches

@@ -11,7 +11,7 @@ from matoolkit.crashpoints import SimulatedCrash, arm, crashing, kill_process
 from matoolkit.errors import RowConflict, SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
 from matoolkit.store import Store, open_store, schema
 from matoolkit.store.batches import batches_by_id
-from matoolkit.store.membership import members_page
+from matoolkit.store.enrolments import members_page
 from matoolkit.store.upgrade import (
     SchemaState,
     changing_tables,

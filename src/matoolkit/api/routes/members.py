@@ -32,7 +32,7 @@ from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.counts import member_counts, step_counts
-from matoolkit.store.membership import count_members, enrolments_of_key, members_page
+from matoolkit.store.enrolments import count_members, enrolments_of_key, members_page
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
 from matoolkit.store.steps import steps_in_state_page, steps_page

@@ -10,9 +10,9 @@ from matoolkit.store import Store
 from matoolkit.store.automation import TickRow, last_ticks
 from matoolkit.store.batches import BatchRow, batches_page
 from matoolkit.store.counts import member_counts
+from matoolkit.store.enrolments import members_page
 from matoolkit.store.executions import RollbackRow, StepRow
 from matoolkit.store.members import MemberRow
-from matoolkit.store.membership import members_page
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.steps import steps_of_members

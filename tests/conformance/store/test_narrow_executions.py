@@ -4,13 +4,13 @@ from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
 from matoolkit.store.batches import Hold, hold_batches
+from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import Work
 from matoolkit.store.members import Return, remove_members, return_members
-from matoolkit.store.membership import taken_keys
-from matoolkit.store.memberstates import caught_up_members, members_to_catch_up, members_with_keys
 from matoolkit.store.moves import cancel
+from matoolkit.store.narrow_executions import batches_of_work, next_steps_of_members, step_states
+from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up, members_with_keys
 from matoolkit.store.steps import PhasePlace, cancel_steps_of_older_epochs, insert_phase_steps, steps_page
-from matoolkit.store.working import batches_of_work, next_steps_of_members, step_states
 from tests.conformance.store.world import World
 
 WORKS = [Work(step_name=f"s{index}", step_index=index, worker_id="worker-01", timeout_sec=60) for index in range(3)]
