@@ -44,7 +44,7 @@ from matoolkit.ids import (
     retry_check_id,
 )
 from matoolkit.orchestrator import Orchestrator
-from matoolkit.orchestrator.pile import Limits
+from matoolkit.orchestrator.agenda import Limits
 from matoolkit.ports import Outgoing
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction

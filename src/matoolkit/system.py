@@ -15,7 +15,7 @@ from matoolkit.clock import Clock, SystemClock
 from matoolkit.domain.messages import Message
 from matoolkit.errors import BusNotSupported
 from matoolkit.orchestrator import Orchestrator
-from matoolkit.orchestrator.pile import Limits
+from matoolkit.orchestrator.agenda import Limits
 from matoolkit.ports import Bus, Publisher, Received, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease

@@ -24,11 +24,11 @@ from matoolkit.ids import Kind
 from matoolkit.orchestrator import (
     checks,
     dispatching,
-    due,
     endings,
+    expanding,
     failures,
     init,
-    members,
+    joiners_and_leavers,
     moving,
     orchestrator,
     outputs,
@@ -145,11 +145,11 @@ def expansion_is_not_idempotent(patch: Patch) -> None:
             raise ValueError("UNIQUE constraint failed")
         return stored_steps.insert_phase_steps(tx, phase, works, ids, at)
 
-    patch.setattr(due, "insert_phase_steps", insert)
+    patch.setattr(expanding, "insert_phase_steps", insert)
 
 
 def only_the_first_slice_is_expanded(patch: Patch) -> None:
-    original = due.expand_phases
+    original = expanding.expand_phases
 
     def expand(pile: Any, dues: Any) -> None:
         before = list(pile.messages)
@@ -258,11 +258,11 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
     def states(tx: Transaction, ids: Any) -> Any:
         return [replace(state, status=MemberStatus.REMOVED) for state in original(tx, ids)]
 
-    removed = members.remove_members
+    removed = joiners_and_leavers.remove_members
 
     def remove(pile: Any, messages: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(members, "member_states", states)
+            inner.setattr(joiners_and_leavers, "member_states", states)
             removed(pile, messages)
 
     patch.setattr(orchestrator, "remove_members", remove)
@@ -333,7 +333,7 @@ def jobs_that_may_have_been_sent_are_taken_back(patch: Patch) -> None:
 
 
 def returners_cut_off_a_compensation_that_has_begun(patch: Patch) -> None:
-    patch.setattr(members, "rollbacks_in_sequences", nothing)
+    patch.setattr(joiners_and_leavers, "rollbacks_in_sequences", nothing)
 
 
 def outputs_of_an_earlier_epoch_are_kept(patch: Patch) -> None:

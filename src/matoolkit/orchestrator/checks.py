@@ -7,9 +7,9 @@ from matoolkit.domain.messages import PollCheck, RetryCheck
 from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.domain.step import Dispatch, Ignore, PollDue, RetryDue, decide
 from matoolkit.ids import Kind, Reason
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.dispatching import send_again
 from matoolkit.orchestrator.moving import State, touch_freed
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.narrow_executions import StepState
 from matoolkit.store.narrow_members import member_states
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matoolkit.domain.states import RollbackCause
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import REMOVAL, definition_of, work_of
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
 from matoolkit.store.narrow_executions import InitState, NextStep, StepState

@@ -10,9 +10,9 @@ from dataclasses import replace
 from matoolkit.domain.answers import without_fields
 from matoolkit.domain.masking import Mask, texts_in
 from matoolkit.domain.messages import WorkerResult
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.orchestrator.moving import State
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.runbook.templates import Json
 from matoolkit.store.narrow_members import members_in_full

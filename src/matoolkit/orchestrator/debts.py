@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import Work
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.narrow_executions import debts_of_members
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from matoolkit.domain.states import RollbackCause
-from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState

@@ -14,10 +14,10 @@ from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.debts import blamed_on_debtors
 from matoolkit.orchestrator.definitions import Work, definition_of
 from matoolkit.orchestrator.moving import touch_failure
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.ports import Outgoing

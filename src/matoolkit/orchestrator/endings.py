@@ -7,7 +7,7 @@ from datetime import datetime
 from matoolkit.domain import batch as batches
 from matoolkit.domain import phase as phases
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
-from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.store.batches import cancel_batches, complete_batches, fail_batches
 from matoolkit.store.counts import member_counts, phase_outcomes
 from matoolkit.store.phases import (

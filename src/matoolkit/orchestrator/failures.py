@@ -6,9 +6,9 @@ from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.member import Member, StepFailed, decide
 from matoolkit.domain.states import MemberStatus
 from matoolkit.ids import Kind
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.compensating import undo_inits, undo_steps
 from matoolkit.orchestrator.definitions import definition_of
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.members import MemberAt, fail_members
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import init_states_of_batches

@@ -16,7 +16,7 @@ from matoolkit.domain.messages import (
 )
 from matoolkit.ids import Kind, parse_job_id
 from matoolkit.orchestrator.catalogue import Hello
-from matoolkit.orchestrator.due import Due
+from matoolkit.orchestrator.expanding import Due
 from matoolkit.orchestrator.init import Request
 from matoolkit.orchestrator.results import Answer
 from matoolkit.ports import Delivery

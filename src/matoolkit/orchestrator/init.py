@@ -13,9 +13,9 @@ from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.progress import Compensate, Situation, next_of
 from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.ids import Kind, occurrence_of_init
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import work_of
 from matoolkit.orchestrator.dispatching import send_first
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.progress import open_compensations
 from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
 from matoolkit.store.inits import NewInit, insert_inits

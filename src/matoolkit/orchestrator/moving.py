@@ -9,8 +9,8 @@ from typing import TypeAlias
 from matoolkit.domain import step as rules
 from matoolkit.domain.messages import RetryCheck
 from matoolkit.ids import Kind, retry_check_id
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import steps_of_phase
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
 from matoolkit.records import record
 from matoolkit.store import moves

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 from matoolkit.errors import MatoolkitError
 from matoolkit.ids import Kind
+from matoolkit.orchestrator.agenda import Limits, Pile, open_pile
 from matoolkit.orchestrator.catalogue import announce
 from matoolkit.orchestrator.checks import apply_checks
-from matoolkit.orchestrator.due import expand_phases
+from matoolkit.orchestrator.consequences import settle
+from matoolkit.orchestrator.expanding import expand_phases
 from matoolkit.orchestrator.inbox import batches_of, sorted_out
 from matoolkit.orchestrator.init import request_inits
-from matoolkit.orchestrator.members import add_members, remove_members
-from matoolkit.orchestrator.pile import Limits, Pile, open_pile
+from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
 from matoolkit.orchestrator.results import apply_answers
-from matoolkit.orchestrator.settling import settle
 from matoolkit.orchestrator.states import states_of
 from matoolkit.orchestrator.sweeps import (
     sweep_dead_jobs,

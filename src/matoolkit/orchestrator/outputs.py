@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import orjson
 
 from matoolkit.domain.answers import merged, outputs_of
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import definition_of
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.runbook.templates import Json
 from matoolkit.store.members import Outputs, keep_outputs
 from matoolkit.store.narrow_executions import StepState

@@ -13,8 +13,8 @@ from matoolkit.domain.progress import (
 )
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.dispatching import send_first
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.store.narrow_executions import (
     NextStep,
     RollbackState,

@@ -11,10 +11,10 @@ from matoolkit.domain import step as rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import ResultStatus, WorkerResult
 from matoolkit.ids import Kind
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.concealing import concealed, kept_result, masks_of
 from matoolkit.orchestrator.moving import Movement, State, apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.records import record
 from matoolkit.runbook.templates import Json
 from matoolkit.store.narrow_executions import StepState

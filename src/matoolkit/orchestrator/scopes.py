@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import orjson
 
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import Work
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.runbook.templates import Scope, special_variables
 from matoolkit.store.narrow_members import MemberInFull
 

@@ -14,10 +14,10 @@ from matoolkit.domain import step as rules
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNSUCCESSFUL_STEPS
 from matoolkit.ids import JobRef, Kind, parse_job_id
-from matoolkit.orchestrator.members import add_members, remove_members
+from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.consequences import settle
+from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
 from matoolkit.orchestrator.moving import Movement, apply_moves, touch_freed
-from matoolkit.orchestrator.pile import Pile
-from matoolkit.orchestrator.settling import settle
 from matoolkit.orchestrator.states import states_of
 from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters

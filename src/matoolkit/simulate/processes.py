@@ -10,7 +10,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.orchestrator import Orchestrator
-from matoolkit.orchestrator.pile import Limits
+from matoolkit.orchestrator.agenda import Limits
 from matoolkit.ports import Delivery, Publisher, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease

@@ -8,7 +8,7 @@ import pytest
 from matoolkit.bus.topology import LOCK_DURATION
 from matoolkit.crashpoints import SimulatedCrash, arm, disarm
 from matoolkit.domain.states import BatchStatus
-from matoolkit.orchestrator.pile import Limits
+from matoolkit.orchestrator.agenda import Limits
 from tests.stage import Failing, Stage
 
 from .runbooks import WITH_INIT, WITH_ROLLBACK

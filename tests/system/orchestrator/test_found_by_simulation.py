@@ -7,7 +7,7 @@ from matoolkit.admin.reinitializing import retry_init
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import BatchStatus, MemberStatus
-from matoolkit.orchestrator.pile import Limits
+from matoolkit.orchestrator.agenda import Limits
 from matoolkit.ports import Outgoing
 from tests.stage import Failing, Silent, Stage
 

@@ -3,7 +3,7 @@
 import pytest
 
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
-from matoolkit.orchestrator.pile import Limits
+from matoolkit.orchestrator.agenda import Limits
 from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS

@@ -9,9 +9,9 @@ from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.compensating import undo_membership
-from matoolkit.orchestrator.due import works_of_phase
-from matoolkit.orchestrator.pile import Pile
+from matoolkit.orchestrator.expanding import works_of_phase
 from matoolkit.store.members import MemberAt, note_caught_up
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members

@@ -1,9 +1,9 @@
 """What follows from what a pile has touched, until nothing more does; then everything leaves at once."""
 
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.endings import end_batches, end_phases
 from matoolkit.orchestrator.failures import settle_failed_inits, settle_failed_steps
 from matoolkit.orchestrator.init import move_inits
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.orchestrator.progress import move_members
 
 

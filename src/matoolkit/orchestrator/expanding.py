@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import UNFINISHED_BATCHES, PhaseStatus
 from matoolkit.ids import continued, cursor_of
+from matoolkit.orchestrator.agenda import Pile
 from matoolkit.orchestrator.definitions import work_of
-from matoolkit.orchestrator.pile import Pile
 from matoolkit.ports import Outgoing
 from matoolkit.store.executions import Work
 from matoolkit.store.narrow_members import caught_up_members
