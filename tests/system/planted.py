@@ -151,30 +151,30 @@ def expansion_is_not_idempotent(patch: Patch) -> None:
 def only_the_first_slice_is_expanded(patch: Patch) -> None:
     original = expanding.expand_phases
 
-    def expand(pile: Any, dues: Any) -> None:
-        before = list(pile.messages)
-        original(pile, dues)
-        left = [message for message in pile.messages if message not in before]
-        pile.messages = before
-        note_expanded(pile.tx, [message.message.phase_execution_id for message in left], pile.at)
+    def expand(agenda: Any, dues: Any) -> None:
+        before = list(agenda.messages)
+        original(agenda, dues)
+        left = [message for message in agenda.messages if message not in before]
+        agenda.messages = before
+        note_expanded(agenda.tx, [message.message.phase_execution_id for message in left], agenda.at)
 
     patch.setattr(orchestrator, "expand_phases", expand)
 
 
 def results_are_matched_without_their_attempt(patch: Patch) -> None:
-    def decided(pile: Any, state: Any, answer: Any) -> Any:
-        event = event_of(answer.result, state.attempt, pile.at, pile.limits.throttle_limit)
+    def decided(agenda: Any, state: Any, answer: Any) -> Any:
+        event = event_of(answer.result, state.attempt, agenda.at, agenda.limits.throttle_limit)
         return step_rules.decide(state, event)
 
     original = results.apply_answers
 
-    def apply(pile: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
+    def apply(agenda: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
         matched = [
             replace(answer, attempt=states[answer.execution_id].attempt)
             for answer in answers
             if answer.execution_id in states
         ]
-        return original(pile, kind, states, matched)
+        return original(agenda, kind, states, matched)
 
     patch.setattr(results, "_decided", decided)
     patch.setattr(orchestrator, "apply_answers", apply)
@@ -190,11 +190,11 @@ def phases_end_with_open_steps(patch: Patch) -> None:
 def rollback_steps_are_sent_all_at_once(patch: Patch) -> None:
     """Defect O9."""
 
-    def send(pile: Any, kind: Kind, states: Sequence[Any], known: Any) -> None:
+    def send(agenda: Any, kind: Kind, states: Sequence[Any], known: Any) -> None:
         if kind is Kind.ROLLBACK:
             own = {state.batch_member_id for state in states}
-            states = [state for state in unfinished_rollbacks_of_members(pile.tx, own) if state.status == "pending"]
-        dispatching.send_first(pile, kind, states, known)
+            states = [state for state in unfinished_rollbacks_of_members(agenda.tx, own) if state.status == "pending"]
+        dispatching.send_first(agenda, kind, states, known)
 
     patch.setattr(progress, "send_first", send)
 
@@ -214,8 +214,8 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
     """Defect R8."""
     original = scope_of
 
-    def scope(pile: Any, state: Any, version: int, known: Any) -> tuple[Scope, str | None]:
-        found, key = original(pile, state, version, known)
+    def scope(agenda: Any, state: Any, version: int, known: Any) -> tuple[Scope, str | None]:
+        found, key = original(agenda, state, version, known)
         is_later = hasattr(state, "phase_execution_id") and state.step_index > 0
         specials, put_out, data = found.layers
         return Scope(specials, {} if is_later else put_out, data), key
@@ -236,9 +236,9 @@ def movers_join_while_their_job_runs(patch: Patch) -> None:
 def nobody_asks_for_retries_that_are_due(patch: Patch) -> None:
     original = moving._touch  # noqa: SLF001
 
-    def touch(pile: Any, kind: Kind, movement: Any) -> None:
+    def touch(agenda: Any, kind: Kind, movement: Any) -> None:
         if not isinstance(movement.move, step_rules.RetryLater):
-            original(pile, kind, movement)
+            original(agenda, kind, movement)
 
     patch.setattr(moving, "_touch", touch)
     patch.setattr(scheduler_sweeps, "retries_due", nothing)
@@ -260,10 +260,10 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
 
     removed = joiners_and_leavers.remove_members
 
-    def remove(pile: Any, messages: Any) -> None:
+    def remove(agenda: Any, messages: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(joiners_and_leavers, "member_states", states)
-            removed(pile, messages)
+            removed(agenda, messages)
 
     patch.setattr(orchestrator, "remove_members", remove)
 
@@ -304,9 +304,9 @@ def a_phase_is_due_and_nobody_is_told(patch: Patch) -> None:
 
 
 def init_steps_are_sent_all_at_once(patch: Patch) -> None:
-    def next_or_end(pile: Any, batch: Any, inits: Any) -> Any:
+    def next_or_end(agenda: Any, batch: Any, inits: Any) -> Any:
         waiting = [state for state in inits if state.status == "pending" and state.retry_after is None]
-        return waiting or original(pile, batch, inits)
+        return waiting or original(agenda, batch, inits)
 
     original = init._next_or_end  # noqa: SLF001
     patch.setattr(init, "_next_or_end", next_or_end)
@@ -337,10 +337,10 @@ def returners_cut_off_a_compensation_that_has_begun(patch: Patch) -> None:
 
 
 def outputs_of_an_earlier_epoch_are_kept(patch: Patch) -> None:
-    def store(pile: Any, found: Sequence[Any]) -> None:
-        now = {one.id: one.epoch for one in member_outputs(pile.tx, {entry.state.batch_member_id for entry in found})}
+    def store(agenda: Any, found: Sequence[Any]) -> None:
+        now = {one.id: one.epoch for one in member_outputs(agenda.tx, {entry.state.batch_member_id for entry in found})}
         outputs.store_outputs(
-            pile,
+            agenda,
             [replace(entry, state=replace(entry.state, epoch=now[entry.state.batch_member_id])) for entry in found],
         )
 

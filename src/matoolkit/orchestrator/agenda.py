@@ -1,7 +1,7 @@
 """What is known while a pile of messages is handled, and what remains to be done about it.
 
 Handlers change rows and note here what that touches: members that may have a next step, phases and batches that may
-have ended. What follows from it is done once for the whole pile, and all messages leave together.
+have ended. What follows from it is done once for the whole agenda, and all messages leave together.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Pile:
+class Agenda:
     """Batches that are locked, their phases, and what was touched so far."""
 
     tx: Transaction
@@ -69,14 +69,14 @@ class Pile:
         for batch_id in batch_ids:
             self.batches[batch_id] = replace(self.batches[batch_id], status=status)
 
-    def is_settled(self) -> bool:
+    def is_done(self) -> bool:
         """Tell whether nothing is left that may move something."""
         return not (self.failed_steps or self.failed_inits or self.members_to_move or self.inits_to_move)
 
 
-def open_pile(
+def open_agenda(
     tx: Transaction, publisher: Publisher, versions: Versions, limits: Limits, batch_ids: Collection[int]
-) -> Pile:
+) -> Agenda:
     """Lock the batches that messages concern, in the order of their ids, and only then read (rule M5)."""
     batches = {batch.id: batch for batch in lock_batches(tx, batch_ids)}
     phases = {phase.id: phase for phase in phases_of_batches(tx, batches)}
@@ -85,4 +85,4 @@ def open_pile(
         numbers.setdefault(phase.batch_id, []).append(phase.id)
     at = tx.time()
     versions.refresh(tx, at)
-    return Pile(tx, at, publisher, versions, limits, batches, phases, numbers)
+    return Agenda(tx, at, publisher, versions, limits, batches, phases, numbers)

@@ -7,7 +7,7 @@ from matoolkit.domain.messages import PollCheck, RetryCheck
 from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.domain.step import Dispatch, Ignore, PollDue, RetryDue, decide
 from matoolkit.ids import Kind, Reason
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.dispatching import send_again
 from matoolkit.orchestrator.moving import State, touch_freed
 from matoolkit.store.narrow_executions import StepState
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def apply_checks(
-    pile: Pile,
+    agenda: Agenda,
     kind: Kind,
     states: Mapping[int, State],
     checks: Sequence[PollCheck | RetryCheck],
@@ -25,7 +25,9 @@ def apply_checks(
 ) -> None:
     """Send work again whose poll or retry is due, except what an answer in this pile has moved."""
     again: dict[int, tuple[State, Reason]] = {}
-    unwanted = _of_members_gone(pile, [states[check.execution_id] for check in checks if check.execution_id in states])
+    unwanted = _of_members_gone(
+        agenda, [states[check.execution_id] for check in checks if check.execution_id in states]
+    )
     for check in checks:
         state = states.get(check.execution_id)
         if state is None or state.id in moved:
@@ -34,25 +36,25 @@ def apply_checks(
         if state.id in unwanted:
             _log_ignored(check, "its member has left")
             continue
-        event = PollDue(pile.at) if isinstance(check, PollCheck) else RetryDue(pile.at)
+        event = PollDue(agenda.at) if isinstance(check, PollCheck) else RetryDue(agenda.at)
         match decide(state, event):
             case Dispatch(reason):
                 again[state.id] = (state, reason)
             case Ignore() if state.status is StepStatus.PENDING and state.retry_after is None:
                 # A person let it begin again: it is sent when its turn comes, with parameters resolved anew.
-                touch_freed(pile, state)
+                touch_freed(agenda, state)
             case Ignore(reason=why):
                 _log_ignored(check, why)
             case _:
                 pass
     if again:
-        send_again(pile, kind, list(again.values()))
+        send_again(agenda, kind, list(again.values()))
 
 
-def _of_members_gone(pile: Pile, states: Sequence[State]) -> set[int]:
+def _of_members_gone(agenda: Agenda, states: Sequence[State]) -> set[int]:
     """Find the steps of members that have left or started all over, which nobody has been told to cancel yet."""
     steps = [state for state in states if isinstance(state, StepState)]
-    members = {member.id: member for member in member_states(pile.tx, {step.batch_member_id for step in steps})}
+    members = {member.id: member for member in member_states(agenda.tx, {step.batch_member_id for step in steps})}
     return {
         step.id
         for step in steps

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matoolkit.domain.states import RollbackCause
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import REMOVAL, definition_of, work_of
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
@@ -13,14 +13,14 @@ from matoolkit.store.narrow_members import MemberState
 from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
 
 
-def undo_steps(pile: Pile, failed: Sequence[StepState | NextStep]) -> None:
+def undo_steps(agenda: Agenda, failed: Sequence[StepState | NextStep]) -> None:
     """Create the rollbacks of steps that failed for good and have one."""
     new: list[NewRollback] = []
     for state in failed:
-        definition = definition_of(pile, state)
+        definition = definition_of(agenda, state)
         version, rollback = definition.version, definition.step.on_failure
         new += _sequence(
-            pile,
+            agenda,
             version,
             _rollback(version, rollback),
             batch_id=state.batch_id,
@@ -31,35 +31,35 @@ def undo_steps(pile: Pile, failed: Sequence[StepState | NextStep]) -> None:
             epoch=state.epoch,
             step_execution_id=state.id,
         )
-    insert_rollbacks(pile.tx, new, pile.at)
+    insert_rollbacks(agenda.tx, new, agenda.at)
 
 
-def undo_inits(pile: Pile, failed: Sequence[InitState]) -> None:
+def undo_inits(agenda: Agenda, failed: Sequence[InitState]) -> None:
     """Create the rollbacks of init steps that failed for good and have one."""
     new: list[NewRollback] = []
     for state in failed:
-        definition = definition_of(pile, state)
+        definition = definition_of(agenda, state)
         version, rollback = definition.version, definition.step.on_failure
         new += _sequence(
-            pile,
+            agenda,
             version,
             _rollback(version, rollback),
             batch_id=state.batch_id,
             cause=RollbackCause.INIT_FAILED,
             sequence_name=rollback or "",
-            sequence_key=f"init-{state.id}-{pile.batches[state.batch_id].init_count}",
+            sequence_key=f"init-{state.id}-{agenda.batches[state.batch_id].init_count}",
             init_execution_id=state.id,
         )
-    insert_rollbacks(pile.tx, new, pile.at)
+    insert_rollbacks(agenda.tx, new, agenda.at)
 
 
-def undo_membership(pile: Pile, removed: Sequence[MemberState]) -> None:
+def undo_membership(agenda: Agenda, removed: Sequence[MemberState]) -> None:
     """Create what runs for members that left their batch, as the version that the batch follows has it."""
     new: list[NewRollback] = []
     for member in removed:
-        version = pile.version_of(member.batch_id)
+        version = agenda.version_of(member.batch_id)
         new += _sequence(
-            pile,
+            agenda,
             version,
             version.runbook.on_member_removed,
             batch_id=member.batch_id,
@@ -69,13 +69,13 @@ def undo_membership(pile: Pile, removed: Sequence[MemberState]) -> None:
             batch_member_id=member.id,
             epoch=member.epoch,
         )
-    insert_rollbacks(pile.tx, new, pile.at)
+    insert_rollbacks(agenda.tx, new, agenda.at)
 
 
-def _sequence(pile: Pile, version: Version, steps: Sequence[Step], **origin: Any) -> Iterator[NewRollback]:
+def _sequence(agenda: Agenda, version: Version, steps: Sequence[Step], **origin: Any) -> Iterator[NewRollback]:
     """Make the rows of a sequence; `origin` says what it undoes and why."""
     for index, step in enumerate(steps):
-        yield NewRollback(runbook_version=version.number, **origin, **work_of(pile, version.runbook, step, index))
+        yield NewRollback(runbook_version=version.number, **origin, **work_of(agenda, version.runbook, step, index))
 
 
 def _rollback(version: Version, name: str | None) -> Sequence[Step]:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import Work
 from matoolkit.store.narrow_executions import debts_of_members
 
 
-def blamed_on_debtors(pile: Pile, states: Sequence[Work], variables: Mapping[int, str]) -> dict[int, str]:
+def blamed_on_debtors(agenda: Agenda, states: Sequence[Work], variables: Mapping[int, str]) -> dict[int, str]:
     """Say for work that misses a variable which step of its member promised it and did not have it."""
     asking = {
         state.id: state.batch_member_id
@@ -17,7 +17,7 @@ def blamed_on_debtors(pile: Pile, states: Sequence[Work], variables: Mapping[int
         if state.id in variables and state.batch_member_id is not None
     }
     owed: dict[tuple[int, str], str] = {}
-    for debt in debts_of_members(pile.tx, set(asking.values())):
+    for debt in debts_of_members(agenda.tx, set(asking.values())):
         for variable in orjson.loads(debt.missing_outputs_json):
             owed[debt.batch_member_id, variable.casefold()] = debt.step_name
     blamed: dict[int, str] = {}

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from matoolkit.domain.states import RollbackCause
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState
@@ -17,22 +17,22 @@ REMOVAL = "on_member_removed"
 _STEPS = (NextStep, StepState)
 
 
-def definition_of(pile: Pile, work: Work) -> Definition:
+def definition_of(agenda: Agenda, work: Work) -> Definition:
     """Return what the version of the runbook that work comes from says about it."""
     if isinstance(work, _STEPS):
-        return steps_of_phase(pile, work.phase_execution_id)[work.step_index]
-    version = pile.version(work.batch_id, work.runbook_version)
+        return steps_of_phase(agenda, work.phase_execution_id)[work.step_index]
+    version = agenda.version(work.batch_id, work.runbook_version)
     return version.definition(_sequence_of(version.runbook, work)[work.step_index])
 
 
-def steps_of_phase(pile: Pile, phase_id: int) -> Sequence[Definition]:
+def steps_of_phase(agenda: Agenda, phase_id: int) -> Sequence[Definition]:
     """Return the steps of a phase as its version of the runbook has them."""
-    steps = pile.steps_of_phases.get(phase_id)
+    steps = agenda.steps_of_phases.get(phase_id)
     if steps is None:
-        phase = pile.phases[phase_id]
-        version = pile.version(phase.batch_id, phase.runbook_version)
+        phase = agenda.phases[phase_id]
+        version = agenda.version(phase.batch_id, phase.runbook_version)
         steps = list(map(version.definition, version.runbook.phases[phase.phase_index].steps))
-        pile.steps_of_phases[phase_id] = steps
+        agenda.steps_of_phases[phase_id] = steps
     return steps
 
 
@@ -46,14 +46,14 @@ def _sequence_of(runbook: Runbook, work: InitState | RollbackState) -> Sequence[
             return runbook.rollback(work.sequence_name) or ()
 
 
-def work_of(pile: Pile, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:
+def work_of(agenda: Agenda, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:
     """Return what rows of any kind take over from a step of the runbook."""
     retry, poll = runbook.retry_of(step), step.poll
     return {
         "step_name": step.name,
         "step_index": index,
         "worker_id": step.worker_id,
-        "timeout_sec": _seconds(step.timeout or pile.limits.step_timeout),
+        "timeout_sec": _seconds(step.timeout or agenda.limits.step_timeout),
         "is_poll_step": poll is not None,
         "poll_interval_sec": _seconds(poll.interval) if poll else None,
         "poll_timeout_sec": _seconds(poll.timeout) if poll else None,

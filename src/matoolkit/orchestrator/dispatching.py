@@ -14,7 +14,7 @@ from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.debts import blamed_on_debtors
 from matoolkit.orchestrator.definitions import Work, definition_of
 from matoolkit.orchestrator.moving import touch_failure
@@ -39,8 +39,8 @@ _REST_OF_A_JOB = 2048
 class _Departing:
     """Jobs that are about to leave together with the rows that send them."""
 
-    def __init__(self, pile: Pile, kind: Kind) -> None:
-        self._pile = pile
+    def __init__(self, agenda: Agenda, kind: Kind) -> None:
+        self._agenda = agenda
         self._kind = kind
         self._dispatches: list[Dispatch] = []
         self._jobs: dict[int, Outgoing] = {}
@@ -49,79 +49,81 @@ class _Departing:
         """Make a job of a call that fits into a message."""
         number, attempt = state.id, state.attempt + 1
         name = job_id(self._kind, number, reason, attempt)
-        lost_at = _lost_at(self._pile.at, state.timeout_sec)
+        lost_at = _lost_at(self._agenda.at, state.timeout_sec)
         self._dispatches.append(Dispatch(number, attempt, name, call.function, params_json, lost_at))
-        batch, version = self._pile.batches[state.batch_id], definition.version.number
+        batch, version = self._agenda.batches[state.batch_id], definition.version.number
         correlation = correlation_of(number, self._kind, batch.runbook_name, version)
         job = WorkerJob(name, batch.id, definition.step.worker_id, call.function, call.params, correlation)
         self._jobs[number] = Outgoing(name, job)
 
     def leave(self) -> None:
         """Send the jobs whose rows moved; of another one another process was first."""
-        pile = self._pile
-        pile.messages += [self._jobs[number] for number in dispatch(pile.tx, self._kind, self._dispatches, pile.at)]
+        agenda = self._agenda
+        agenda.messages += [
+            self._jobs[number] for number in dispatch(agenda.tx, self._kind, self._dispatches, agenda.at)
+        ]
 
 
-def send_first(pile: Pile, kind: Kind, states: Sequence[Work], members: Mapping[int, MemberInFull]) -> None:
+def send_first(agenda: Agenda, kind: Kind, states: Sequence[Work], members: Mapping[int, MemberInFull]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
-    departing = _Departing(pile, kind)
+    departing = _Departing(agenda, kind)
     impossible: dict[int, TemplateError | MessageTooLarge] = {}
     for state in states:
-        definition = definition_of(pile, state)
+        definition = definition_of(agenda, state)
         try:
-            scope, key = scope_of(pile, state, definition.version.number, members)
+            scope, key = scope_of(agenda, state, definition.version.number, members)
             call = definition.call.resolve(scope, key)
             departing.add(state, definition, Reason.ATTEMPT, call, _to_keep(kind, state, definition, call, key))
         except (TemplateError, MessageTooLarge) as error:
             impossible[state.id] = error
     departing.leave()
-    _fail(pile, kind, [state for state in states if state.id in impossible], impossible)
+    _fail(agenda, kind, [state for state in states if state.id in impossible], impossible)
 
 
-def send_again(pile: Pile, kind: Kind, states: Sequence[tuple[Work, Reason]]) -> None:
+def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Work, Reason]]) -> None:
     """Send jobs of work that is retried or polled, with the parameters that it had (rule R8)."""
-    calls = {call.id: call for call in stored_calls(pile.tx, kind, [state.id for state, _ in states])}
-    members = _members_with_secrets(pile, [state for state, _ in states if _OPENING in calls[state.id].params_json])
-    departing = _Departing(pile, kind)
+    calls = {call.id: call for call in stored_calls(agenda.tx, kind, [state.id for state, _ in states])}
+    members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
+    departing = _Departing(agenda, kind)
     impossible: dict[int, TemplateError | MessageTooLarge] = {}
     for state, reason in states:
         stored = calls[state.id]
-        definition = definition_of(pile, state)
+        definition = definition_of(agenda, state)
         call = Call(stored.function_name, orjson.loads(stored.params_json))
         try:
             if _OPENING in stored.params_json:
-                scope, key = scope_of(pile, state, definition.version.number, members)
+                scope, key = scope_of(agenda, state, definition.version.number, members)
                 call = Call(call.function, definition.call.completed(call.params, scope, key))
                 _to_keep(kind, state, definition, call, key)
             departing.add(state, definition, reason, call, stored.params_json)
         except (TemplateError, MessageTooLarge) as error:
             impossible[state.id] = error
     departing.leave()
-    _fail(pile, kind, [state for state, _ in states if state.id in impossible], impossible)
+    _fail(agenda, kind, [state for state, _ in states if state.id in impossible], impossible)
 
 
-def _members_with_secrets(pile: Pile, states: Sequence[Work]) -> dict[int, MemberInFull]:
+def _members_with_secrets(agenda: Agenda, states: Sequence[Work]) -> dict[int, MemberInFull]:
     ids = {state.batch_member_id for state in states if state.batch_member_id is not None}
-    return {member.id: member for member in members_in_full(pile.tx, ids)} if ids else {}
+    return {member.id: member for member in members_in_full(agenda.tx, ids)} if ids else {}
 
 
 def _fail(
-    pile: Pile, kind: Kind, states: Sequence[Work], errors: Mapping[int, TemplateError | MessageTooLarge]
+    agenda: Agenda, kind: Kind, states: Sequence[Work], errors: Mapping[int, TemplateError | MessageTooLarge]
 ) -> None:
     if not states:
         return
     unresolved = {
         number: error.variable or "" for number, error in errors.items() if isinstance(error, UnresolvedVariable)
     }
-    blamed = blamed_on_debtors(pile, states, unresolved)
+    blamed = blamed_on_debtors(agenda, states, unresolved)
     failures = [
         Impossible(state.id, type(errors[state.id]).__name__, errors[state.id].message + blamed.get(state.id, ""))
         for state in states
     ]
-    failed = set(fail_undispatched(pile.tx, kind, failures, pile.at))
+    failed = set(fail_undispatched(agenda.tx, kind, failures, agenda.at))
     for state in states:
         if state.id in failed:
-            touch_failure(pile, state)
+            touch_failure(agenda, state)
 
 
 def _to_keep(kind: Kind, state: Work, definition: Definition, call: Call, member_key: str | None) -> str:

@@ -13,7 +13,7 @@ from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.progress import Compensate, Situation, next_of
 from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.ids import Kind, occurrence_of_init
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import work_of
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.progress import open_compensations
@@ -37,36 +37,36 @@ class Request:
     message: BatchInit
 
 
-def request_inits(pile: Pile, requests: Sequence[Request]) -> None:
+def request_inits(agenda: Agenda, requests: Sequence[Request]) -> None:
     """Create the steps of inits that were asked for and have not been overtaken by a later request."""
     new: list[NewInit] = []
     for request in requests:
-        message, batch = request.message, pile.batches.get(request.message.batch_id)
+        message, batch = request.message, agenda.batches.get(request.message.batch_id)
         if (reason := _why_not(request, batch)) is not None:
             log.info("a request for init is ignored: %s", reason, extra={"batch": message.batch_id})
             continue
-        version = pile.version(message.batch_id, message.runbook_version)
-        count = pile.batches[message.batch_id].init_count
+        version = agenda.version(message.batch_id, message.runbook_version)
+        count = agenda.batches[message.batch_id].init_count
         for index, step in enumerate(version.runbook.init):
-            work = work_of(pile, version.runbook, step, index)
+            work = work_of(agenda, version.runbook, step, index)
             new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, init_count=count, **work))
         if version.runbook.init:
-            pile.inits_to_move.add(message.batch_id)
+            agenda.inits_to_move.add(message.batch_id)
         else:
-            activate(pile, [message.batch_id])
-    insert_inits(pile.tx, new, pile.at)
+            activate(agenda, [message.batch_id])
+    insert_inits(agenda.tx, new, agenda.at)
 
 
-def move_inits(pile: Pile) -> None:
+def move_inits(agenda: Agenda) -> None:
     """Send the next step of touched inits, or end them."""
-    touched, pile.inits_to_move = pile.inits_to_move, set()
+    touched, agenda.inits_to_move = agenda.inits_to_move, set()
     if not touched:
         return
     inits: dict[int, list[InitState]] = defaultdict(list)
-    for state in init_states_of_batches(pile.tx, touched):
+    for state in init_states_of_batches(agenda.tx, touched):
         inits[state.batch_id].append(state)
     undoing: dict[int, dict[int, RollbackState]] = defaultdict(dict)
-    for rollback in unfinished_rollbacks_of_inits(pile.tx, touched):
+    for rollback in unfinished_rollbacks_of_inits(agenda.tx, touched):
         undoing[rollback.batch_id][rollback.id] = rollback
     to_do: list[InitState] = []
     to_undo: list[RollbackState] = []
@@ -75,20 +75,20 @@ def move_inits(pile: Pile) -> None:
             continue
         if undoing[batch_id]:
             to_undo += _next_undoing(undoing[batch_id])
-        elif pile.batches[batch_id].status is BatchStatus.INIT_DISPATCHED:
-            to_do += _next_or_end(pile, pile.batches[batch_id], inits[batch_id])
+        elif agenda.batches[batch_id].status is BatchStatus.INIT_DISPATCHED:
+            to_do += _next_or_end(agenda, agenda.batches[batch_id], inits[batch_id])
     if to_undo:
-        send_first(pile, Kind.ROLLBACK, to_undo, {})
+        send_first(agenda, Kind.ROLLBACK, to_undo, {})
     if to_do:
-        send_first(pile, Kind.INIT, to_do, {})
+        send_first(agenda, Kind.INIT, to_do, {})
 
 
-def activate(pile: Pile, batch_ids: Sequence[int]) -> None:
+def activate(agenda: Agenda, batch_ids: Sequence[int]) -> None:
     """Let the phases of batches begin whose init is done, and wake the members that waited for it."""
-    ready = [number for number in batch_ids if decide(pile.batches[number].status, InitDone()).ignored is None]
-    moved = activate_batches(pile.tx, ready)
-    pile.note_status(moved, BatchStatus.ACTIVE)
-    wake_after_init(pile.tx, pile.publisher, moved)
+    ready = [number for number in batch_ids if decide(agenda.batches[number].status, InitDone()).ignored is None]
+    moved = activate_batches(agenda.tx, ready)
+    agenda.note_status(moved, BatchStatus.ACTIVE)
+    wake_after_init(agenda.tx, agenda.publisher, moved)
 
 
 def _why_not(request: Request, batch: BatchRow | None) -> str | None:
@@ -119,15 +119,15 @@ def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
             return []
 
 
-def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
+def _next_or_end(agenda: Agenda, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
     latest = max((state.runbook_version for state in inits), default=0)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
     if any(state.init_count < batch.init_count for state in current):
         return []  # another init was asked for meanwhile, and the news of it is on its way
     if any(state.status in FAILED_STEPS for state in current):
-        _end_failed(pile, batch, latest, inits)
+        _end_failed(agenda, batch, latest, inits)
     elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
-        activate(pile, [batch.id])
+        activate(agenda, [batch.id])
     else:
         waiting = next((state for state in current if state.status is not StepStatus.SUCCEEDED), None)
         if waiting is not None and waiting.status is StepStatus.PENDING and waiting.retry_after is None:
@@ -135,16 +135,16 @@ def _next_or_end(pile: Pile, batch: BatchRow, inits: Sequence[InitState]) -> lis
     return []
 
 
-def _end_failed(pile: Pile, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
+def _end_failed(agenda: Agenda, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
     """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
-    older = {phase.runbook_version for phase in pile.phases_of(batch.id) if phase.runbook_version < version}
+    older = {phase.runbook_version for phase in agenda.phases_of(batch.id) if phase.runbook_version < version}
     # Under a version whose own init failed nothing has begun, unless a person passed that by: then an older one has.
     begun = older - {state.runbook_version for state in inits if state.status in FAILED_STEPS}
     decision = decide(batch.status, InitFailed(is_rerun=bool(begun)))
     if decision.is_held:
         shown = orjson.dumps({"kind": "init", "version": version}).decode()
         reason = f"init of version {version} failed; the batch had begun under an older version"
-        hold_batches(pile.tx, [Hold(batch.id, reason, f"init-v{version}-{batch.init_count}", shown)], pile.at)
+        hold_batches(agenda.tx, [Hold(batch.id, reason, f"init-v{version}-{batch.init_count}", shown)], agenda.at)
     else:
-        pile.note_status(fail_batches(pile.tx, [batch.id], pile.at), BatchStatus.FAILED)
+        agenda.note_status(fail_batches(agenda.tx, [batch.id], agenda.at), BatchStatus.FAILED)
     log.warning("init failed; the batch is %s", "held" if decision.is_held else "failed", extra={"batch": batch.id})

@@ -9,7 +9,7 @@ from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.compensating import undo_membership
 from matoolkit.orchestrator.expanding import works_of_phase
 from matoolkit.store.members import MemberAt, note_caught_up
@@ -29,58 +29,60 @@ from matoolkit.store.steps import (
 log = logging.getLogger(__name__)
 
 
-def add_members(pile: Pile, messages: Sequence[MemberAdded]) -> None:
+def add_members(agenda: Agenda, messages: Sequence[MemberAdded]) -> None:
     """Give members that join late a step row for everything that their batch has begun; a second time gives nothing."""
     joining: list[MemberState] = []
-    for member in member_states(pile.tx, {message.batch_member_id for message in messages}):
-        if (reason := _why_not_added(pile, member)) is None:
+    for member in member_states(agenda.tx, {message.batch_member_id for message in messages}):
+        if (reason := _why_not_added(agenda, member)) is None:
             joining.append(member)
         else:
             about = {"batch": member.batch_id, "member": member.member_key}
             log.info("a member-added is ignored: %s", reason, extra=about)
     if not joining:
         return
-    _leave_the_past(pile, [member.id for member in joining if member.epoch > 1])
+    _leave_the_past(agenda, [member.id for member in joining if member.epoch > 1])
     new: list[NewStep] = []
     for batch_id in sorted({member.batch_id for member in joining}):
         mine = [member for member in joining if member.batch_id == batch_id]
-        for phase in _phases_to_catch_up(pile, batch_id):
-            new += _new_steps(pile, phase, [one for one in mine if _goes_through(pile, phase, one)])
+        for phase in _phases_to_catch_up(agenda, batch_id):
+            new += _new_steps(agenda, phase, [one for one in mine if _goes_through(agenda, phase, one)])
     # Who goes on from where it failed has most of its steps already: those phases stay as they are.
-    given = {step.phase_execution_id for step in insert_steps(pile.tx, new, pile.at)}
-    for phase_id in reopen_phases(pile.tx, given, pile.at):
-        phase = pile.phases[phase_id]
-        pile.phases[phase_id] = replace(phase, status=PhaseStatus.DISPATCHED, expanded_at=phase.expanded_at or pile.at)
-    note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in joining], pile.at)
-    pile.members_to_move.update(member.id for member in joining)
-    pile.batches_to_end.update(member.batch_id for member in joining)
+    given = {step.phase_execution_id for step in insert_steps(agenda.tx, new, agenda.at)}
+    for phase_id in reopen_phases(agenda.tx, given, agenda.at):
+        phase = agenda.phases[phase_id]
+        agenda.phases[phase_id] = replace(
+            phase, status=PhaseStatus.DISPATCHED, expanded_at=phase.expanded_at or agenda.at
+        )
+    note_caught_up(agenda.tx, [MemberAt(member.id, member.epoch) for member in joining], agenda.at)
+    agenda.members_to_move.update(member.id for member in joining)
+    agenda.batches_to_end.update(member.batch_id for member in joining)
 
 
-def remove_members(pile: Pile, messages: Sequence[MemberRemoved]) -> None:
+def remove_members(agenda: Agenda, messages: Sequence[MemberRemoved]) -> None:
     """Stop what members that left have open, and run what is to run for them once no job of theirs is out."""
     gone: list[MemberState] = []
-    for member in member_states(pile.tx, {message.batch_member_id for message in messages}):
-        if (reason := _why_not_removed(pile, member)) is None:
+    for member in member_states(agenda.tx, {message.batch_member_id for message in messages}):
+        if (reason := _why_not_removed(agenda, member)) is None:
             gone.append(member)
         else:
             about = {"batch": member.batch_id, "member": member.member_key}
             log.info("a member-removed is ignored: %s", reason, extra=about)
     ids = [member.id for member in gone]
-    _note_cancelled(pile, cancel_steps_of_members(pile.tx, ids, pile.at))
-    note_caught_up(pile.tx, [MemberAt(member.id, member.epoch) for member in gone], pile.at)
+    _note_cancelled(agenda, cancel_steps_of_members(agenda.tx, ids, agenda.at))
+    note_caught_up(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
     undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
     # Cancelling stops what has not begun; a batch whose init failed meanwhile is over, but has been left all the same.
-    undo_membership(pile, [one for one in undone if pile.batches[one.batch_id].status is not BatchStatus.CANCELLED])
-    pile.members_to_move.update(ids)
+    undo_membership(agenda, [one for one in undone if agenda.batches[one.batch_id].status is not BatchStatus.CANCELLED])
+    agenda.members_to_move.update(ids)
     # Whoever took them out has cancelled their steps already, so any phase under way may be over.
     for batch_id in {member.batch_id for member in gone}:
-        running = [phase for phase in pile.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]
-        pile.phases_to_end.update(phase.id for phase in running)
-        pile.batches_to_end.add(batch_id)
+        running = [phase for phase in agenda.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]
+        agenda.phases_to_end.update(phase.id for phase in running)
+        agenda.batches_to_end.add(batch_id)
 
 
-def _why_not_added(pile: Pile, member: MemberState) -> str | None:
-    batch = pile.batches.get(member.batch_id)
+def _why_not_added(agenda: Agenda, member: MemberState) -> str | None:
+    batch = agenda.batches.get(member.batch_id)
     if batch is None:
         return "it belongs to another batch"
     if member.status is not MemberStatus.ACTIVE:
@@ -92,8 +94,8 @@ def _why_not_added(pile: Pile, member: MemberState) -> str | None:
     return "the batch is held" if batch.is_held else None
 
 
-def _why_not_removed(pile: Pile, member: MemberState) -> str | None:
-    if member.batch_id not in pile.batches:
+def _why_not_removed(agenda: Agenda, member: MemberState) -> str | None:
+    if member.batch_id not in agenda.batches:
         return "it belongs to another batch"
     if member.status is not MemberStatus.REMOVED:
         return f"the member is {member.status}"
@@ -101,20 +103,20 @@ def _why_not_removed(pile: Pile, member: MemberState) -> str | None:
     return "it was seen off already" if member.caught_up_at is not None else None
 
 
-def _phases_to_catch_up(pile: Pile, batch_id: int) -> list[PhaseRow]:
+def _phases_to_catch_up(agenda: Agenda, batch_id: int) -> list[PhaseRow]:
     """Return the phases of the batch's version that have begun, ended or were skipped."""
-    number = pile.version_of(batch_id).number
-    current = [phase for phase in pile.phases_of(batch_id) if phase.runbook_version == number]
+    number = agenda.version_of(batch_id).number
+    current = [phase for phase in agenda.phases_of(batch_id) if phase.runbook_version == number]
     return [phase for phase in current if is_caught_up_with(phase.status)]
 
 
-def _goes_through(pile: Pile, phase: PhaseRow, member: MemberState) -> bool:
+def _goes_through(agenda: Agenda, phase: PhaseRow, member: MemberState) -> bool:
     first = member.first_phase
-    return first is None or not first.leaves_out(phase.runbook_version, pile.place_of(phase))
+    return first is None or not first.leaves_out(phase.runbook_version, agenda.place_of(phase))
 
 
-def _new_steps(pile: Pile, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
-    works = [asdict(work) for work in works_of_phase(pile, phase)]
+def _new_steps(agenda: Agenda, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
+    works = [asdict(work) for work in works_of_phase(agenda, phase)]
     return [
         NewStep(
             batch_id=phase.batch_id,
@@ -128,20 +130,20 @@ def _new_steps(pile: Pile, phase: PhaseRow, members: Sequence[MemberState]) -> l
     ]
 
 
-def _leave_the_past(pile: Pile, member_ids: Sequence[int]) -> None:
+def _leave_the_past(agenda: Agenda, member_ids: Sequence[int]) -> None:
     """Cancel what returners have left from before, except a compensation that has begun."""
-    _note_cancelled(pile, cancel_steps_of_older_epochs(pile.tx, member_ids, pile.at))
+    _note_cancelled(agenda, cancel_steps_of_older_epochs(agenda.tx, member_ids, agenda.at))
     waiting = [
-        state for state in unfinished_rollbacks_of_members(pile.tx, member_ids) if state.status is StepStatus.PENDING
+        state for state in unfinished_rollbacks_of_members(agenda.tx, member_ids) if state.status is StepStatus.PENDING
     ]
     begun = {
         rollback.sequence_key
-        for rollback in rollbacks_in_sequences(pile.tx, {state.sequence_key for state in waiting})
+        for rollback in rollbacks_in_sequences(agenda.tx, {state.sequence_key for state in waiting})
         if rollback.attempt > 0
     }
-    cancel(pile.tx, Kind.ROLLBACK, [state.id for state in waiting if state.sequence_key not in begun], pile.at)
+    cancel(agenda.tx, Kind.ROLLBACK, [state.id for state in waiting if state.sequence_key not in begun], agenda.at)
 
 
-def _note_cancelled(pile: Pile, cancelled: Sequence[CancelledStep]) -> None:
-    withdraw_unsent(pile.tx, pile.publisher, cancelled)
-    pile.phases_to_end.update(step.phase_execution_id for step in cancelled)
+def _note_cancelled(agenda: Agenda, cancelled: Sequence[CancelledStep]) -> None:
+    withdraw_unsent(agenda.tx, agenda.publisher, cancelled)
+    agenda.phases_to_end.update(step.phase_execution_id for step in cancelled)

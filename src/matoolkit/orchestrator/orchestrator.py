@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from matoolkit.errors import MatoolkitError
 from matoolkit.ids import Kind
-from matoolkit.orchestrator.agenda import Limits, Pile, open_pile
+from matoolkit.orchestrator.agenda import Agenda, Limits, open_agenda
 from matoolkit.orchestrator.catalogue import announce
 from matoolkit.orchestrator.checks import apply_checks
-from matoolkit.orchestrator.consequences import settle
+from matoolkit.orchestrator.consequences import follow_up
 from matoolkit.orchestrator.expanding import expand_phases
 from matoolkit.orchestrator.inbox import batches_of, sorted_out
 from matoolkit.orchestrator.init import request_inits
@@ -49,17 +49,17 @@ class Orchestrator:
         if inbox.hellos:
             announce(tx, inbox.hellos, tx.time())
             self._versions.expect_news()
-        pile = self._open(tx, batches_of(tx, inbox))
+        agenda = self._open(tx, batches_of(tx, inbox))
         for kind in Kind:
             if work := inbox.work(kind):
                 states = states_of(tx, kind, work)
-                moved = apply_answers(pile, kind, states, inbox.answers[kind])
-                apply_checks(pile, kind, states, inbox.checks[kind], moved)
-        request_inits(pile, inbox.inits)
-        remove_members(pile, inbox.removed)
-        add_members(pile, inbox.added)
-        expand_phases(pile, inbox.dues)
-        settle(pile)
+                moved = apply_answers(agenda, kind, states, inbox.answers[kind])
+                apply_checks(agenda, kind, states, inbox.checks[kind], moved)
+        request_inits(agenda, inbox.inits)
+        remove_members(agenda, inbox.removed)
+        add_members(agenda, inbox.added)
+        expand_phases(agenda, inbox.dues)
+        follow_up(agenda)
 
     def sweep(self) -> None:
         """Look after what no message will: lost and dead jobs, members who still wait, what is over."""
@@ -73,8 +73,8 @@ class Orchestrator:
             else:
                 trouble.worked()
 
-    def _open(self, tx: Transaction, batch_ids: set[int]) -> Pile:
-        return open_pile(tx, self._publisher, self._versions, self._limits, batch_ids)
+    def _open(self, tx: Transaction, batch_ids: set[int]) -> Agenda:
+        return open_agenda(tx, self._publisher, self._versions, self._limits, batch_ids)
 
 
 def _title(name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from matoolkit.domain.answers import merged, outputs_of
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.runbook.templates import Json
 from matoolkit.store.members import Outputs, keep_outputs
@@ -24,22 +24,22 @@ class Found:
     is_late: bool
 
 
-def outputs_found(pile: Pile, state: StepState, result: Json, *, is_late: bool) -> Found | None:
+def outputs_found(agenda: Agenda, state: StepState, result: Json, *, is_late: bool) -> Found | None:
     """Look up what a step promises in its result; nothing if it promises nothing."""
-    wanted = definition_of(pile, state).step.output_params
+    wanted = definition_of(agenda, state).step.output_params
     if not wanted:
         return None
     outputs = outputs_of(result, wanted)
     return Found(state, outputs.found, outputs.missing, is_late)
 
 
-def store_outputs(pile: Pile, found: Sequence[Found]) -> None:
+def store_outputs(agenda: Agenda, found: Sequence[Found]) -> None:
     """Merge outputs into what members have, unless they have started all over since."""
     useful = [entry for entry in found if entry.values]
     if not useful:
         return
     members = {
-        member.id: member for member in member_outputs(pile.tx, {entry.state.batch_member_id for entry in useful})
+        member.id: member for member in member_outputs(agenda.tx, {entry.state.batch_member_id for entry in useful})
     }
     now: dict[int, dict[str, Json]] = {}
     for entry in useful:
@@ -51,4 +51,4 @@ def store_outputs(pile: Pile, found: Sequence[Found]) -> None:
         Outputs(number, members[number].epoch, orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS).decode())
         for number, values in now.items()
     ]
-    keep_outputs(pile.tx, kept)
+    keep_outputs(agenda.tx, kept)

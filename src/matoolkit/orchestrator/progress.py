@@ -13,7 +13,7 @@ from matoolkit.domain.progress import (
 )
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import Kind
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.store.narrow_executions import (
     NextStep,
@@ -28,20 +28,20 @@ from matoolkit.store.steps import members_in_phases
 WorkT = TypeVar("WorkT", NextStep, RollbackState)
 
 
-def move_members(pile: Pile) -> None:
+def move_members(agenda: Agenda) -> None:
     """Send whatever the touched members do next, if they can do it now."""
-    touched, pile.members_to_move = pile.members_to_move, set()
-    steps = {step.id: step for step in next_steps_of_members(pile.tx, touched)}
-    rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(pile.tx, touched)}
+    touched, agenda.members_to_move = agenda.members_to_move, set()
+    steps = {step.id: step for step in next_steps_of_members(agenda.tx, touched)}
+    rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(agenda.tx, touched)}
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
-    found = members_in_full(pile.tx, steps_of.keys() | rollbacks_of.keys())
-    members = {member.id: member for member in found if member.batch_id in pile.batches}
-    order = {phase.id: phase.order for phase in pile.phases.values()}
+    found = members_in_full(agenda.tx, steps_of.keys() | rollbacks_of.keys())
+    members = {member.id: member for member in found if member.batch_id in agenda.batches}
+    order = {phase.id: phase.order for phase in agenda.phases.values()}
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     for member in members.values():
         mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
-        match next_of(_situation(pile, member, mine, undoing, order)):
+        match next_of(_situation(agenda, member, mine, undoing, order)):
             case Do(number):
                 to_do.append(steps[number])
             case Compensate(number):
@@ -49,24 +49,24 @@ def move_members(pile: Pile) -> None:
             case _:
                 pass
     if to_undo:
-        send_first(pile, Kind.ROLLBACK, to_undo, members)
-    if in_turn := _in_turn(pile, to_do):
-        send_first(pile, Kind.STEP, in_turn, members)
+        send_first(agenda, Kind.ROLLBACK, to_undo, members)
+    if in_turn := _in_turn(agenda, to_do):
+        send_first(agenda, Kind.STEP, in_turn, members)
 
 
-def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> Sequence[NextStep]:
+def _in_turn(agenda: Agenda, steps: Sequence[NextStep]) -> Sequence[NextStep]:
     """Leave out first steps of members who have no rows yet in an earlier phase that is due (rule O3).
 
     Messages may come in another order than they were sent. Whoever is left out is woken when its rows are made.
     """
     first = [step for step in steps if step.step_index == 0]
     earlier = {
-        phase: _unexpanded_before(pile, pile.phases[phase]) for phase in {one.phase_execution_id for one in first}
+        phase: _unexpanded_before(agenda, agenda.phases[phase]) for phase in {one.phase_execution_id for one in first}
     }
     phases = {phase for found in earlier.values() for phase in found}
     if not phases:
         return steps
-    there = members_in_phases(pile.tx, phases, {step.batch_member_id for step in first})
+    there = members_in_phases(agenda.tx, phases, {step.batch_member_id for step in first})
     early = {
         step.id
         for step in first
@@ -75,22 +75,22 @@ def _in_turn(pile: Pile, steps: Sequence[NextStep]) -> Sequence[NextStep]:
     return [step for step in steps if step.id not in early]
 
 
-def _unexpanded_before(pile: Pile, later: PhaseRow) -> list[int]:
+def _unexpanded_before(agenda: Agenda, later: PhaseRow) -> list[int]:
     return [
         phase.id
-        for phase in pile.phases_of(later.batch_id)
+        for phase in agenda.phases_of(later.batch_id)
         if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and phase.order < later.order
     ]
 
 
 def _situation(
-    pile: Pile,
+    agenda: Agenda,
     member: MemberInFull,
     steps: Sequence[NextStep],
     rollbacks: Sequence[RollbackState],
     order: Mapping[int, PhaseOrder],
 ) -> Situation:
-    batch = pile.batches[member.batch_id]
+    batch = agenda.batches[member.batch_id]
     return Situation(
         member.status,
         batch.status,

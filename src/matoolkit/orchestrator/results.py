@@ -11,7 +11,7 @@ from matoolkit.domain import step as rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import ResultStatus, WorkerResult
 from matoolkit.ids import Kind
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.concealing import concealed, kept_result, masks_of
 from matoolkit.orchestrator.moving import Movement, State, apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
@@ -35,11 +35,11 @@ class Answer:
     result: WorkerResult
 
 
-def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> set[int]:
+def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> set[int]:
     """Move work as its answers say, keep what it put out, and return the work that moved."""
     movements: list[Movement] = []
     found: list[Found] = []
-    masks = masks_of(pile, [states[number] for number in {one.execution_id for one in answers} & states.keys()])
+    masks = masks_of(agenda, [states[number] for number in {one.execution_id for one in answers} & states.keys()])
     for answer in _each_once(answers):
         state = states.get(answer.execution_id)
         if state is None:
@@ -47,36 +47,36 @@ def apply_answers(pile: Pile, kind: Kind, states: Mapping[int, State], answers: 
             continue
         if state.id in masks:
             answer = replace(answer, result=concealed(answer.result, masks[state.id]))  # noqa: PLW2901
-        move = _decided(pile, state, answer)
+        move = _decided(agenda, state, answer)
         if isinstance(move, _IGNORED):
             _log_ignored(answer, move.reason)
         if isinstance(move, rules.Ignore):
             continue
         missing = None
-        if (outputs := _outputs(pile, state, answer, move)) is not None:
+        if (outputs := _outputs(agenda, state, answer, move)) is not None:
             found.append(outputs)
             missing = _json(list(outputs.missing)) if outputs.missing else None
         # The row of an attempt that another one has followed is the other's by now.
         if answer.attempt == state.attempt:
-            result = kept_result(pile, state, answer.result.result)
+            result = kept_result(agenda, state, answer.result.result)
             movements.append(Movement(state, move, _json(result), missing))
-    moved = apply_moves(pile, kind, movements)
-    store_outputs(pile, [outputs for outputs in found if outputs.is_late or outputs.state.id in moved])
+    moved = apply_moves(agenda, kind, movements)
+    store_outputs(agenda, [outputs for outputs in found if outputs.is_late or outputs.state.id in moved])
     return moved
 
 
-def _decided(pile: Pile, state: State, answer: Answer) -> rules.Move:
+def _decided(agenda: Agenda, state: State, answer: Answer) -> rules.Move:
     if answer.attempt == state.attempt and answer.result.job_id != state.job_id:
         return rules.Ignore(f"the job that is waited for is {state.job_id}")
-    return rules.decide(state, event_of(answer.result, answer.attempt, pile.at, pile.limits.throttle_limit))
+    return rules.decide(state, event_of(answer.result, answer.attempt, agenda.at, agenda.limits.throttle_limit))
 
 
-def _outputs(pile: Pile, state: State, answer: Answer, move: rules.Move) -> Found | None:
+def _outputs(agenda: Agenda, state: State, answer: Answer, move: rules.Move) -> Found | None:
     if not isinstance(state, StepState) or answer.result.status is not ResultStatus.SUCCESS:
         return None
     if not isinstance(move, _WITH_OUTPUTS):
         return None
-    return outputs_found(pile, state, answer.result.result, is_late=isinstance(move, rules.NoteLate))
+    return outputs_found(agenda, state, answer.result.result, is_late=isinstance(move, rules.NoteLate))
 
 
 def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:

@@ -4,15 +4,17 @@ from collections.abc import Mapping
 
 import orjson
 
-from matoolkit.orchestrator.agenda import Pile
+from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import Work
 from matoolkit.runbook.templates import Scope, special_variables
 from matoolkit.store.narrow_members import MemberInFull
 
 
-def scope_of(pile: Pile, state: Work, version: int, members: Mapping[int, MemberInFull]) -> tuple[Scope, str | None]:
+def scope_of(
+    agenda: Agenda, state: Work, version: int, members: Mapping[int, MemberInFull]
+) -> tuple[Scope, str | None]:
     """Return what variables mean for the member of work, and who that is; init and its rollback have no member."""
-    batch = pile.batches[state.batch_id]
+    batch = agenda.batches[state.batch_id]
     member = members[state.batch_member_id] if state.batch_member_id is not None else None
     specials = special_variables(
         batch_id=batch.id,

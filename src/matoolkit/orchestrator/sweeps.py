@@ -1,6 +1,6 @@
 """What nobody's message brings: lost jobs, dead jobs, members who wait or were not seen off, what is over (O16, M7).
 
-A sweep finds work without locking anything, then handles it in piles as if messages had come. Work that cannot be
+A sweep finds work without locking anything, then handles it in slices as if messages had come. Work that cannot be
 handled stops no other.
 """
 
@@ -14,8 +14,8 @@ from matoolkit.domain import step as rules
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNSUCCESSFUL_STEPS
 from matoolkit.ids import JobRef, Kind, parse_job_id
-from matoolkit.orchestrator.agenda import Pile
-from matoolkit.orchestrator.consequences import settle
+from matoolkit.orchestrator.agenda import Agenda
+from matoolkit.orchestrator.consequences import follow_up
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
 from matoolkit.orchestrator.moving import Movement, apply_moves, touch_freed
 from matoolkit.orchestrator.states import states_of
@@ -35,7 +35,7 @@ AT_ONCE = 500
 _LONG_ENOUGH_TO_HEAR = timedelta(hours=1)
 
 FoundT = TypeVar("FoundT")
-OpenPile: TypeAlias = Callable[[Transaction, set[int]], Pile]
+OpenAgenda: TypeAlias = Callable[[Transaction, set[int]], Agenda]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class DeadJob:
     why: str
 
 
-def sweep_lost_jobs(store: Store, open_pile: OpenPile) -> None:
+def sweep_lost_jobs(store: Store, open_agenda: OpenAgenda) -> None:
     """Give up jobs that have been out for too long; their work is tried again or fails."""
     for kind in Kind:
         last: Overdue | None = None
@@ -58,10 +58,10 @@ def sweep_lost_jobs(store: Store, open_pile: OpenPile) -> None:
                 break
             last = overdue[-1]
             refs = [JobRef(kind, work.id, work.attempt) for work in overdue]
-            _in_piles(store, refs, lambda tx, part: _give_up(tx, open_pile, part))
+            _in_slices(store, refs, lambda tx, part: _give_up(tx, open_agenda, part))
 
 
-def sweep_dead_jobs(store: Store, open_pile: OpenPile) -> None:
+def sweep_dead_jobs(store: Store, open_agenda: OpenAgenda) -> None:
     """Fail the work whose job the bus put aside; the dead letter stays for a person to look at."""
     after = 0
     while True:
@@ -71,10 +71,10 @@ def sweep_dead_jobs(store: Store, open_pile: OpenPile) -> None:
             return
         after = letters[-1].id
         dead = [job for letter in letters if (job := _dead_job(letter)) is not None]
-        _in_piles(store, dead, lambda tx, part: _bury(tx, open_pile, part))
+        _in_slices(store, dead, lambda tx, part: _bury(tx, open_agenda, part))
 
 
-def sweep_waiting_members(store: Store, open_pile: OpenPile) -> None:
+def sweep_waiting_members(store: Store, open_agenda: OpenAgenda) -> None:
     """Catch up members who still wait though nothing is in their way: whoever was to tell of them did not (O10)."""
     after = 0
     while True:
@@ -83,10 +83,10 @@ def sweep_waiting_members(store: Store, open_pile: OpenPile) -> None:
         if not waiting:
             return
         after = waiting[-1].id
-        _in_piles(store, waiting, lambda tx, part: _catch_up(tx, open_pile, part))
+        _in_slices(store, waiting, lambda tx, part: _catch_up(tx, open_agenda, part))
 
 
-def sweep_leavers(store: Store, open_pile: OpenPile) -> None:
+def sweep_leavers(store: Store, open_agenda: OpenAgenda) -> None:
     """See members off who left long ago and of whom nobody was told: the message was lost, or put away (O16)."""
     after = 0
     while True:
@@ -95,37 +95,37 @@ def sweep_leavers(store: Store, open_pile: OpenPile) -> None:
         if not unseen:
             return
         after = unseen[-1].id
-        _in_piles(store, unseen, lambda tx, part: _see_off(tx, open_pile, part))
+        _in_slices(store, unseen, lambda tx, part: _see_off(tx, open_agenda, part))
 
 
-def sweep_endings(store: Store, open_pile: OpenPile) -> None:
+def sweep_endings(store: Store, open_agenda: OpenAgenda) -> None:
     """End phases and batches whose parts have all ended."""
     with store.reading() as tx:
         phases = [phase.id for phase in phases_without_open_steps(tx)]
         batches = batches_without_open_phases(tx)
-    _in_piles(store, phases, lambda tx, part: _end_phases(tx, open_pile, part))
-    _in_piles(store, batches, lambda tx, part: _end_batches(tx, open_pile, part))
+    _in_slices(store, phases, lambda tx, part: _end_phases(tx, open_agenda, part))
+    _in_slices(store, batches, lambda tx, part: _end_batches(tx, open_agenda, part))
 
 
-def _give_up(tx: Transaction, open_pile: OpenPile, refs: Sequence[JobRef]) -> None:
-    pile = open_pile(tx, _batches(tx, refs))
+def _give_up(tx: Transaction, open_agenda: OpenAgenda, refs: Sequence[JobRef]) -> None:
+    agenda = open_agenda(tx, _batches(tx, refs))
     for kind in Kind:
         states = states_of(tx, kind, {ref.execution_id for ref in refs if ref.kind is kind})
-        overdue = [state for state in states.values() if state.lost_at is not None and state.lost_at <= pile.at]
+        overdue = [state for state in states.values() if state.lost_at is not None and state.lost_at <= agenda.at]
         unwanted = [state for state in overdue if state.status in UNSUCCESSFUL_STEPS]
-        given_up = set(give_up_cancelled(tx, kind, [state.id for state in unwanted], pile.at))
+        given_up = set(give_up_cancelled(tx, kind, [state.id for state in unwanted], agenda.at))
         for state in unwanted:
             if state.id in given_up:
-                touch_freed(pile, state)
+                touch_freed(agenda, state)
         problem = rules.Problem("no result came in time: the job counts as lost", "JobLost")
-        event = rules.JobLost(pile.at, problem)
+        event = rules.JobLost(agenda.at, problem)
         decided = [Movement(state, rules.decide(state, event), is_lost=True) for state in overdue]
-        apply_moves(pile, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
-    settle(pile)
+        apply_moves(agenda, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+    follow_up(agenda)
 
 
-def _bury(tx: Transaction, open_pile: OpenPile, jobs: Sequence[DeadJob]) -> None:
-    pile = open_pile(tx, _batches(tx, [job.ref for job in jobs]))
+def _bury(tx: Transaction, open_agenda: OpenAgenda, jobs: Sequence[DeadJob]) -> None:
+    agenda = open_agenda(tx, _batches(tx, [job.ref for job in jobs]))
     for kind in Kind:
         mine = {job.ref.execution_id: job for job in jobs if job.ref.kind is kind}
         decided: list[Movement] = []
@@ -133,34 +133,34 @@ def _bury(tx: Transaction, open_pile: OpenPile, jobs: Sequence[DeadJob]) -> None
             job = mine[state.id]
             if job.job_id == state.job_id:
                 problem = rules.Problem(f"the job became a dead letter: {job.why}", "DeadLetter")
-                move = rules.decide(state, rules.JobDead(pile.at, job.ref.attempt, problem))
+                move = rules.decide(state, rules.JobDead(agenda.at, job.ref.attempt, problem))
                 decided.append(Movement(state, move))
-        apply_moves(pile, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
-    settle(pile)
+        apply_moves(agenda, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+    follow_up(agenda)
 
 
-def _catch_up(tx: Transaction, open_pile: OpenPile, members: Sequence[MemberState]) -> None:
-    pile = open_pile(tx, {member.batch_id for member in members})
-    add_members(pile, [MemberAdded(member.batch_id, member.member_key, member.id) for member in members])
-    settle(pile)
+def _catch_up(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[MemberState]) -> None:
+    agenda = open_agenda(tx, {member.batch_id for member in members})
+    add_members(agenda, [MemberAdded(member.batch_id, member.member_key, member.id) for member in members])
+    follow_up(agenda)
 
 
-def _see_off(tx: Transaction, open_pile: OpenPile, members: Sequence[MemberState]) -> None:
-    pile = open_pile(tx, {member.batch_id for member in members})
-    remove_members(pile, [MemberRemoved(member.batch_id, member.member_key, member.id) for member in members])
-    settle(pile)
+def _see_off(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[MemberState]) -> None:
+    agenda = open_agenda(tx, {member.batch_id for member in members})
+    remove_members(agenda, [MemberRemoved(member.batch_id, member.member_key, member.id) for member in members])
+    follow_up(agenda)
 
 
-def _end_phases(tx: Transaction, open_pile: OpenPile, ids: Sequence[int]) -> None:
-    pile = open_pile(tx, {phase.batch_id for phase in phases_by_id(tx, ids)})
-    pile.phases_to_end.update(ids)
-    settle(pile)
+def _end_phases(tx: Transaction, open_agenda: OpenAgenda, ids: Sequence[int]) -> None:
+    agenda = open_agenda(tx, {phase.batch_id for phase in phases_by_id(tx, ids)})
+    agenda.phases_to_end.update(ids)
+    follow_up(agenda)
 
 
-def _end_batches(tx: Transaction, open_pile: OpenPile, ids: Sequence[int]) -> None:
-    pile = open_pile(tx, set(ids))
-    pile.batches_to_end.update(ids)
-    settle(pile)
+def _end_batches(tx: Transaction, open_agenda: OpenAgenda, ids: Sequence[int]) -> None:
+    agenda = open_agenda(tx, set(ids))
+    agenda.batches_to_end.update(ids)
+    follow_up(agenda)
 
 
 def _batches(tx: Transaction, refs: Sequence[JobRef]) -> set[int]:
@@ -176,7 +176,7 @@ def _dead_job(letter: DeadLetterHead) -> DeadJob | None:
     return None if ref is None else DeadJob(ref, letter.message_id, why)
 
 
-def _in_piles(store: Store, found: Sequence[FoundT], handle: Callable[[Transaction, Sequence[FoundT]], None]) -> None:
+def _in_slices(store: Store, found: Sequence[FoundT], handle: Callable[[Transaction, Sequence[FoundT]], None]) -> None:
     for first in range(0, len(found), AT_ONCE):
         _try(store, found[first : first + AT_ONCE], handle)
 
