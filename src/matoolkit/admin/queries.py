@@ -154,6 +154,13 @@ def _what_ticks_wait_for(tx: Transaction, name: str) -> str | None:
     return None
 
 
+def _whom_it_waits_for(tx: Transaction, batch: BatchRow) -> str | None:
+    """Say that everybody has left a batch that has not begun, if they have: what was approved stands for them."""
+    if not batch.is_unbegun or any(count.status is MemberStatus.ACTIVE for count in member_counts(tx, [batch.id])):
+        return None
+    return "nobody is in the batch: it begins when they return, and is cancelled after T"
+
+
 def runbook_status(store: Store, name: str) -> RunbookStatus:
     """Return how a runbook is doing."""
     with store.reading() as tx:
@@ -193,7 +200,7 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
         kind = HoldKind(held.get("kind", HoldKind.REMOVALS))
         ids = _held_ids(tx, batch, held)
         members = [label.member_key for label in member_labels(tx, ids[:_HELD_SHOWN])]
-        waits_for = _what_ticks_wait_for(tx, batch.runbook_name)
+        waits_for = _what_ticks_wait_for(tx, batch.runbook_name) or _whom_it_waits_for(tx, batch)
         return HoldView(batch, kind, len(ids), members, held.get("start"), waits_for)
 
 

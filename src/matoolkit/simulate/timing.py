@@ -9,6 +9,8 @@ from matoolkit.store.dialect.types import stored_text
 _WORK = ("step_executions", "init_executions", "rollback_executions")
 _QUERIES = (
     "SELECT MIN(due_at) FROM phase_executions WHERE status = 'pending' AND due_at > '{now}'",
+    # A batch that waits for a person before it begins ends after T if nobody is in it.
+    "SELECT MIN(batch_start_time) FROM batches WHERE status = 'detected' AND batch_start_time > '{now}'",
     *(f"SELECT MIN(lost_at) FROM {table} WHERE lost_at > '{{now}}'" for table in _WORK),
     *(f"SELECT MIN(retry_after) FROM {table} WHERE status = 'pending' AND retry_after > '{{now}}'" for table in _WORK),
     *(f"SELECT MIN(poll_due_at) FROM {table} WHERE status = 'polling' AND poll_due_at > '{{now}}'" for table in _WORK),

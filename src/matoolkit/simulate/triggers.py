@@ -127,7 +127,7 @@ SELECT 'new_step', NEW.id, p.status, NEW.status, json_object('expanded', p.expan
 NEW.batch_id, 'phase', p.id) FROM phase_executions p WHERE p.id = NEW.phase_execution_id; END
 """
 
-# Under which version a phase of this name has begun before, if under any.
+# Under which version a phase of this name has begun before, if any: it was dispatched, or somebody has steps in it.
 _NEW_PHASES = """
 CREATE TRIGGER sim_new_phase AFTER INSERT ON phase_executions BEGIN INSERT INTO sim_log (what, id, old, new, about)
 VALUES ('new_phase', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'name', NEW.phase_name,
@@ -136,7 +136,8 @@ VALUES ('new_phase', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id
 WHERE b.id = NEW.batch_id), 'is_overdue', NEW.due_at <= (SELECT MAX(p.completed_at)
 FROM phase_executions p WHERE p.batch_id = NEW.batch_id AND p.status = 'superseded'),
 'begun', (SELECT MAX(p.runbook_version) FROM phase_executions p
-WHERE p.batch_id = NEW.batch_id AND lower(p.phase_name) = lower(NEW.phase_name) AND p.dispatched_at IS NOT NULL))); END
+WHERE p.batch_id = NEW.batch_id AND lower(p.phase_name) = lower(NEW.phase_name) AND (p.dispatched_at IS NOT NULL
+OR EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id))))); END
 """
 
 _JOINING = f"""

@@ -49,5 +49,6 @@ def _phase(row: PhaseRow) -> PhaseInFlight:
         index=row.phase_index,
         offset_minutes=row.offset_minutes,
         status=row.status,
-        was_dispatched=row.dispatched_at is not None,
+        # One that was skipped has no dispatch, but is opened with its steps for a member who joins late (rule O10).
+        was_dispatched=row.dispatched_at is not None or row.expanded_at is not None,
     )

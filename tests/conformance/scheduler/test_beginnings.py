@@ -10,6 +10,7 @@ from matoolkit.admin.including import include_member
 from matoolkit.admin.lateness import approve_late, cancel_late, late_batches
 from matoolkit.admin.manual import create_manual_batch
 from matoolkit.admin.publishing import publish
+from matoolkit.admin.queries import hold_of
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.states import BatchStatus
@@ -211,6 +212,37 @@ def test_t5_who_repeats_does_so_when_a_person_approves_exactly_those(calendar: C
     calendar.approve(new)
     calendar.tick(TICK)
     assert (calendar.batch(new).held_at, calendar.members(new)) == (None, {"Ada": "active", "Bob": "active"})
+
+
+@pytest.fixture
+def emptied(calendar: Calendar) -> Calendar:
+    """A batch ahead whose repeat was approved just before its only member left the source."""
+    done_at(calendar, calendar.start, "Ada")
+    calendar.start += WEEK
+    calendar.in_source("Ada")
+    calendar.tick(TICK)
+    calendar.approve()
+    calendar.gone("Ada")
+    calendar.tick(TICK)
+    assert calendar.members() == {"Ada": "removed"}
+    return calendar
+
+
+def test_t5_an_approval_waits_for_exactly_those_who_were_approved(emptied: Calendar) -> None:
+    assert emptied.batch().is_held
+    hold = hold_of(emptied.store, emptied.batch().id)
+    assert hold.waits_for == "nobody is in the batch: it begins when they return, and is cancelled after T"
+    emptied.in_source("Ada")
+    emptied.tick(TICK)
+    assert (emptied.batch().status, emptied.batch().held_at) == (BatchStatus.ACTIVE, None)
+    assert emptied.members() == {"Ada": "active"}
+
+
+def test_t5_an_approved_batch_to_which_nobody_returns_ends_after_t(emptied: Calendar) -> None:
+    emptied.tick(emptied.start - emptied.clock.now() + TICK)
+    assert emptied.batch().is_held
+    emptied.tick(TICK)
+    assert (emptied.batch().status, emptied.batch().held_at) == (BatchStatus.CANCELLED, None)
 
 
 def test_t5_a_batch_rescheduled_around_a_failed_member_leaves_it_failed(calendar: Calendar) -> None:

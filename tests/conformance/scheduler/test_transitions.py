@@ -22,7 +22,7 @@ from matoolkit.store.batches import Hold, fail_batches, hold_batches, release_ba
 from matoolkit.store.executions import polls_due
 from matoolkit.store.members import MemberAt, fail_members, members_by_id
 from matoolkit.store.moves import Incomplete, poll_later
-from matoolkit.store.phases import complete_phases
+from matoolkit.store.phases import complete_phases, reopen_phases, skip_phases
 from tests.conformance.scheduler.flight import Flight
 from tests.databases import Database
 from tests.documents import document
@@ -180,6 +180,20 @@ def test_v4_a_batch_that_waits_for_its_init_loses_no_phase_to_ignore(flight: Fli
         (2, "cutover", PENDING),
     ]
     assert flight.phase_rows(batch)[3].completed_at is None
+
+
+def test_v4_a_phase_that_was_opened_for_a_late_joiner_has_begun(flight: Flight) -> None:
+    batch = flight.batch()
+    prepare = [flight.phase_rows(batch)[0].id]
+    with flight.store.transaction() as tx:
+        assert skip_phases(tx, prepare, flight.clock.now()) == prepare
+        assert reopen_phases(tx, prepare, flight.clock.now()) == prepare
+    flight.publish(SECOND)
+    flight.tick()
+    assert flight.phases(batch)[0] == (1, "prepare", SUPERSEDED)
+    flight.publish(THIRD, overdue_behavior=IGNORE)
+    flight.tick()
+    assert [one for one in flight.phases(batch) if one[0] == 3] == [(3, "prepare", SKIPPED), (3, "cutover", PENDING)]
 
 
 def test_t6_a_held_batch_takes_the_version_after_its_release(flight: Flight) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from matoolkit.admin.approving import approve
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
 from matoolkit.admin.lateness import LateBatches, approve_late, cancel_late, late_batches
-from matoolkit.admin.queries import batch_views, existing_batch, held_members, one_dead_letter, what_waits
+from matoolkit.admin.queries import batch_views, existing_batch, held_members, hold_of, one_dead_letter
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import preview_member_retry, retry_members
 from matoolkit.admin.retryplan import Chosen, Terms
@@ -94,7 +94,7 @@ def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Changing) -> Re
         publisher = change.services.publisher
         done = approve(store, publisher, batch_id, asked.hold_key, by=change.by, reason=asked.reason)
         # What was held for its init goes on at once; everything else is done by a tick.
-        waits_for = what_waits(store, done.runbook_name) if done.is_held else None
+        waits_for = hold_of(store, batch_id).waits_for if done.is_held else None
         return ApprovedShape(**dict(batch_shown(store, batch_id)), waits_for=waits_for)
 
     return change.made(("approve", batch_id, asked.hold_key, asked.reason), let_go, of=hold_subject(batch_id))
