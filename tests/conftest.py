@@ -1,7 +1,8 @@
-"""The databases that the conformance suites run on: SQLite, and a real PostgreSQL server.
+"""What all tests share: a database, a clock, a store, a stage, the services of an API.
 
-The server comes from MATOOLKIT_TEST_POSTGRES_URL or is started once for the whole run. Every test gets a
-database of its own, copied from one to which the migrations were applied.
+A test that asks for a database runs twice, on SQLite and on a real PostgreSQL server; `@pytest.mark.on("sqlite")` says
+that one is enough. The server comes from MATOOLKIT_TEST_POSTGRES_URL or is started once for the whole run. Every test
+gets a database of its own, copied from one to which the migrations were applied.
 """
 
 import logging
@@ -10,18 +11,31 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from matoolkit.api.auth import LocalOnly
+from matoolkit.api.services import Services
+from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
+from matoolkit.ports import Piece
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
 from matoolkit.telemetry import QUIET, speak_plainly
 from tests.calls.watching import watched_tenants
-from tests.databases import NOON, Database, PostgresServer
+from tests.databases import KINDS, NOON, Database, PostgresServer
+from tests.stage import Stage
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on every kind of database that its fixtures ask for, or on the one that it names."""
+    mark = metafunc.definition.get_closest_marker("on")
+    for fixture in ("database", "empty_database"):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, mark.args if mark else KINDS, indirect=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -91,7 +105,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A fresh database with all tables."""
     if request.param == "sqlite":
@@ -109,7 +123,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     server.drop(name)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A fresh database without any table."""
     if request.param == "sqlite":
@@ -153,3 +167,29 @@ def statements(store: Store) -> Iterator[Callable[[], list[str]]]:
     store.watchers.append(note)
     yield taken
     store.watchers.remove(note)
+
+
+class Rows:
+    """A source with rows of its own."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        self.rows = rows
+
+    def pieces(self, _: str, /) -> Iterator[Piece]:
+        yield Piece(("Email", "Name", "Start"), self.rows)
+
+
+@pytest.fixture
+def stage(store: Store, clock: VirtualClock) -> Stage:
+    return Stage(store, clock)
+
+
+@pytest.fixture
+def source() -> Rows:
+    return Rows([])
+
+
+@pytest.fixture
+def services(stage: Stage, clock: VirtualClock, source: Rows) -> Services:
+    """What an API works with, beside a stage."""
+    return Services(stage.store, stage.bus, decode, lambda _: source, clock, LocalOnly())

@@ -13,6 +13,7 @@ from matoolkit.clock import Clock
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
 
+KINDS = ("sqlite", "postgresql")
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 _numbers = count(1)
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from tests.unit.domain.cases import CASES
-from tests.unit.domain.immediate_cases import IMMEDIATE_CASES
+from tests.domain.cases import CASES
+from tests.domain.immediate_cases import IMMEDIATE_CASES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "membership.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]

@@ -10,12 +10,12 @@ from matoolkit.clock import VirtualClock
 from matoolkit.hosting.story import Line, Mark, Story
 from matoolkit.hosting.story.look import MOST_MEMBERS
 from matoolkit.store import Store
-from tests.conformance.scheduler.calendar import runbook, step
+from tests.scheduler.calendar import runbook, step
 from tests.stage import Failing
 from tests.system.test_together import DAY, Together, with_extras
 
 # What is read are the store's own questions, which have their tests on every database.
-pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+pytestmark = pytest.mark.on("sqlite")
 TICK = timedelta(minutes=5)
 
 

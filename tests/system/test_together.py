@@ -9,7 +9,7 @@ from matoolkit.admin.approving import approve
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, MemberStatus, OverdueBehavior
 from matoolkit.store import Store
-from tests.conformance.scheduler.calendar import Calendar, runbook, step
+from tests.scheduler.calendar import Calendar, runbook, step
 from tests.stage import Failing, Silent, Stage
 
 DAY = timedelta(days=1)

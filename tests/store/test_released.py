@@ -1,0 +1,85 @@
+"""What was released stays as it was: its migrations, and the data of those who upgrade."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import inspect, text
+
+import matoolkit.store.migrations
+from matoolkit.store import Store
+from matoolkit.store.batches import unfinished_batches
+from matoolkit.store.enrolments import members_page
+from matoolkit.store.upgrade import require_current_schema, revisions, schema_differences, upgrade
+from tests.databases import Database
+
+VERSIONS = Path(matoolkit.store.migrations.__path__[0]) / "versions"
+# A database of revision 0005 in which a demo ran, with a row in every table.
+DATA_OF_0005 = Path(__file__).parents[1] / "golden" / "revision_0005.json"
+
+RELEASED = {
+    "0001_runbooks": "117c17d96826097a9a6a5d4159ddc21a2bc3d8fdab536e6be6b7945859051218",
+    "0002_batches": "15127cd94e9ea9aadae425fdbf1cb45bb68ad18c5fb2f4b0d41e356b4cc6b94d",
+    "0003_executions": "3eda697db6e130355b1d478e275b6639fac7e19adda28b20351d88717dc40211",
+    "0004_messages": "f552ccd0d98864815d0453962df0656a07e9df74601a63f0f6aeb36e491a2cc0",
+    "0005_administration": "bb8509748a0261a7070064cbc3b67058bdfcbca3c9593107c54bb373e3561732",
+    "0006_membership": "fe309687d48e9c109e4d353f7f0595bbc402d2c034db4846c4ea777e8e70bc4a",
+    "0007_retries": "5eaac4139084a9ad9e5cca82421fedce0d84526811bcb1cbfabb7ffbd0e7e651",
+}
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def test_there_is_a_row_for_every_table_of_revision_0005(old: tuple[Store, Rows]) -> None:
+    store, rows = old
+    assert {*inspect(store.engine).get_table_names()} == {*rows, "alembic_version"}
+
+
+def test_a_released_migration_is_never_edited() -> None:
+    made = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in VERSIONS.glob("0*.py")}
+    edited = [name for name, checksum in RELEASED.items() if made.get(name) != checksum]
+    assert edited == [], "a released migration is never edited: add a new one that changes the tables"
+    assert sorted(made) == sorted(RELEASED), "add the checksum of a new migration when it is released"
+
+
+@pytest.fixture
+def old(empty_database: Database) -> tuple[Store, Rows]:
+    store = empty_database.open()
+    assert upgrade(store, to="0005") == revisions()[:5]
+    rows: Rows = json.loads(DATA_OF_0005.read_text(encoding="utf-8"))
+    with store.engine.begin() as connection:
+        for table, written in rows.items():
+            names = list(written[0])
+            values = ", ".join(f":{name}" for name in names)
+            connection.execute(text(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"), written)
+    return store, rows
+
+
+def read(store: Store, rows: Rows) -> dict[str, list[str]]:
+    """Read all rows back, in the columns that they were written with."""
+    with store.engine.begin() as connection:
+        return {
+            table: sorted(map(str, connection.execute(text(f"SELECT {', '.join(written[0])} FROM {table}"))))
+            for table, written in rows.items()
+        }
+
+
+def test_an_upgrade_of_revision_0005_keeps_every_row(old: tuple[Store, Rows]) -> None:
+    store, rows = old
+    before = read(store, rows)
+    assert {table: len(found) for table, found in before.items()} == {name: len(made) for name, made in rows.items()}
+    upgrade(store)
+    require_current_schema(store)
+    assert schema_differences(store) == []
+    assert read(store, rows) == before
+
+
+def test_what_was_under_way_before_an_upgrade_is_seen_after_it(old: tuple[Store, Rows]) -> None:
+    store, _ = old
+    upgrade(store)
+    with store.transaction() as tx:
+        batches = unfinished_batches(tx, "demo")
+        assert [batch.id for batch in batches] == [2, 3]
+        assert all(members_page(tx, batch.id) for batch in batches)
