@@ -80,7 +80,7 @@ GO
 
 -- store.batches.approve_hold
 UPDATE batches SET approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :p_given_hold_key AND batches.held_at IS NOT NULL AND batches.approved_hold_key IS NULL
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :g_hold_key AND batches.held_at IS NOT NULL AND batches.approved_hold_key IS NULL
 GO
 
 -- store.batches.batches_at
@@ -131,9 +131,9 @@ GO
 
 -- store.batches.follow_version
 UPDATE batches SET runbook_id=:p_values_runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.is_manual = 0 AND batches.runbook_id != :p_given_runbook_id AND batches.runbook_name = (SELECT runbooks.name 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.is_manual = 0 AND batches.runbook_id != :g_runbook_id AND batches.runbook_name = (SELECT runbooks.name 
 FROM runbooks 
-WHERE runbooks.id = :p_given_runbook_id) AND batches.reopened_at IS NULL
+WHERE runbooks.id = :g_runbook_id) AND batches.reopened_at IS NULL
 GO
 
 -- store.batches.has_batches
@@ -155,7 +155,7 @@ WHERE batches.held_at IS NOT NULL AND batches.runbook_name = :runbook_name_1 AND
 GO
 
 -- store.batches.hold_batches
-UPDATE batches SET held_at=coalesce(batches.held_at, :p_given_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
+UPDATE batches SET held_at=coalesce(batches.held_at, :g_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.batches.insert_batches
@@ -202,9 +202,9 @@ GO
 
 -- store.batches.take_version
 UPDATE batches SET runbook_id=:p_values_runbook_id OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.runbook_id != :p_given_runbook_id AND batches.runbook_name = (SELECT runbooks.name 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched') AND batches.runbook_id != :g_runbook_id AND batches.runbook_name = (SELECT runbooks.name 
 FROM runbooks 
-WHERE runbooks.id = :p_given_runbook_id)
+WHERE runbooks.id = :g_runbook_id)
 GO
 
 -- store.batches.unfinished_batches
@@ -756,7 +756,7 @@ UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_js
 GO
 
 -- store.moves.fail_lost
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :p_given_at
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.fail_undispatched
@@ -765,7 +765,7 @@ GO
 
 -- store.moves.give_up_cancelled
 UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :p_given_at
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.note_late_results
@@ -777,7 +777,7 @@ UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM ste
 GO
 
 -- store.moves.poll_later
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :p_given_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.reopen
@@ -790,7 +790,7 @@ UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type
 GO
 
 -- store.moves.retry_lost
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :p_given_at
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.succeed
@@ -1047,7 +1047,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.phases.reopen_phases
-UPDATE phase_executions SET status=:p_values_status, expanded_at=coalesce(phase_executions.expanded_at, :p_given_at), completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, expanded_at=coalesce(phase_executions.expanded_at, :g_at), completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('completed', 'failed', 'skipped')
 GO
 

@@ -1,6 +1,6 @@
 """Statements that are built once for each of their shapes."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +10,8 @@ from sqlalchemy import Column, ColumnElement, Integer, MetaData, Select, String,
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, change, given, is_any
+from matoolkit.store.sql.prepared import Drafting, Named, given, prepared
+from matoolkit.store.sql.statements import among, change, is_any
 
 PEOPLE = Table(
     "people", MetaData(), Column("id", Integer, primary_key=True), Column("name", String), Column("at", Instant)
@@ -64,17 +64,44 @@ def test_another_shape_is_another_statement(store: Store) -> None:
     built = []
 
     @prepared
-    def wanted(_draft: Drafting, values: Mapping[str, Any], *, limit: int) -> Select[Any]:
+    def wanted(_draft: Drafting, values: Named, *, limit: int) -> Select[Any]:
         built.append((tuple(values), limit))
         same = (PEOPLE.c[name] == value for name, value in values.items())
         return select(PEOPLE.c.id).where(*same).order_by(PEOPLE.c.id).limit(limit)
 
     with store.reading() as tx:
-        assert tx.values(wanted(tx, {"name": "Ada"}, limit=5)) == [1]
-        assert tx.values(wanted(tx, {"name": "Grace"}, limit=5)) == [2]
-        assert tx.values(wanted(tx, {"name": "Grace", "id": 1}, limit=5)) == []
-        assert tx.values(wanted(tx, {}, limit=2)) == [1, 2]
+        assert tx.values(wanted(tx, Named(name="Ada"), limit=5)) == [1]
+        assert tx.values(wanted(tx, Named(name="Grace"), limit=5)) == [2]
+        assert tx.values(wanted(tx, Named(name="Grace", id=1), limit=5)) == []
+        assert tx.values(wanted(tx, Named(), limit=2)) == [1, 2]
     assert built == [(("name",), 5), (("name", "id"), 5), ((), 2)]
+
+
+def test_a_shape_is_known_by_its_names_whatever_order_they_come_in(store: Store) -> None:
+    @prepared
+    def between(_draft: Drafting, *, low: int, high: int) -> Select[Any]:
+        return select(PEOPLE.c.id).where(PEOPLE.c.id >= low, PEOPLE.c.id <= high).order_by(PEOPLE.c.id)
+
+    with store.reading() as tx:
+        assert tx.values(between(tx, low=2, high=3)) == [2, 3]
+        assert tx.values(between(tx, high=2, low=3)) == []
+
+
+def test_annotations_mean_nothing(store: Store) -> None:
+    def named(_draft, values, *, column):  # type: ignore[no-untyped-def]
+        return select(PEOPLE.c[column]).where(*(PEOPLE.c[name] == value for name, value in values.items()))
+
+    with store.reading() as tx:
+        assert tx.values(prepared(named)(tx, Named(name="Grace"), column="id")) == [2]
+
+
+def test_a_value_by_keyword_is_refused_because_each_would_be_a_shape(store: Store) -> None:
+    @prepared
+    def named(_draft: Drafting, name: str) -> Select[Any]:
+        return select(PEOPLE.c.id).where(PEOPLE.c.name == name)
+
+    with store.reading() as tx, pytest.raises(TypeError, match="by position: name"):
+        named(tx, name="Ada")
 
 
 def test_the_clock_is_asked_at_every_run(store: Store) -> None:
@@ -96,6 +123,22 @@ def test_a_guard_gets_its_value_at_every_run(store: Store) -> None:
         assert change(tx, PEOPLE, [1, 2, 3], {"name": "Ada L."}, is_named, having={"old": "Ada"}) == [1]
         assert change(tx, PEOPLE, [1, 2, 3], {"name": "Grace H."}, is_named, having={"old": "Grace"}) == [2]
         assert tx.values(select(PEOPLE.c.name).order_by(PEOPLE.c.id)) == ["Ada L.", "Grace H.", "Hedy"]
+
+
+def test_a_statement_that_is_not_given_a_value_of_its_guard_says_which(store: Store) -> None:
+    is_named = PEOPLE.c.name == given("old", String())
+    with store.transaction() as tx, pytest.raises(TypeError, match="'old'"):
+        change(tx, PEOPLE, [1], {"name": "Ada L."}, is_named)
+
+
+def test_whoever_builds_a_statement_of_their_own_hands_over_what_a_guard_is_given(store: Store) -> None:
+    @prepared
+    def guarded(_draft: Drafting, *, guard: ColumnElement[bool]) -> Select[Any]:
+        return select(PEOPLE.c.id).where(guard)
+
+    is_named = PEOPLE.c.name == given("old", String())
+    with store.reading() as tx:
+        assert tx.values(guarded(tx, guard=is_named).having({"old": "Hedy"})) == [3]
 
 
 def test_the_same_words_are_the_same_guard() -> None:

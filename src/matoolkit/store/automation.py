@@ -1,6 +1,5 @@
 """Whether the scheduler may query a runbook's source (rule T1), and what its last tick did."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -9,7 +8,7 @@ from sqlalchemy import Select, Table, Update, select, true, update
 
 from matoolkit.domain.keys import folded
 from matoolkit.store.schema import runbook_automation_settings, runbook_ticks
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import insert_each, select_records
 from matoolkit.store.sql.transaction import Transaction
 
@@ -110,9 +109,9 @@ def last_tick(tx: Transaction, runbook_name: str) -> TickRow | None:
 def _put(tx: Transaction, table: Table, runbook_name: str, **values: Any) -> None:
     key = _Key(folded(runbook_name))
     tx.execute(insert_each(tx, table, [key], {"runbook_name": runbook_name, **values}, ("runbook_key",)))
-    tx.execute(_put_again(tx, key.runbook_key, values, table=table))
+    tx.execute(_put_again(tx, key.runbook_key, Named(values), table=table))
 
 
 @prepared
-def _put_again(_draft: Drafting, key: str, values: Mapping[str, Any], *, table: Table) -> Update:
+def _put_again(_draft: Drafting, key: str, values: Named, *, table: Table) -> Update:
     return update(table).where(table.c.runbook_key == key).values(values)

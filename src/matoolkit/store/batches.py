@@ -12,12 +12,11 @@ from matoolkit.domain.holds import NOT_BEGUN, HoldKind
 from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.schema import batches, runbooks
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, given, prepared
 from matoolkit.store.sql.statements import (
     among,
     change,
     change_each,
-    given,
     insert_each,
     is_any,
     records_among,

@@ -1,6 +1,6 @@
 """Executed work of the three kinds: its records, and what the sweeps look for."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -11,7 +11,7 @@ from sqlalchemy import Column, ColumnElement, Select, Table, and_, or_, select
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import is_any, records_among
 from matoolkit.store.sql.transaction import Transaction
 
@@ -182,7 +182,7 @@ def _slice(
     after: Overdue | None,
     limit: int,
 ) -> list[Overdue]:
-    last = {} if after is None else {"due_at": after.due_at, "id": after.id}
+    last = Named() if after is None else Named(due_at=after.due_at, id=after.id)
     query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit)
     return tx.rows(partial(Overdue, kind), query)
 
@@ -191,7 +191,7 @@ def _slice(
 def _overdue(
     _draft: Drafting,
     at: datetime,
-    after: Mapping[str, Any],
+    after: Named,
     *,
     table: Table,
     due: Column[Any],

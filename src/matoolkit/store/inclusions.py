@@ -1,6 +1,6 @@
 """Whom people let into the batch of a time although the scheduler would not by itself (rules T5 and U3)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from sqlalchemy import Select, Update, select, update
 
 from matoolkit.domain.keys import folded
 from matoolkit.store.schema import member_inclusions
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, insert_each
 from matoolkit.store.sql.transaction import Transaction
 
@@ -43,11 +43,11 @@ def include(tx: Transaction, inclusion: Inclusion) -> None:
     key = _Key(folded(inclusion.runbook_name), folded(inclusion.member_key))
     values = {field.name: getattr(inclusion, field.name) for field in fields(Inclusion)} | {"applied_at": None}
     tx.execute(insert_each(tx, member_inclusions, [key], values, ("runbook_key", "member_key_fold")))
-    tx.execute(_included(tx, key.runbook_key, key.member_key_fold, values))
+    tx.execute(_included(tx, key.runbook_key, key.member_key_fold, Named(values)))
 
 
 @prepared
-def _included(_draft: Drafting, runbook_key: str, member_key_fold: str, values: Mapping[str, Any]) -> Update:
+def _included(_draft: Drafting, runbook_key: str, member_key_fold: str, values: Named) -> Update:
     table = member_inclusions
     mine = (table.c.runbook_key == runbook_key, table.c.member_key_fold == member_key_fold)
     return update(table).where(*mine).values(values)

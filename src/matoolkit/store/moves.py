@@ -16,7 +16,8 @@ from matoolkit.ids import Kind
 from matoolkit.records import record
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
-from matoolkit.store.sql.statements import change, change_each, given, is_any
+from matoolkit.store.sql.prepared import given
+from matoolkit.store.sql.statements import change, change_each, is_any
 from matoolkit.store.sql.transaction import Transaction
 
 

@@ -1,6 +1,6 @@
 """The outbox: messages that are written with the state that causes them and sent afterwards (rule M1)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from matoolkit.store.schema import outbox
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, chosen_once, columns_of
 from matoolkit.store.sql.transaction import Transaction
 
@@ -82,17 +82,17 @@ def add_messages(
         (position, *(getattr(message, name) for name in _WRITTEN[:-1]), message.not_before or at)
         for position, message in enumerate(unique.values())
     ]
-    alike = {
-        "created_at": at,
-        "claim_token": claim.token if claim else None,
-        "claimed_until": claim.until if claim else at,
-        "tries": 1 if claim else 0,
-    }
+    alike = Named(
+        created_at=at,
+        claim_token=claim.token if claim else None,
+        claimed_until=claim.until if claim else at,
+        tries=1 if claim else 0,
+    )
     return _in_order(tx.rows(OutboxRow, _added(tx, rows, alike)))
 
 
 @prepared
-def _added(draft: Drafting, rows: Any, alike: Mapping[str, Any]) -> Insert:
+def _added(draft: Drafting, rows: Any, alike: Named) -> Insert:
     given = draft.table_of({"position": Integer()} | {name: outbox.c[name].type for name in _WRITTEN}, rows)
     values: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in _WRITTEN}
     values |= {name: type_coerce(value, outbox.c[name].type) for name, value in alike.items()}

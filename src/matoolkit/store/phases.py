@@ -1,6 +1,6 @@
 """Phases of batches: finding what is due, and moving them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,13 +19,12 @@ from matoolkit.domain.states import (
 )
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, given, prepared
 from matoolkit.store.sql.statements import (
     among,
     change,
     change_each,
     columns_of,
-    given,
     insert_each,
     is_any,
     records_among,
@@ -107,12 +106,12 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
 
 def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: str | None = None) -> list[PhaseRow]:
     """Return pending phases whose time has come, in active batches that are not held, of one runbook or all (T8)."""
-    wanted = {} if runbook_name is None else {"runbook_name": runbook_name}
+    wanted = Named() if runbook_name is None else Named(runbook_name=runbook_name)
     return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit))
 
 
 @prepared
-def _due(_draft: Drafting, at: datetime, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
+def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int) -> Select[Any]:
     query = (
         select_records(PhaseRow, phase_executions)
         .join(batches, batches.c.id == phase_executions.c.batch_id)
@@ -131,12 +130,12 @@ def _due(_draft: Drafting, at: datetime, wanted: Mapping[str, Any], *, limit: in
 
 def phases_without_open_steps(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[PhaseRow]:
     """Return dispatched phases all of whose steps have ended: of these, or of all for the sweep (O11, O16)."""
-    wanted = {} if ids is None else {"id": ids}
+    wanted = Named() if ids is None else Named(id=ids)
     return tx.rows(PhaseRow, _without_open_steps(tx, wanted, limit=limit))
 
 
 @prepared
-def _without_open_steps(draft: Drafting, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
+def _without_open_steps(draft: Drafting, wanted: Named, *, limit: int) -> Select[Any]:
     open_step = exists().where(
         step_executions.c.phase_execution_id == phase_executions.c.id,
         is_any(step_executions.c.status, OPEN_STEPS),
@@ -155,11 +154,11 @@ def batches_without_open_phases(tx: Transaction, ids: Collection[int] | None = N
 
     A batch whose members wait to be caught up or seen off, or are being compensated, has not ended (O9 and O11).
     """
-    return tx.values(_without_open_phases(tx, {} if ids is None else {"id": ids}, limit=limit))
+    return tx.values(_without_open_phases(tx, Named() if ids is None else Named(id=ids), limit=limit))
 
 
 @prepared
-def _without_open_phases(draft: Drafting, wanted: Mapping[str, Any], *, limit: int) -> Select[Any]:
+def _without_open_phases(draft: Drafting, wanted: Named, *, limit: int) -> Select[Any]:
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
     waiting = exists().where(
         batch_members.c.batch_id == batches.c.id,

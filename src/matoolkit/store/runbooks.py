@@ -1,6 +1,6 @@
 """Runbooks: their versions, one of which may be active."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.store.datanames import data_table_name
 from matoolkit.store.schema import runbooks
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import columns_of, insert_each, records_among, select_records
 from matoolkit.store.sql.transaction import Transaction
 
@@ -124,18 +124,18 @@ def runbook_names(tx: Transaction) -> list[str]:
 
 def active_runbooks(tx: Transaction) -> list[RunbookRow]:
     """Return the active version of every runbook that has one, by name."""
-    return tx.rows(RunbookRow, _active(tx, {}))
+    return tx.rows(RunbookRow, _active(tx, Named()))
 
 
 @prepared
-def _active(_draft: Drafting, wanted: Mapping[str, Any]) -> Select[Any]:
+def _active(_draft: Drafting, wanted: Named) -> Select[Any]:
     same = (runbooks.c[name] == value for name, value in wanted.items())
     return select_records(RunbookRow, runbooks).where(_ACTIVE, *same).order_by(runbooks.c.name_key)
 
 
 def active_runbook(tx: Transaction, name: str) -> RunbookRow | None:
     """Return the active version of a runbook, if it has one."""
-    return next(iter(tx.rows(RunbookRow, _active(tx, {"name_key": folded(name)}))), None)
+    return next(iter(tx.rows(RunbookRow, _active(tx, Named(name_key=folded(name))))), None)
 
 
 def runbook_version(tx: Transaction, name: str, version: int) -> RunbookRow | None:

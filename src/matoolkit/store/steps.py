@@ -1,6 +1,6 @@
 """Steps of members: creating and finding them, for any number of members in one query."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from matoolkit.store.executions import StepRow, Work, steps_by_id, unstarted
 from matoolkit.store.moves import cancelled
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.schema import batch_members, step_executions
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import (
     among,
     columns_of,
@@ -113,14 +113,12 @@ def insert_phase_steps(
     if not member_ids:
         return
     for work in works:
-        alike = asdict(work) | unstarted(at) | {"phase_execution_id": phase.id}
+        alike = Named(asdict(work) | unstarted(at) | {"phase_execution_id": phase.id})
         tx.execute(_phase_steps(tx, member_ids, alike, phase.version, phase.place))
 
 
 @prepared
-def _phase_steps(
-    draft: Drafting, member_ids: Collection[int], alike: Mapping[str, Any], version: int, place: int
-) -> Insert:
+def _phase_steps(draft: Drafting, member_ids: Collection[int], alike: Named, version: int, place: int) -> Insert:
     chosen = select(batch_members.c.id, batch_members.c.batch_id, batch_members.c.epoch)
     goes_through = or_(
         batch_members.c.first_phase_version.is_(None),
@@ -251,7 +249,7 @@ def _cancel(
 ) -> list[CancelledStep]:
     if not ids:
         return []
-    statement = _cancelled(tx, ids, cancelled(at), column=step_executions.c[column], guards=guards)
+    statement = _cancelled(tx, ids, Named(cancelled(at)), column=step_executions.c[column], guards=guards)
     return rows_by_id(tx, CancelledStep, statement)
 
 
@@ -259,7 +257,7 @@ def _cancel(
 def _cancelled(
     draft: Drafting,
     ids: Collection[int],
-    values: Mapping[str, Any],
+    values: Named,
     *,
     column: Column[Any],
     guards: tuple[ColumnElement[bool], ...],

@@ -10,7 +10,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from matoolkit.store.dialect.questions import Filling
 from matoolkit.store.sql.driver import run, run_many, run_only
-from matoolkit.store.sql.prepared import Plan, Ready
+from matoolkit.store.sql.prepared import Plan, Ready, name_of
 from matoolkit.store.sql.storable import storable_value
 
 # The option under which an engine keeps what was compiled for it, for all its stores.
@@ -135,7 +135,13 @@ class Compiled:
             keys, processes = {name: name for name in written.parameters}, {**self._processes, **written.processors}
             return self._formed(written.statement, written.positiontup, keys, processes).bound(written.parameters)
         except Exception as fault:
+            self._check_all_given(given)
             raise StatementError(str(fault), None, None, fault, hide_parameters=True) from fault
+
+    def _check_all_given(self, given: Mapping[str, Any]) -> None:
+        wanted = {parameter.key for parameter in self._compiled.bind_names if parameter.required}
+        if missing := sorted(map(name_of, wanted - given.keys())):
+            raise TypeError(f"a statement has no value for {', '.join(map(repr, missing))}")
 
     def readers(self, cursor: Any) -> Readers:
         """Return what makes our values of the driver's, for those columns that need it."""

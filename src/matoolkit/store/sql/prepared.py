@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, get_origin
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 from sqlalchemy import (
     ClauseElement,
@@ -31,12 +31,33 @@ from matoolkit.store.dialect.types import Instant
 from matoolkit.store.sql.storable import storable_rows
 
 # Names of parameters must not be names of columns: SQLAlchemy would take them for columns to write.
-_PREFIX = "p_"
+_ARGUMENT = "p_"
+_GIVEN = "g_"
 _NOW = "time_of_this_run"
 # There are a few hundred shapes. Many more would mean that something that belongs to the values is in a shape.
 _MOST_SHAPES = 2_000
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
+
+
+class Named(dict[str, Any]):
+    """Values by name: their names belong to the shape of a statement, and each value is a parameter of its own.
+
+    It is a type of its own because a plain mapping can also be the values of one parameter.
+    """
+
+
+def given(name: str, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+    """Make a value of a guard, or of an expression, that each run hands over by this name (see `Ready.having`).
+
+    A guard is made once, long before its statement is built, and so cannot be an argument of the function that builds.
+    """
+    return bindparam(_GIVEN + name, type_=kind)
+
+
+def name_of(parameter: str) -> str:
+    """Return what the author of a statement calls a parameter."""
+    return parameter.removeprefix(_GIVEN).removeprefix(_ARGUMENT)
 
 
 class Drafting(ABC):
@@ -113,6 +134,12 @@ class Ready(NamedTuple):
     values: dict[str, Any]
     filling: Filling | None = None
 
+    def having(self, values: Mapping[str, Any]) -> "Ready":
+        """Hand over what guards and expressions are `given`; what none of them asks for is passed by."""
+        for name, value in values.items():
+            self.values[_GIVEN + name] = value
+        return self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
@@ -147,32 +174,34 @@ class Plan:
 
 
 def prepared(
-    build: Callable[Concatenate[Draft, Given], Executable],
-) -> Callable[Concatenate[Drafting, Given], Ready]:
+    build: Callable[Concatenate[Draft, Arguments], Executable],
+) -> Callable[Concatenate[Drafting, Arguments], Ready]:
     """Let a function build its statement once for each shape.
 
-    Its arguments by position are values: it finds a parameter in the place of each, or of each value of a mapping.
+    Its arguments by position are values: it finds a parameter in the place of each, or of each value of a `Named`.
     Those by keyword are the shape: words, tables, columns, limits (SQL Server wants a number there), conditions.
     Conditions are told apart by what they are, not by what they say, so they are made once and for all.
     """
     accepted = list(inspect.signature(build).parameters.values())[1:]
-    names = [(f"{_PREFIX}{one.name}", get_origin(one.annotation) is Mapping) for one in accepted]
+    names = [_ARGUMENT + one.name for one in accepted if one.kind is not one.KEYWORD_ONLY]
     known: dict[Any, Plan] = {}
 
     @wraps(build)
-    def ready(tx: Drafting, /, *values: Given.args, **shape: Given.kwargs) -> Ready:
+    def ready(tx: Drafting, /, *values: Arguments.args, **shape: Arguments.kwargs) -> Ready:
         given: dict[str, Any] = {}
         keys: tuple[Any, ...] = ()
         value: Any
-        for (name, is_mapping), value in zip(names, values, strict=False):
-            if is_mapping:
+        for name, value in zip(names, values, strict=False):
+            if isinstance(value, Named):
+                # A list of names ends with what no name is: two lists in a row are not one.
                 keys += (*value, None)
                 given |= {f"{name}_{key}": one for key, one in value.items()}
             else:
                 given[name] = value
-        key = (tx.dialect.name, tx.clock is None, keys, *map(_identity, shape.values()))
+        key = (tx.dialect.name, tx.clock is None, keys, *shape, *map(_identity, shape.values()))
         found = known.get(key)
         if found is None:
+            _check_places(names[len(values) :], shape)
             found = known[key] = _built(build, tx, map(_placeholder, names, values), shape)
             if len(known) > _MOST_SHAPES:
                 raise ValueError(f"a condition of {build.__name__} is made anew for every run")
@@ -181,17 +210,26 @@ def prepared(
     return ready
 
 
+def _check_places(names: Collection[str], shape: Mapping[str, Any]) -> None:
+    # Taken for a part of the shape, each value would have a statement of its own.
+    by_keyword = [name for name in map(name_of, names) if name in shape]
+    if by_keyword:
+        raise TypeError(f"values are handed over by position: {', '.join(by_keyword)}")
+
+
 def _built(build: Callable[..., Executable], tx: Drafting, values: Iterable[Any], shape: Mapping[str, Any]) -> Plan:
     draft = Draft(tx.dialect, tx.clock)
     return Plan(build(draft, *values, **shape), draft, shape)
 
 
-def _placeholder(named: tuple[str, bool], value: Any) -> Any:
-    name, is_mapping = named
-    return {key: bindparam(f"{name}_{key}") for key in value} if is_mapping else bindparam(name)
+def _placeholder(name: str, value: Any) -> Any:
+    if isinstance(value, Named):
+        return Named({key: bindparam(f"{name}_{key}") for key in value})
+    return bindparam(name)
 
 
 def _identity(part: Any) -> Any:
+    # To compare two conditions with == makes a third one, so a condition goes by its number.
     if isinstance(part, ClauseElement):
         return id(part)
     return tuple(map(_identity, part)) if isinstance(part, tuple) else part

@@ -15,16 +15,14 @@ from sqlalchemy import (
     Select,
     Table,
     Update,
-    bindparam,
     literal_column,
     select,
     type_coerce,
     update,
 )
-from sqlalchemy.types import TypeEngine
 
 from matoolkit.store.dialect.questions import insert_from
-from matoolkit.store.sql.prepared import Draft, Drafting, Ready, prepared
+from matoolkit.store.sql.prepared import Draft, Drafting, Named, Ready, prepared
 from matoolkit.store.sql.transaction import Transaction
 
 RowT = TypeVar("RowT")
@@ -61,11 +59,6 @@ def _is_any(column: Column[Any], words: tuple[str, ...]) -> ColumnElement[bool]:
 def among(tx: Drafting, column: Column[Any], values: Collection[Any]) -> ColumnElement[bool]:
     """Compare a column with any number of values in one parameter."""
     return column.in_(select(tx.values_of(column.type, values).c.value))
-
-
-def given(name: str, kind: TypeEngine[Any]) -> ColumnElement[Any]:
-    """Make a value of a guard, or of an expression, that is handed over by its name whenever they are used."""
-    return bindparam(f"p_given_{name}", type_=kind)
 
 
 def chosen_once(query: Select[Any]) -> Select[Any]:
@@ -113,15 +106,15 @@ def change(
     if not ids:
         return []
     plain, expressions = _told_apart(values)
-    return sorted(tx.values(_changed(tx, ids, plain, having, table=table, expressions=expressions, guards=guards)))
+    statement = _changed(tx, ids, plain, table=table, expressions=expressions, guards=guards)
+    return sorted(tx.values(statement.having(having)))
 
 
 @prepared
 def _changed(
     draft: Drafting,
     ids: Collection[int],
-    values: Mapping[str, Any],
-    given: Mapping[str, Any],  # noqa: ARG001 - guards and expressions refer to it
+    values: Named,
     *,
     table: Table,
     expressions: tuple[tuple[str, Any], ...],
@@ -162,16 +155,16 @@ def change_each(
     compared = {"matching": matching, "following": following, "differing": differing}
     shape = (table, names, expressions, guards)
     cells = _cells_of(names, changes)
-    return sorted(tx.values(_changed_each(tx, cells, plain, shared, having, shape=shape, **compared)))
+    statement = _changed_each(tx, cells, plain, shared, shape=shape, **compared)
+    return sorted(tx.values(statement.having(having)))
 
 
 @prepared
 def _changed_each(
     draft: Draft,
     rows: Any,
-    values: Mapping[str, Any],
-    shared: Mapping[str, Any],
-    given: Mapping[str, Any],  # noqa: ARG001 - guards and expressions refer to it
+    values: Named,
+    shared: Named,
     *,
     shape: tuple[Table, tuple[str, ...], tuple[tuple[str, Any], ...], tuple[ColumnElement[bool], ...]],
     matching: tuple[str, ...],
@@ -203,7 +196,7 @@ def insert_each(
     """
     if key:
         rows = _first_of_each(rows, [name for name in key if name not in values])
-    shared = {**values, **_shared(rows, often_alike)}
+    shared = Named({**values, **_shared(rows, often_alike)})
     record: Record = type(rows[0])
     names = tuple(name for name in _names_of(record) if name not in shared)
     cells = _cells_of(names, rows)
@@ -214,7 +207,7 @@ def insert_each(
 def _inserted_each(
     draft: Draft,
     rows: Any,
-    shared: Mapping[str, Any],
+    shared: Named,
     *,
     table: Table,
     names: tuple[str, ...],
@@ -236,11 +229,11 @@ def _first_of_each(rows: Sequence[Any], key: Sequence[str]) -> Sequence[Any]:
     return list(first.values())
 
 
-def _told_apart(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...]]:
+def _told_apart(values: Mapping[str, Any]) -> tuple[Named, tuple[tuple[str, Any], ...]]:
     expressions = tuple((name, value) for name, value in values.items() if isinstance(value, ClauseElement))
     if not expressions:
-        return dict(values), ()
-    return {name: value for name, value in values.items() if not isinstance(value, ClauseElement)}, expressions
+        return Named(values), ()
+    return Named({name: value for name, value in values.items() if not isinstance(value, ClauseElement)}), expressions
 
 
 @cache
@@ -248,10 +241,10 @@ def _names_of(record: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(record))
 
 
-def _shared(records: Sequence[Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _shared(records: Sequence[Any], names: tuple[str, ...]) -> Named:
     """Return what all records have the same of these fields: a value that is handed over once is read once."""
     columns = {name: list(map(attrgetter(name), records)) for name in names}
-    return {name: column[0] for name, column in columns.items() if column.count(column[0]) == len(column)}
+    return Named({name: column[0] for name, column in columns.items() if column.count(column[0]) == len(column)})
 
 
 def _cells_of(names: tuple[str, ...], records: Sequence[Any]) -> list[tuple[Any, ...]]:
