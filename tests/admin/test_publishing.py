@@ -13,7 +13,7 @@ from matoolkit.admin.publishing import Published, deactivate, publish, set_autom
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
-from matoolkit.domain.version import InitChange, Stay
+from matoolkit.domain.transitions import InitChange, Stay
 from matoolkit.errors import (
     InvalidRunbook,
     NoActiveVersion,

@@ -12,7 +12,7 @@ from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.domain.retrying import VersionChoice
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.errors import NewerVersionWaits, NoActiveVersion, UnknownPhase
-from matoolkit.scheduler.due import dispatch_due_phases
+from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.runbooks import deactivate_version
 from tests.orchestrator.runbooks import TWO_PHASES, WITH_INIT

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from matoolkit.domain.holds import HoldKind
 from matoolkit.runbook.values import RemovalLimit
-from tests.domain.pictures import (
+from tests.domain.snapshots import (
     JUST_NOW,
     LONG_PAST,
     NEVER,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.immediate import LastTime
 from tests.domain.cases import of
-from tests.domain.pictures import NOW, T1, T2, Batch, Given, Held
+from tests.domain.snapshots import NOW, T1, T2, Batch, Given, Held
 
 _EARLIER = NOW - timedelta(hours=1)
 _ROW, _OTHER_ROW = b"now".hex(), b"before".hex()

@@ -6,7 +6,7 @@ import pytest
 
 from matoolkit.domain.immediate import decide_immediate, start_of_interval
 from tests.domain.immediate_cases import IMMEDIATE_CASES, ImmediateCase
-from tests.domain.pictures import NOW, TICK, story
+from tests.domain.snapshots import NOW, TICK, story
 
 
 @pytest.mark.parametrize("case", IMMEDIATE_CASES, ids=lambda case: case.name)

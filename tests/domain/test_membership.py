@@ -8,7 +8,7 @@ import pytest
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.membership import decide
 from tests.domain.cases import CASES, TEN, Case, of
-from tests.domain.pictures import PAST, T1, T2, T3, Batch, Given, Held, story
+from tests.domain.snapshots import PAST, T1, T2, T3, Batch, Given, Held, story
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

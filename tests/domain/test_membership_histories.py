@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from matoolkit.domain.changes import Changes, Join, Return
 from matoolkit.domain.holds import StandingHold
 from matoolkit.domain.membership import decide
-from matoolkit.domain.picture import BatchInFlight, Membership, Picture
 from matoolkit.domain.rows import Candidate, Reading
+from matoolkit.domain.snapshot import BatchInFlight, Membership, Picture
 from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
-from tests.domain.pictures import NOW, TICK
+from tests.domain.snapshots import NOW, TICK
 
 KEYS = [f"k{number}" for number in range(7)]
 STARTS = [NOW + timedelta(days=number) for number in range(1, 6)]

@@ -82,10 +82,10 @@ def rich(calendar: Calendar) -> None:
 
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a tick have many transactions."""
-    for module in ("reading", "joining", "packing", "pictures"):
+    for module in ("reading", "joining", "packing", "snapshot"):
         monkeypatch.setattr(f"matoolkit.scheduler.{module}.AT_ONCE", 3)
     monkeypatch.setattr("matoolkit.scheduler.transitions.SLICE", 3)
-    monkeypatch.setattr("matoolkit.scheduler.due._AT_ONCE", 1)
+    monkeypatch.setattr("matoolkit.scheduler.due_phases._AT_ONCE", 1)
 
 
 def again(calendar: Calendar, database: Database) -> Calendar:

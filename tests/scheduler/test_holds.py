@@ -11,9 +11,9 @@ from matoolkit.admin.manual import create_manual_batch
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.membership import decide
-from matoolkit.domain.picture import Picture
 from matoolkit.domain.remarks import Seen
-from matoolkit.scheduler import membership
+from matoolkit.domain.snapshot import Picture
+from matoolkit.scheduler import enrolling
 from matoolkit.store import Store
 from matoolkit.store.batches import Hold, hold_batches
 from tests.scheduler.calendar import TICK, Calendar, immediate, runbook
@@ -358,7 +358,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, interruption: Callable[[], obje
         interruption()
         return changes
 
-    monkeypatch.setattr(membership, "decide", decide_and_pause)
+    monkeypatch.setattr(enrolling, "decide", decide_and_pause)
 
 
 @pytest.mark.parametrize("what", ["ends", "is held for its init"])
@@ -422,7 +422,7 @@ def test_t6_batches_are_held_even_if_other_changes_cannot_be_made(
     def broken(*_: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(membership.Enrolling, "_apply", broken)
+    monkeypatch.setattr(enrolling.Enrolling, "_apply", broken)
     tally = calendar.tick(timedelta(days=4))
     assert (tally.error or "").startswith("RuntimeError")
     assert calendar.batch().held_at is not None

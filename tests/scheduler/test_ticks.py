@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import StoreUnavailable
-from matoolkit.scheduler.due import dispatch_due_phases
+from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store
 from matoolkit.store.batches import activate_batches

@@ -15,10 +15,10 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.domain import progress as progress_rules
 from matoolkit.domain import retrying as retry_rules
 from matoolkit.domain import step as step_rules
-from matoolkit.domain import version as version_rules
+from matoolkit.domain import transitions as version_rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import PhaseDue
-from matoolkit.domain.picture import View
+from matoolkit.domain.snapshot import View
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator import (
@@ -39,8 +39,8 @@ from matoolkit.orchestrator import (
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.runbook.templates import Scope
-from matoolkit.scheduler import due as scheduler_due
-from matoolkit.scheduler import joining, leaving, pictures
+from matoolkit.scheduler import due_phases as due_phases_module
+from matoolkit.scheduler import joining, leaving, snapshot
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
@@ -85,7 +85,7 @@ def init_does_not_gate_phases(patch: Patch) -> None:
         pending = [phase for phase in phases_of_batches(tx, unheld) if phase.status == "pending" and phase.due_at]
         return [phase for phase in pending if phase.due_at <= at]
 
-    patch.setattr(scheduler_due, "due_phases", due_phases)
+    patch.setattr(due_phases_module, "due_phases", due_phases)
     _patch_next(patch, batch=BatchStatus.ACTIVE)
 
 
@@ -374,8 +374,8 @@ def a_retry_keeps_the_row_that_failed(patch: Patch) -> None:
 
 
 def nobody_remembers_who_was_taken_before(patch: Patch) -> None:
-    """The picture lacks the places in which people are done or have failed (rule T5)."""
-    patch.setattr(pictures, "places_before", nothing)
+    """The snapshot lacks the places in which people are done or have failed (rule T5)."""
+    patch.setattr(snapshot, "places_before", nothing)
 
 
 Plant = Callable[[Patch], None]

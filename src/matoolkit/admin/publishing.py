@@ -10,7 +10,7 @@ import orjson
 from matoolkit.admin.catalogue import known_catalogue
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.domain.version import TargetVersion, Transition, transition
+from matoolkit.domain.transitions import TargetVersion, Transition, transition
 from matoolkit.errors import (
     Finding,
     InvalidRunbook,

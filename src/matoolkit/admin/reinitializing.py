@@ -10,7 +10,7 @@ from matoolkit.domain.batch import PersonRetriedInit, decide
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus
-from matoolkit.domain.version import TargetVersion, transition
+from matoolkit.domain.transitions import TargetVersion, transition
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.ids import Kind, batch_init_id
 from matoolkit.ports import Outgoing, Publisher

@@ -21,7 +21,7 @@ from matoolkit.domain.retrying import (
     way_on,
 )
 from matoolkit.domain.states import MemberStatus
-from matoolkit.domain.version import Stay, TargetVersion, Transition, taken_up, why_it_stays
+from matoolkit.domain.transitions import Stay, TargetVersion, Transition, taken_up, why_it_stays
 from matoolkit.errors import (
     NewerVersionWaits,
     NoActiveVersion,

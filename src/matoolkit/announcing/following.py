@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matoolkit.announcing.withdrawal import withdraw_unsent
-from matoolkit.domain.version import PlannedPhase, Transition
+from matoolkit.domain.transitions import PlannedPhase, Transition
 from matoolkit.ports import Publisher
 from matoolkit.store.phases import NewPhase, insert_phases, supersede_phases
 from matoolkit.store.sql.transaction import Transaction

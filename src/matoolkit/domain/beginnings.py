@@ -9,7 +9,7 @@ from datetime import datetime
 
 from matoolkit.domain.changes import BatchChanges, Changes
 from matoolkit.domain.holds import Hold, HoldKind, late_key, repeat_key
-from matoolkit.domain.picture import BatchInFlight, View
+from matoolkit.domain.snapshot import BatchInFlight, View
 
 _NO_CHANGES = BatchChanges()
 _NO_BATCH_YET = 0

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from matoolkit.domain.holds import Hold
-from matoolkit.domain.picture import Membership
 from matoolkit.domain.remarks import Remarks
+from matoolkit.domain.snapshot import Membership
 
 
 @dataclass(frozen=True, slots=True)

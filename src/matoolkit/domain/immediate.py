@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from matoolkit.domain.beginnings import begin_approved
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.membership import judge_holds
-from matoolkit.domain.picture import Picture, View
 from matoolkit.domain.remarks import Seen
+from matoolkit.domain.snapshot import Picture, View
 from matoolkit.domain.states import MemberStatus
 
 DEFAULT_COOLDOWN = timedelta(hours=24)

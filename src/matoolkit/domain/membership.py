@@ -9,9 +9,9 @@ from datetime import datetime
 from matoolkit.domain.beginnings import judge_beginnings
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.holds import Hold, HoldKind, removal_key, removal_limit
-from matoolkit.domain.picture import BatchInFlight, Membership, Picture, View
 from matoolkit.domain.remarks import Seen
 from matoolkit.domain.rescheduling import reschedule_batches
+from matoolkit.domain.snapshot import BatchInFlight, Membership, Picture, View
 
 # Reasons that pass: who has another time meanwhile leaves its batch and waits outside.
 _WAITING = frozenset({Seen.TIME_IS_CLAIMED, Seen.BATCH_IS_HELD})

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.holds import Hold, HoldKind, reschedule_key
-from matoolkit.domain.picture import BatchInFlight, View
+from matoolkit.domain.snapshot import BatchInFlight, View
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from matoolkit.domain.changes import BatchChanges, Changes
-from matoolkit.domain.picture import Picture
+from matoolkit.domain.snapshot import Picture
 from matoolkit.scheduler.joining import Part
 from matoolkit.scheduler.reading import AT_ONCE
 

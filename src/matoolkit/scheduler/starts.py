@@ -9,12 +9,12 @@ import orjson
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.holds import Hold
-from matoolkit.domain.picture import BatchInFlight
+from matoolkit.domain.snapshot import BatchInFlight
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
 from matoolkit.ports import Publisher
 from matoolkit.runbook.offsets import Offset
 from matoolkit.scheduler.leaving import remove_absent
-from matoolkit.scheduler.pictures import standing_hold
+from matoolkit.scheduler.snapshot import standing_hold
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import batches as stored
 from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches, note_removals_approved

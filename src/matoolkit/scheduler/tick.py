@@ -18,9 +18,9 @@ from matoolkit.outages import Outage
 from matoolkit.ports import Publisher, Source
 from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
-from matoolkit.scheduler.due import dispatch_due_phases
+from matoolkit.scheduler.due_phases import dispatch_due_phases
+from matoolkit.scheduler.enrolling import Enrolling
 from matoolkit.scheduler.leasing import SchedulerLease, Stopping
-from matoolkit.scheduler.membership import Enrolling
 from matoolkit.scheduler.reading import SourceReader
 from matoolkit.scheduler.spool import Spool
 from matoolkit.scheduler.sweeps import ask_for_checks

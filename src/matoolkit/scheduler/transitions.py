@@ -13,7 +13,7 @@ from matoolkit.announcing.following import change_phases
 from matoolkit.announcing.waking import wake_after_init
 from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.states import OPEN_STEPS
-from matoolkit.domain.version import InitChange, Stay, TargetVersion, Transition, transition
+from matoolkit.domain.transitions import InitChange, Stay, TargetVersion, Transition, transition
 from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook

@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, or_, select, true
 
 from matoolkit.domain.keys import folded
-from matoolkit.domain.picture import Membership
 from matoolkit.domain.retrying import FirstPhase, first_phase
+from matoolkit.domain.snapshot import Membership
 from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.domain.version import BatchInFlight, PhaseInFlight, TargetVersion
+from matoolkit.domain.transitions import BatchInFlight, PhaseInFlight, TargetVersion
 from matoolkit.runbook.model import Runbook
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.phases import PhaseRow, phases_of_batches

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matoolkit.domain.states import ENDED_BATCHES, OPEN_PHASES, BatchStatus, OverdueBehavior, PhaseStatus
-from matoolkit.domain.version import (
+from matoolkit.domain.transitions import (
     BatchInFlight,
     InitChange,
     PhaseInFlight,

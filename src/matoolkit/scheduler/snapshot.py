@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from matoolkit.domain.holds import StandingHold
 from matoolkit.domain.immediate import LastTime, start_of_interval
-from matoolkit.domain.picture import BatchInFlight, Before, Membership, Picture
 from matoolkit.domain.rows import Reading
+from matoolkit.domain.snapshot import BatchInFlight, Before, Membership, Picture
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.reading import AT_ONCE, in_slices

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from matoolkit.domain.changes import Changes, Join, Return
 from matoolkit.domain.immediate import decide_immediate
 from matoolkit.domain.membership import decide
-from matoolkit.domain.picture import BatchInFlight, Picture
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
+from matoolkit.domain.snapshot import BatchInFlight, Picture
 from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
@@ -22,8 +22,8 @@ from matoolkit.scheduler.joining import Joining, Part
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.scheduler.leaving import remove_absent, remove_dropouts, remove_movers
 from matoolkit.scheduler.packing import packed
-from matoolkit.scheduler.pictures import last_times, load_picture
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
+from matoolkit.scheduler.snapshot import last_times, load_picture
 from matoolkit.scheduler.starts import hold, restart_and_release, unchanged_batches
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store

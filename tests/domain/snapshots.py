@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from matoolkit.domain.changes import BatchChanges, Changes, Join, Return
 from matoolkit.domain.holds import HoldKind, StandingHold, late_key, removal_key, repeat_key, reschedule_key
-from matoolkit.domain.picture import BatchInFlight, Before, Membership, Picture
 from matoolkit.domain.rows import Candidate, Reading
+from matoolkit.domain.snapshot import BatchInFlight, Before, Membership, Picture
 from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
 
