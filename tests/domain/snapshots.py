@@ -1,4 +1,4 @@
-"""Pictures of a source and batches, written in a line, and what was decided about them, told in sentences."""
+"""Snapshots of a source and batches, written in a line, and what was decided about them, told in sentences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from matoolkit.domain.changes import BatchChanges, Changes, Join, Return
 from matoolkit.domain.holds import HoldKind, StandingHold, late_key, removal_key, repeat_key, reschedule_key
 from matoolkit.domain.rows import Candidate, Reading
-from matoolkit.domain.snapshot import BatchInFlight, Before, Membership, Picture
+from matoolkit.domain.snapshot import Before, KnownMember, Snapshot, UnfinishedBatch
 from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
 
@@ -83,14 +83,14 @@ class Given:
     late_joiners: bool = False
     day_ends: Mapping[datetime, datetime] = field(default_factory=dict)
 
-    def picture(self) -> Picture:
+    def snapshot(self) -> Snapshot:
         members = self.members()
         ids = {(member.batch_id, member.member_key_fold): member.id for member in members}
         candidates = {
             key: Candidate(key, time, _ROW, None) for time, keys in self.source.items() for key in keys.split()
         }
         aside = frozenset(self.set_aside.split())
-        return Picture(
+        return Snapshot(
             now=self.now,
             tick=TICK,
             reading=Reading(len(candidates), candidates, aside, {}, (), day_ends=self.day_ends),
@@ -106,15 +106,15 @@ class Given:
             takes_late_joiners=self.late_joiners,
         )
 
-    def members(self) -> list[Membership]:
+    def members(self) -> list[KnownMember]:
         written = [(batch.id, word) for batch in self.batches for word in batch.members.split()]
         return [_member(number, batch_id, word) for number, (batch_id, word) in enumerate(written, 1)]
 
 
-def _member(number: int, batch_id: int, word: str) -> Membership:
+def _member(number: int, batch_id: int, word: str) -> KnownMember:
     sign = word[-1] if word[-1] in "-<>!?~" else ""
     status = MemberStatus.REMOVED if sign and sign in _LEFT else MemberStatus.ACTIVE
-    return Membership(
+    return KnownMember(
         number,
         batch_id,
         word.removesuffix(sign),
@@ -125,9 +125,11 @@ def _member(number: int, batch_id: int, word: str) -> Membership:
     )
 
 
-def _in_flight(batch: Batch, ids: Mapping[tuple[int, str], int]) -> BatchInFlight:
+def _in_flight(batch: Batch, ids: Mapping[tuple[int, str], int]) -> UnfinishedBatch:
     hold = _standing(batch.held, batch, ids) if batch.held else None
-    return BatchInFlight(batch.id, batch.start, batch.reopened, hold, batch.pending, batch.cut_over, batch.approved_at)
+    return UnfinishedBatch(
+        batch.id, batch.start, batch.reopened, hold, batch.pending, batch.cut_over, batch.approved_at
+    )
 
 
 def _standing(held: Held, batch: Batch, ids: Mapping[tuple[int, str], int]) -> StandingHold:

@@ -11,7 +11,7 @@ from tests.domain.snapshots import NOW, TICK, story
 
 @pytest.mark.parametrize("case", IMMEDIATE_CASES, ids=lambda case: case.name)
 def test_t7_what_the_source_says_and_what_was_before_decide(case: ImmediateCase) -> None:
-    changes = decide_immediate(case.given.picture(), case.before, case.cooldown)
+    changes = decide_immediate(case.given.snapshot(), case.before, case.cooldown)
     assert story(changes, case.given) == case.happens
 
 

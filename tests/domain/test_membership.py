@@ -1,4 +1,4 @@
-"""Rules T5 and T6 as pure decisions: every case of the table, and what no single picture shows."""
+"""Rules T5 and T6 as pure decisions: every case of the table, and what no single snapshot shows."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +13,7 @@ from tests.domain.snapshots import PAST, T1, T2, T3, Batch, Given, Held, story
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_t5_t6_what_the_source_says_decides(case: Case) -> None:
-    assert story(decide(case.given.picture()), case.given) == case.happens
+    assert story(decide(case.given.snapshot()), case.given) == case.happens
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
@@ -22,7 +22,7 @@ def test_every_case_has_a_name_of_its_own() -> None:
 
 
 def only_key(given: Given) -> str:
-    (hold,) = decide(given.picture()).holds
+    (hold,) = decide(given.snapshot()).holds
     return hold.key
 
 
@@ -49,7 +49,7 @@ def test_t6_a_hold_keeps_its_key_when_somebody_cannot_move_out_of_the_batch(obst
 def test_t6_whoever_has_moved_is_no_part_of_the_hold() -> None:
     moving = of(Batch(1, T1, TEN), Batch(2, T2, "x"), source={T1: "a b", T2: "c x"})
     moved = of(Batch(1, T1, TEN.replace("c", "c-")), Batch(2, T2, "x c"), source={T1: "a b", T2: "c x"})
-    (before,), (after,) = decide(moving.picture()).holds, decide(moved.picture()).holds
+    (before,), (after,) = decide(moving.snapshot()).holds, decide(moved.snapshot()).holds
     assert before == after
     assert before.reason == "the source no longer returns 7 of its 9 members"
 
@@ -107,13 +107,13 @@ def test_t6_another_set_is_another_key() -> None:
     ],
 )
 def test_t6_a_hold_says_why_in_words(given: Given, reason: str) -> None:
-    by_batch = {hold.batch_id: hold.reason for hold in decide(given.picture()).holds}
+    by_batch = {hold.batch_id: hold.reason for hold in decide(given.snapshot()).holds}
     assert by_batch[1] == reason
 
 
 def test_t5_the_same_picture_gives_the_same_changes() -> None:
     for case in CASES:
-        first, second = (decide(case.given.picture()) for _ in range(2))
+        first, second = (decide(case.given.snapshot()) for _ in range(2))
         assert _plain(first) == _plain(second)
 
 

@@ -12,7 +12,7 @@ from matoolkit.domain.changes import Changes, Join, Return
 from matoolkit.domain.holds import StandingHold
 from matoolkit.domain.membership import decide
 from matoolkit.domain.rows import Candidate, Reading
-from matoolkit.domain.snapshot import BatchInFlight, Membership, Picture
+from matoolkit.domain.snapshot import KnownMember, Snapshot, UnfinishedBatch
 from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
 from tests.domain.snapshots import NOW, TICK
@@ -43,19 +43,19 @@ class Model:
     now: datetime = NOW
     rows: dict[str, datetime] = field(default_factory=dict)
     aside: frozenset[str] = frozenset()
-    batches: dict[int, BatchInFlight] = field(default_factory=dict)
+    batches: dict[int, UnfinishedBatch] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
-    members: dict[int, Membership] = field(default_factory=dict)
+    members: dict[int, KnownMember] = field(default_factory=dict)
     held_members: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def picture(self) -> Picture:
+    def snapshot(self) -> Snapshot:
         candidates = {
             key: Candidate(key, start, start.isoformat().encode(), None)
             for key, start in self.rows.items()
             if key not in self.aside
         }
         unfinished = [batch for batch in self.batches.values() if batch.id not in self.ended]
-        return Picture(
+        return Snapshot(
             now=self.now,
             tick=TICK,
             reading=Reading(len(candidates), candidates, self.aside & self.rows.keys(), {}, ()),
@@ -65,10 +65,10 @@ class Model:
             limit=RemovalLimit(count=LIMIT),
         )
 
-    def active(self) -> list[Membership]:
+    def active(self) -> list[KnownMember]:
         return [one for one in self._in_flight() if one.status is MemberStatus.ACTIVE]
 
-    def _in_flight(self) -> list[Membership]:
+    def _in_flight(self) -> list[KnownMember]:
         return [one for one in self.members.values() if one.batch_id not in self.ended]
 
     def apply(self, changes: Changes) -> None:
@@ -88,7 +88,7 @@ class Model:
         self._change(changes)
         for start, joins in changes.new.items():
             number = len(self.batches) + 1
-            self.batches[number] = BatchInFlight(number, start, pending_due=(start,))
+            self.batches[number] = UnfinishedBatch(number, start, pending_due=(start,))
             self._let_in(number, joins)
         self._hold(changes)
 
@@ -118,7 +118,7 @@ class Model:
             else:
                 number = len(self.members) + 1
                 row = self.rows[one.key].isoformat().encode().hex()
-                self.members[number] = Membership(number, batch_id, one.key, MemberStatus.ACTIVE, row, None)
+                self.members[number] = KnownMember(number, batch_id, one.key, MemberStatus.ACTIVE, row, None)
 
     def _move(self, number: int, status: MemberStatus, reason: str | None = None) -> None:
         assert self.members[number].status is not status
@@ -156,7 +156,7 @@ class Model:
         elif deed is not None and open_batches:
             self._do(deed, open_batches[which % len(open_batches)])
 
-    def _do(self, deed: str, batch: BatchInFlight) -> None:
+    def _do(self, deed: str, batch: UnfinishedBatch) -> None:
         if deed == "end":
             self.ended.add(batch.id)
         elif deed == "approve" and batch.hold:
@@ -174,7 +174,7 @@ def test_t5_t6_over_any_history_the_invariants_hold(history: list[Any]) -> None:
     for happened in history:
         model.happen(*happened)
         before, held = dict(model.members), {one.id for one in model.batches.values() if one.hold}
-        changes = decide(model.picture())
+        changes = decide(model.snapshot())
         for number, part in changes.batches.items():
             before_now = model.left_within_a_day(number) if part.removals else 0
             assert before_now + len(part.removals) <= LIMIT, "more left than the guard allows"
@@ -197,7 +197,7 @@ def test_t5_t6_over_any_history_the_invariants_hold(history: list[Any]) -> None:
 
 def _nothing_more(model: Model) -> None:
     """A second look changes nothing: holds stay for the same thing, and the rest is shown."""
-    again = decide(model.picture())
+    again = decide(model.snapshot())
     standing = {one.id: one.hold.key for one in model.batches.values() if one.hold}
     assert {hold.batch_id: standing.get(hold.batch_id) for hold in again.holds} == {
         hold.batch_id: hold.key for hold in again.holds

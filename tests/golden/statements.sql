@@ -431,6 +431,13 @@ WHERE batch_members.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
+-- store.enrolments.known_members
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at, batch_members.removed_at, batch_members.remove_reason 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.enrolments.latest_enrolments
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -457,13 +464,6 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL AND batch_members.status = 'active'
-GO
-
--- store.enrolments.memberships
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at, batch_members.removed_at, batch_members.remove_reason 
-FROM batch_members 
-WHERE batch_members.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.enrolments.places_before

@@ -12,7 +12,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.membership import decide
 from matoolkit.domain.remarks import Seen
-from matoolkit.domain.snapshot import Picture
+from matoolkit.domain.snapshot import Snapshot
 from matoolkit.scheduler import enrolling
 from matoolkit.store import Store
 from matoolkit.store.batches import Hold, hold_batches
@@ -353,8 +353,8 @@ def _approve_once(calendar: Calendar, done: list[None]) -> None:
 def interrupted(monkeypatch: pytest.MonkeyPatch, interruption: Callable[[], object]) -> None:
     """Let something happen after a tick has decided and before it acts."""
 
-    def decide_and_pause(picture: Picture) -> Changes:
-        changes = decide(picture)
+    def decide_and_pause(snapshot: Snapshot) -> Changes:
+        changes = decide(snapshot)
         interruption()
         return changes
 

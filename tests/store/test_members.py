@@ -9,10 +9,10 @@ from matoolkit.store.batches import complete_batches
 from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import (
     enrolments_of_key,
+    known_members,
     latest_enrolments,
     members_page,
     members_waiting_to_catch_up,
-    memberships,
 )
 from matoolkit.store.members import (
     MemberAt,
@@ -78,7 +78,7 @@ def test_t3_an_unusable_key_is_refused_and_nothing_is_stored(store: Store, world
     with pytest.raises(UnusableKey), store.transaction() as tx:
         insert_members(tx, new, world.now)
     with store.reading() as tx:
-        assert memberships(tx, [batch.id]) == []
+        assert known_members(tx, [batch.id]) == []
 
 
 def test_m3_only_active_members_are_refreshed_removed_or_failed(store: Store, world: World) -> None:

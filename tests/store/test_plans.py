@@ -19,10 +19,10 @@ from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
 from matoolkit.store.enrolments import (
     count_members,
     enrolments_of_key,
+    known_members,
     latest_enrolments,
     members_page,
     members_waiting_to_catch_up,
-    memberships,
 )
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
@@ -106,7 +106,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "failures": (lambda tx: failures_by_error(tx, 7), {"ix_step_executions_phase_status"}),
     "unfinished batches": (lambda tx: unfinished_batches(tx, "wave"), {"ix_batches_"}),
     "batches at times": (lambda tx: batches_at(tx, "wave", [LATER]), {"uq_batches_start_time"}),
-    "memberships": (lambda tx: memberships(tx, [7]), {"batch_members_"}),
+    "known members": (lambda tx: known_members(tx, [7]), {"batch_members_"}),
     "page of members": (lambda tx: members_page(tx, 7), {"ix_batch_members_batch_id"}),
     "page of failed members": (
         lambda tx: members_page(tx, 7, status=MemberStatus.FAILED),

@@ -10,7 +10,7 @@ from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import lock_batches
 from matoolkit.store.counts import member_counts, phase_outcomes, step_counts
-from matoolkit.store.enrolments import latest_enrolments, memberships
+from matoolkit.store.enrolments import known_members, latest_enrolments
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due, steps_by_id
 from matoolkit.store.members import (
     MemberAt,
@@ -48,7 +48,7 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         assert len(steps_by_id(tx, chosen)) == size
         assert len(members_by_id(tx, mine)) == size
         assert len(current_steps_of_members(tx, mine)) == size
-        memberships(tx, [batch.id])
+        known_members(tx, [batch.id])
         latest_enrolments(tx, "wave", [f"user{number}" for number in range(size)])
         phases_of_batches(tx, [batch.id])
         rollbacks_of_members(tx, mine)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from matoolkit.domain.changes import BatchChanges, Changes
 from matoolkit.domain.holds import Hold, HoldKind, late_key, repeat_key
-from matoolkit.domain.snapshot import BatchInFlight, View
+from matoolkit.domain.snapshot import UnfinishedBatch, View
 
 _NO_CHANGES = BatchChanges()
 _NO_BATCH_YET = 0
@@ -33,14 +33,14 @@ def begin_approved(view: View, changes: Changes) -> None:
             changes.beginnings[batch.id] = "it was approved"
 
 
-def _people(batch: BatchInFlight, view: View, changes: Changes, moving: set[int]) -> list[str]:
+def _people(batch: UnfinishedBatch, view: View, changes: Changes, moving: set[int]) -> list[str]:
     part = changes.batches.get(batch.id, _NO_CHANGES)
     leaving = moving.union(part.dropouts)
     staying = [member.member_key_fold for member in view.active[batch.id] if member.id not in leaving]
     return [*staying, *(someone.key for someone in part.coming)]
 
 
-def _judge(batch: BatchInFlight, people: Sequence[str], view: View, changes: Changes) -> None:
+def _judge(batch: UnfinishedBatch, people: Sequence[str], view: View, changes: Changes) -> None:
     start = view.start_of(batch.id)
     if not people:
         # One that lies ahead keeps its time for those who are still to come.
@@ -59,7 +59,7 @@ def _judge(batch: BatchInFlight, people: Sequence[str], view: View, changes: Cha
 def _hold(batch_id: int, people: Sequence[str], view: View, start: datetime) -> Hold | None:
     """Return what a batch with these people waits for, if it has to wait."""
     chosen = {key for key in people if key in view.candidates and view.is_included(key)}
-    again = [key for key in people if key in view.picture.before and key not in chosen]
+    again = [key for key in people if key in view.snapshot.before and key not in chosen]
     passed = f"{start:%Y-%m-%d %H:%M} UTC had passed when the batch was first seen"
     is_late = view.is_late(start) and len(chosen) < len(people)
     if again:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from matoolkit.domain.holds import Hold
 from matoolkit.domain.remarks import Remarks
-from matoolkit.domain.snapshot import Membership
+from matoolkit.domain.snapshot import KnownMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Join:
     """Somebody who becomes a member, and the membership in another batch that ends with it (`moved`)."""
 
     key: str
-    leaves: Membership | None = None
+    leaves: KnownMember | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Return:
 
     key: str
     member_id: int
-    leaves: Membership | None = None
+    leaves: KnownMember | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BatchChanges:
     joins: list[Join] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)
     removals: list[int] = field(default_factory=list)
-    movers: list[Membership] = field(default_factory=list)
+    movers: list[KnownMember] = field(default_factory=list)
     dropouts: list[int] = field(default_factory=list)
     left_source: list[int] = field(default_factory=list)
     back_in_source: list[int] = field(default_factory=list)

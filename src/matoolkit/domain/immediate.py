@@ -8,7 +8,7 @@ from matoolkit.domain.beginnings import begin_approved
 from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.membership import judge_holds
 from matoolkit.domain.remarks import Seen
-from matoolkit.domain.snapshot import Picture, View
+from matoolkit.domain.snapshot import Snapshot, View
 from matoolkit.domain.states import MemberStatus
 
 DEFAULT_COOLDOWN = timedelta(hours=24)
@@ -29,13 +29,13 @@ def start_of_interval(now: datetime, tick: timedelta) -> datetime:
     return now - (now - _EPOCH) % tick
 
 
-def decide_immediate(picture: Picture, before: Mapping[str, LastTime], cooldown: timedelta | None) -> Changes:
+def decide_immediate(snapshot: Snapshot, before: Mapping[str, LastTime], cooldown: timedelta | None) -> Changes:
     """Take those who are in no batch that has not ended; absence is not removal.
 
     Somebody who was taken before is taken again when its row has changed, or some time after it succeeded: neither a
     source that lags nor a failure may loop.
     """
-    changes, view = Changes(), View(picture)
+    changes, view = Changes(), View(snapshot)
     # A batch may have been held under a version whose members did not start at once: its hold has to end here.
     judge_holds(view, changes)
     begin_approved(view, changes)
@@ -45,11 +45,11 @@ def decide_immediate(picture: Picture, before: Mapping[str, LastTime], cooldown:
             is_open = not view.is_closed(member.batch_id)
             if candidate and is_open and candidate.fingerprint.hex() != member.data_hash:
                 changes.of(member.batch_id).refreshes.append(Refresh(member.member_key_fold, member.id))
-    busy = {member.member_key_fold for member in picture.members if member.status is not MemberStatus.REMOVED}
+    busy = {member.member_key_fold for member in snapshot.members if member.status is not MemberStatus.REMOVED}
     for key, candidate in view.candidates.items():
         if key in view.in_manual:
             changes.remarks.add(Seen.IN_MANUAL_BATCH, key, view.in_manual[key])
-        elif key not in busy and _is_due(candidate.fingerprint.hex(), before.get(key), cooldown, picture.now):
+        elif key not in busy and _is_due(candidate.fingerprint.hex(), before.get(key), cooldown, snapshot.now):
             _take(key, view, changes)
     return changes
 
@@ -61,9 +61,9 @@ def _is_due(data_hash: str, before: LastTime | None, cooldown: timedelta | None,
 
 
 def _take(key: str, view: View, changes: Changes) -> None:
-    start = start_of_interval(view.now, view.picture.tick)
+    start = start_of_interval(view.now, view.snapshot.tick)
     batch = view.batch_at(start)
-    if start in view.picture.ended_times:
+    if start in view.snapshot.ended_times:
         changes.remarks.add(Seen.INTERVAL_HAS_ENDED, key)
     elif batch is None:
         changes.new.setdefault(start, []).append(Join(key))

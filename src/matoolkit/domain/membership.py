@@ -1,6 +1,6 @@
 """Who joins, leaves, moves and returns: what the source says now against who is in which batch (rules T5 and T6).
 
-Pure: the same picture gives the same changes. Every case is a line of the table in docs/explanation/membership.md.
+Pure: the same snapshot gives the same changes. Every case is a line of the table in docs/explanation/membership.md.
 """
 
 from collections.abc import Collection
@@ -11,15 +11,15 @@ from matoolkit.domain.changes import Changes, Join, Refresh, Return
 from matoolkit.domain.holds import Hold, HoldKind, removal_key, removal_limit
 from matoolkit.domain.remarks import Seen
 from matoolkit.domain.rescheduling import reschedule_batches
-from matoolkit.domain.snapshot import BatchInFlight, Membership, Picture, View
+from matoolkit.domain.snapshot import KnownMember, Snapshot, UnfinishedBatch, View
 
 # Reasons that pass: who has another time meanwhile leaves its batch and waits outside.
 _WAITING = frozenset({Seen.TIME_IS_CLAIMED, Seen.BATCH_IS_HELD})
 
 
-def decide(picture: Picture) -> Changes:
+def decide(snapshot: Snapshot) -> Changes:
     """Compare the source with the batches, and say what changes."""
-    changes, view = Changes(), View(picture)
+    changes, view = Changes(), View(snapshot)
     reschedule_batches(view, changes)
     judge_holds(view, changes)
     open_batches = [batch for batch in view.begun() if not view.is_closed(batch.id)]
@@ -52,7 +52,7 @@ def judge_holds(view: View, changes: Changes) -> None:
             view.close(batch.id)
 
 
-def _compare(batch: BatchInFlight, view: View, changes: Changes) -> bool:
+def _compare(batch: UnfinishedBatch, view: View, changes: Changes) -> bool:
     """Compare a batch's members with their rows; says whether the batch goes on, or has to be held."""
     # What a person approved is not weighed again.
     gone = [] if batch.id in changes.releases else [one for one in view.active[batch.id] if view.is_gone(one)]
@@ -67,11 +67,11 @@ def _compare(batch: BatchInFlight, view: View, changes: Changes) -> bool:
     return True
 
 
-def _removes(batch: BatchInFlight, gone: list[Membership], view: View, changes: Changes) -> bool:
+def _removes(batch: UnfinishedBatch, gone: list[KnownMember], view: View, changes: Changes) -> bool:
     """Let members go whom the source no longer returns, unless there are too many; says whether the batch goes on."""
     staying = sum(1 for member in view.active[batch.id] if not view.is_elsewhere(member))
     is_returned = len(gone) < staying or view.start_of(batch.id) in view.returned_times
-    if not is_returned and view.start_of(batch.id) - view.now <= view.picture.tick:
+    if not is_returned and view.start_of(batch.id) - view.now <= view.snapshot.tick:
         for member in gone:
             changes.remarks.add(Seen.LEFT_WINDOW, member.member_key_fold, batch.id)
     elif is_returned and _is_allowed(batch, len(gone), staying, view):
@@ -82,13 +82,13 @@ def _removes(batch: BatchInFlight, gone: list[Membership], view: View, changes: 
     return True
 
 
-def _is_allowed(batch: BatchInFlight, gone: int, staying: int, view: View) -> bool:
+def _is_allowed(batch: UnfinishedBatch, gone: int, staying: int, view: View) -> bool:
     """Tell whether so many may go without a person, those included who went lately (rule T6)."""
     before = view.removed_lately(batch)
-    return before + gone <= removal_limit(view.picture.limit, before + staying)
+    return before + gone <= removal_limit(view.snapshot.limit, before + staying)
 
 
-def _look_at(member: Membership, view: View, changes: Changes) -> None:
+def _look_at(member: KnownMember, view: View, changes: Changes) -> None:
     """Note that a member is back in the source, or that its row has changed; a row set aside says nothing."""
     candidate = view.candidates.get(member.member_key_fold)
     if candidate is None or candidate.batch_time != view.start_of(member.batch_id):
@@ -99,7 +99,7 @@ def _look_at(member: Membership, view: View, changes: Changes) -> None:
         changes.of(member.batch_id).refreshes.append(Refresh(member.member_key_fold, member.id))
 
 
-def _move(batch: BatchInFlight, view: View, changes: Changes) -> None:
+def _move(batch: UnfinishedBatch, view: View, changes: Changes) -> None:
     """Let members move who have another time now."""
     for member in view.active[batch.id]:
         if not view.is_elsewhere(member):
@@ -110,7 +110,7 @@ def _move(batch: BatchInFlight, view: View, changes: Changes) -> None:
             _place(member.member_key_fold, member, view, changes)
 
 
-def _let_go(batch: BatchInFlight, view: View, changes: Changes) -> None:
+def _let_go(batch: UnfinishedBatch, view: View, changes: Changes) -> None:
     """Let members leave a batch that has not begun, wherever the source has them now; nothing is undone for them."""
     for member in view.active[batch.id]:
         if view.is_gone(member):
@@ -132,7 +132,7 @@ def _take_in(view: View, changes: Changes) -> None:
             _place(key, None, view, changes)
 
 
-def _place(key: str, leaves: Membership | None, view: View, changes: Changes) -> None:
+def _place(key: str, leaves: KnownMember | None, view: View, changes: Changes) -> None:
     """Give somebody a place in the batch of its time, if that takes it; who has to wait for it leaves the old."""
     start = view.candidates[key].batch_time
     if start is None:
@@ -151,9 +151,9 @@ def _place(key: str, leaves: Membership | None, view: View, changes: Changes) ->
         changes.of(leaves.batch_id).movers.append(leaves)
 
 
-def _why_not(key: str, start: datetime, batch: BatchInFlight | None, view: View) -> Seen | None:
+def _why_not(key: str, start: datetime, batch: UnfinishedBatch | None, view: View) -> Seen | None:
     """Say why the batch of a time does not take somebody, if it does not."""
-    if start in view.picture.ended_times:
+    if start in view.snapshot.ended_times:
         return Seen.TIME_HAS_ENDED
     if start in view.claimed_times:
         return Seen.TIME_IS_CLAIMED
@@ -166,20 +166,20 @@ def _why_not(key: str, start: datetime, batch: BatchInFlight | None, view: View)
     return None if view.is_included(key) else _why_not_by_itself(key, start, batch, view)
 
 
-def _why_not_by_itself(key: str, start: datetime, batch: BatchInFlight | None, view: View) -> Seen | None:
+def _why_not_by_itself(key: str, start: datetime, batch: UnfinishedBatch | None, view: View) -> Seen | None:
     """Say why a time takes somebody only if a person includes it (rule T5, *taken before* and *into the past*)."""
     if view.had(key, start):
         return Seen.TAKEN_BEFORE
     if batch is None or batch.is_unbegun:
         return None
-    if key in view.picture.before and view.picture.before[key].is_done:
+    if key in view.snapshot.before and view.snapshot.before[key].is_done:
         return Seen.DONE_BEFORE
-    is_late = view.is_late(start) and not view.picture.takes_late_joiners
+    is_late = view.is_late(start) and not view.snapshot.takes_late_joiners
     return Seen.START_HAS_PASSED if is_late else None
 
 
 def _enter(
-    key: str, start: datetime, batch: BatchInFlight | None, leaves: Membership | None, view: View, changes: Changes
+    key: str, start: datetime, batch: UnfinishedBatch | None, leaves: KnownMember | None, view: View, changes: Changes
 ) -> None:
     if batch is None:
         changes.new.setdefault(start, []).append(Join(key, leaves))
@@ -189,7 +189,7 @@ def _enter(
         changes.of(batch.id).joins.append(Join(key, leaves))
 
 
-def _removal_hold(batch: BatchInFlight, view: View, moving: Collection[int] = ()) -> Hold:
+def _removal_hold(batch: UnfinishedBatch, view: View, moving: Collection[int] = ()) -> Hold:
     """Return what a batch is held for, once those who move have moved."""
     members = [member for member in view.active[batch.id] if member.id not in moving]
     gone = sorted(member.id for member in members if view.is_gone(member))

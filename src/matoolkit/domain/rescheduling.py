@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.holds import Hold, HoldKind, reschedule_key
-from matoolkit.domain.snapshot import BatchInFlight, View
+from matoolkit.domain.snapshot import UnfinishedBatch, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class _Verdict:
 _APPLIED = _Verdict(None)
 
 
-_Wishes: TypeAlias = dict[int, tuple[BatchInFlight, datetime]]
+_Wishes: TypeAlias = dict[int, tuple[UnfinishedBatch, datetime]]
 # None: the batch keeps its start, and its members move one by one.
 _Verdicts: TypeAlias = dict[int, _Verdict | None]
 
@@ -52,12 +52,12 @@ def reschedule_batches(view: View, changes: Changes) -> None:
 
 def _wishes(view: View) -> _Wishes:
     """Find the batches whose members all have one other time; of two with the same time the older one gets it."""
-    found: dict[datetime, BatchInFlight] = {}
+    found: dict[datetime, UnfinishedBatch] = {}
     # A batch that has begun has more to lose than one that waits.
     for batch in [*view.begun(), *view.unbegun()]:
         times = {view.time_of(member) for member in view.active[batch.id]}
         start = next(iter(times)) if len(times) == 1 else None
-        if start is None or start == batch.start or start in view.picture.ended_times:
+        if start is None or start == batch.start or start in view.snapshot.ended_times:
             continue
         if batch.is_unbegun and not _may_wait_there(batch, start, view):
             continue
@@ -67,7 +67,7 @@ def _wishes(view: View) -> _Wishes:
     return {batch.id: (batch, start) for start, batch in found.items()}
 
 
-def _may_wait_there(batch: BatchInFlight, start: datetime, view: View) -> bool:
+def _may_wait_there(batch: UnfinishedBatch, start: datetime, view: View) -> bool:
     """Tell whether a batch that has not begun can have a new start: one that is free and that takes all its members."""
     keys = [member.member_key_fold for member in view.active[batch.id]]
     return view.batch_at(start) is None and not any(view.had(key, start) for key in keys)
@@ -109,7 +109,7 @@ def _verdict(batch_id: int, wishes: _Wishes, verdicts: _Verdicts, view: View) ->
     return _Verdict(_objection(batch, start, view))
 
 
-def _objection(batch: BatchInFlight, start: datetime, view: View) -> str | None:
+def _objection(batch: UnfinishedBatch, start: datetime, view: View) -> str | None:
     if batch.has_cut_over:
         return "a phase at or after T was dispatched already"
     earlier_by = view.start_of(batch.id) - start
@@ -122,7 +122,7 @@ def _objection(batch: BatchInFlight, start: datetime, view: View) -> str | None:
     return "it was held, and a person has not approved this start" if batch.hold else None
 
 
-def _is_approved(batch: BatchInFlight, start: datetime) -> bool:
+def _is_approved(batch: UnfinishedBatch, start: datetime) -> bool:
     return batch.hold is not None and batch.hold.is_approved and batch.hold.key == reschedule_key(start)
 
 

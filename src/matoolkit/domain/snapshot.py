@@ -12,7 +12,7 @@ from matoolkit.runbook.values import RemovalLimit
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class KnownMember:
     """A member of a batch without its data: enough to compare it with a row of the source."""
 
     id: int
@@ -26,7 +26,7 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchInFlight:
+class UnfinishedBatch:
     """A batch that has not ended, as these rules see it; a manual one has no start."""
 
     id: int
@@ -57,7 +57,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Snapshot:
     """The time, the source, and the batches of a runbook that have not ended, with their members.
 
     `ended_times` are the start times of batches that have ended, `tick` is the time between two looks. `before` says
@@ -68,8 +68,8 @@ class Picture:
     now: datetime
     tick: timedelta
     reading: Reading
-    batches: Sequence[BatchInFlight]
-    members: Sequence[Membership]
+    batches: Sequence[UnfinishedBatch]
+    members: Sequence[KnownMember]
     ended_times: Collection[datetime] = ()
     limit: RemovalLimit | None = None
     before: Mapping[str, Before] = field(default_factory=dict)
@@ -78,28 +78,28 @@ class Picture:
     has_history: bool = True
 
     @property
-    def by_id(self) -> dict[int, BatchInFlight]:
+    def by_id(self) -> dict[int, UnfinishedBatch]:
         """The batches by their numbers."""
         return {batch.id: batch for batch in self.batches}
 
 
 class View:
-    """A picture arranged for looking things up, and what was decided on the way."""
+    """A snapshot arranged for looking things up, and what was decided on the way."""
 
-    def __init__(self, picture: Picture) -> None:
-        self.now = picture.now
-        self.picture = picture
-        self.candidates: Mapping[str, Candidate] = picture.reading.candidates
-        self.active: dict[int, list[Membership]] = {batch.id: [] for batch in picture.batches}
-        self.places: dict[str, Membership] = {}
-        self.former: dict[tuple[int, str], Membership] = {}
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.now = snapshot.now
+        self.snapshot = snapshot
+        self.candidates: Mapping[str, Candidate] = snapshot.reading.candidates
+        self.active: dict[int, list[KnownMember]] = {batch.id: [] for batch in snapshot.batches}
+        self.places: dict[str, KnownMember] = {}
+        self.former: dict[tuple[int, str], KnownMember] = {}
         self.in_manual: dict[str, int] = {}
         self._removed: dict[int, list[datetime]] = {}
         self.claimed_times: set[datetime] = set()
-        self._starts = {batch.id: batch.start for batch in picture.batches}
-        self._closed = {batch.id for batch in picture.batches if batch.is_deaf}
-        self._unbegun = {batch.id for batch in picture.batches if batch.is_unbegun}
-        for member in picture.members:
+        self._starts = {batch.id: batch.start for batch in snapshot.batches}
+        self._closed = {batch.id for batch in snapshot.batches if batch.is_deaf}
+        self._unbegun = {batch.id for batch in snapshot.batches if batch.is_unbegun}
+        for member in snapshot.members:
             self._arrange(member)
         self._by_start = self._arranged_by_start()
 
@@ -108,16 +108,16 @@ class View:
         """All times that the source returns."""
         return {candidate.batch_time for candidate in self.candidates.values()}
 
-    def automated(self) -> list[BatchInFlight]:
+    def automated(self) -> list[UnfinishedBatch]:
         """Return the batches that the source has a say in, by id."""
-        heard = (batch for batch in self.picture.batches if batch.start is not None and not batch.is_deaf)
+        heard = (batch for batch in self.snapshot.batches if batch.start is not None and not batch.is_deaf)
         return sorted(heard, key=lambda batch: batch.id)
 
-    def begun(self) -> list[BatchInFlight]:
+    def begun(self) -> list[UnfinishedBatch]:
         """Return the automated batches that have begun, or are about to, by id."""
         return [batch for batch in self.automated() if not batch.is_unbegun]
 
-    def unbegun(self) -> list[BatchInFlight]:
+    def unbegun(self) -> list[UnfinishedBatch]:
         """Return the automated batches that wait for a person before they begin, by id."""
         return [batch for batch in self.automated() if batch.is_unbegun]
 
@@ -127,7 +127,7 @@ class View:
         assert start is not None, "a manual batch has no start"  # noqa: S101 - only automated ones get here
         return start
 
-    def batch_at(self, start: datetime) -> BatchInFlight | None:
+    def batch_at(self, start: datetime) -> UnfinishedBatch | None:
         """Return the automated batch that starts at a time, after what was rescheduled."""
         return self._by_start.get(start)
 
@@ -154,17 +154,17 @@ class View:
 
     def is_late(self, start: datetime) -> bool:
         """Tell whether a start lies more than a tick back; one that is written as a date lasts until its day ends."""
-        day_end = self.picture.reading.day_ends.get(start)
-        return day_end <= self.now if day_end else self.now - start > self.picture.tick
+        day_end = self.snapshot.reading.day_ends.get(start)
+        return day_end <= self.now if day_end else self.now - start > self.snapshot.tick
 
     def is_included(self, key: str) -> bool:
         """Tell whether a person lets somebody in at the time that the source gives it."""
-        time = self.picture.included.get(key)
+        time = self.snapshot.included.get(key)
         return time is not None and time == self.candidates[key].batch_time
 
     def had(self, key: str, start: datetime) -> bool:
         """Tell whether somebody is done or has failed at this very time."""
-        before = self.picture.before.get(key)
+        before = self.snapshot.before.get(key)
         return before is not None and start in before.times
 
     def has_failed_in(self, batch_id: int, key: str) -> bool:
@@ -172,32 +172,32 @@ class View:
         former = self.former.get((batch_id, key))
         return former is not None and former.status is MemberStatus.FAILED
 
-    def time_of(self, member: Membership) -> datetime | None:
+    def time_of(self, member: KnownMember) -> datetime | None:
         """Return the time that the source gives a member, if it returns it in a good row."""
         candidate = self.candidates.get(member.member_key_fold)
         return candidate.batch_time if candidate else None
 
-    def is_gone(self, member: Membership) -> bool:
+    def is_gone(self, member: KnownMember) -> bool:
         """Tell whether the source no longer returns a member, neither in a good row nor in a bad one."""
-        return not self.picture.reading.is_present(member.member_key_fold)
+        return not self.snapshot.reading.is_present(member.member_key_fold)
 
-    def is_elsewhere(self, member: Membership) -> bool:
+    def is_elsewhere(self, member: KnownMember) -> bool:
         """Tell whether the source gives a member another time than its batch has."""
         time = self.time_of(member)
         return time is not None and time != self.start_of(member.batch_id)
 
-    def removed_lately(self, batch: BatchInFlight) -> int:
+    def removed_lately(self, batch: UnfinishedBatch) -> int:
         """Count the members that the source removed in the guarded time, without a person, and that are not back."""
         since = self.now - GUARDED_TIME
         if batch.removals_approved_at is not None:
             since = max(since, batch.removals_approved_at)
         return sum(1 for at in self._removed.get(batch.id, ()) if at > since)
 
-    def is_in_place(self, member: Membership) -> bool:
+    def is_in_place(self, member: KnownMember) -> bool:
         """Tell whether the source returns a member where it is."""
         return not self.is_gone(member) and not self.is_elsewhere(member)
 
-    def _arrange(self, member: Membership) -> None:
+    def _arrange(self, member: KnownMember) -> None:
         if self._starts[member.batch_id] is None:
             if member.status is not MemberStatus.REMOVED:
                 self.in_manual[member.member_key_fold] = member.batch_id
@@ -209,6 +209,6 @@ class View:
             if member.removed_at is not None and member.remove_reason == ABSENT:
                 self._removed.setdefault(member.batch_id, []).append(member.removed_at)
 
-    def _arranged_by_start(self) -> dict[datetime, BatchInFlight]:
-        starts = ((self._starts[batch.id], batch) for batch in self.picture.batches)
+    def _arranged_by_start(self) -> dict[datetime, UnfinishedBatch]:
+        starts = ((self._starts[batch.id], batch) for batch in self.snapshot.batches)
         return {start: batch for start, batch in starts if start is not None}

@@ -1,4 +1,4 @@
-"""What follows from what a agenda has touched, until nothing more does; then everything leaves at once."""
+"""What follows from what an agenda notes as touched, until nothing more does; then everything leaves at once."""
 
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.endings import end_batches, end_phases

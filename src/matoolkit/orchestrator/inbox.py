@@ -45,7 +45,7 @@ class Inbox:
 
 
 def sorted_out(deliveries: Sequence[Delivery]) -> Inbox:
-    """Sort a agenda."""
+    """Sort a pile."""
     inbox = Inbox()
     for delivery in deliveries:
         match delivery.message:

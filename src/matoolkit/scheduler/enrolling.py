@@ -13,7 +13,7 @@ from matoolkit.domain.immediate import decide_immediate
 from matoolkit.domain.membership import decide
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
-from matoolkit.domain.snapshot import BatchInFlight, Picture
+from matoolkit.domain.snapshot import Snapshot, UnfinishedBatch
 from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
@@ -23,7 +23,7 @@ from matoolkit.scheduler.leasing import Confirm
 from matoolkit.scheduler.leaving import remove_absent, remove_dropouts, remove_movers
 from matoolkit.scheduler.packing import packed
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
-from matoolkit.scheduler.snapshot import last_times, load_picture
+from matoolkit.scheduler.snapshot import last_times, load_snapshot
 from matoolkit.scheduler.starts import hold, restart_and_release, unchanged_batches
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store
@@ -55,62 +55,62 @@ class Enrolling:
     def follow(self, reading: Reading) -> None:
         """Compare the source with the batches, and apply what follows; again if somebody came between the two."""
         for _ in range(_TRIES):
-            changes, picture = self._decided(reading)
-            if self._restart(changes, picture):
-                self._apply_all(changes, picture)
+            changes, snapshot = self._decided(reading)
+            if self._restart(changes, snapshot):
+                self._apply_all(changes, snapshot)
                 return
         log.info("batches are being changed: their members are looked at again in the next tick")
 
-    def _restart(self, changes: Changes, picture: Picture) -> bool:
+    def _restart(self, changes: Changes, snapshot: Snapshot) -> bool:
         if not (changes.reschedules or changes.releases):
             return True
         with self.store.transaction() as tx:
             self.confirm(tx)
-            return restart_and_release(tx, self.publisher, changes, picture.by_id, self.tally, self.at)
+            return restart_and_release(tx, self.publisher, changes, snapshot.by_id, self.tally, self.at)
 
-    def _apply_all(self, changes: Changes, picture: Picture) -> None:
+    def _apply_all(self, changes: Changes, snapshot: Snapshot) -> None:
         self.tally.rows_ignored = changes.ignored
         try:
-            for parts in packed(changes, picture):
+            for parts in packed(changes, snapshot):
                 with self.store.transaction() as tx:
                     self.confirm(tx)
-                    self._apply(tx, parts, picture, changes.remarks)
+                    self._apply(tx, parts, snapshot, changes.remarks)
         except Exception:
             # Whatever is wrong with some changes, a wave that was called off must not go on.
-            self._hold(changes, picture)
+            self._hold(changes, snapshot)
             raise
         # Last, so that whoever was to move before its batch was held has moved.
-        self._hold(changes, picture)
-        self._end_waiting(changes, picture)
+        self._hold(changes, snapshot)
+        self._end_waiting(changes, snapshot)
         self.tally.remarks = changes.remarks.all()
 
-    def _hold(self, changes: Changes, picture: Picture) -> None:
+    def _hold(self, changes: Changes, snapshot: Snapshot) -> None:
         if changes.holds:
             with self.store.transaction() as tx:
                 self.confirm(tx)
-                hold(tx, changes.holds, _restarted(changes, picture), self.tally, self.at)
+                hold(tx, changes.holds, _restarted(changes, snapshot), self.tally, self.at)
 
-    def _end_waiting(self, changes: Changes, picture: Picture) -> None:
+    def _end_waiting(self, changes: Changes, snapshot: Snapshot) -> None:
         """Let batches begin that waited for a person, or end them if nobody is left in them."""
         ids = [*changes.beginnings, *changes.emptied]
         if not ids:
             return
         with self.store.transaction() as tx:
             self.confirm(tx)
-            same = unchanged_batches(tx, ids, _restarted(changes, picture))
+            same = unchanged_batches(tx, ids, _restarted(changes, snapshot))
             waiting = [batch for batch in same if batch.id in changes.beginnings]
             begin(tx, self.publisher, self.runbook, self.model, waiting, changes.beginnings, self.tally, self.at)
             cancel_emptied(tx, [batch.id for batch in same if batch.id in changes.emptied], self.tally, self.at)
 
-    def _decided(self, reading: Reading) -> tuple[Changes, Picture]:
+    def _decided(self, reading: Reading) -> tuple[Changes, Snapshot]:
         with self.store.reading() as tx:
-            picture = load_picture(tx, self.runbook.name, self.model, reading, self.at, self.tick)
+            snapshot = load_snapshot(tx, self.runbook.name, self.model, reading, self.at, self.tick)
             if self.model.data_source.batch_time is None:
-                return decide(picture), picture
-            before = last_times(tx, self.runbook.name, picture)
-        return decide_immediate(picture, before, self.model.data_source.cooldown), picture
+                return decide(snapshot), snapshot
+            before = last_times(tx, self.runbook.name, snapshot)
+        return decide_immediate(snapshot, before, self.model.data_source.cooldown), snapshot
 
-    def _apply(self, tx: Transaction, parts: Sequence[Part], picture: Picture, remarks: Remarks) -> None:
+    def _apply(self, tx: Transaction, parts: Sequence[Part], snapshot: Snapshot, remarks: Remarks) -> None:
         parts = _unchanged(tx, parts, remarks)
         movers = [member.id for part in parts for member in part.changes.movers]
         remove_movers(tx, self.publisher, movers, self.tally, self.at)
@@ -119,22 +119,22 @@ class Enrolling:
             self.publisher,
             self.runbook,
             self.model,
-            picture.reading,
+            snapshot.reading,
             self.tally,
             remarks,
             self.at,
-            has_history=picture.has_history,
+            has_history=snapshot.has_history,
         )
         joining.let_in(parts)
         coming = {someone.key for part in parts for someone in part.changes.coming}
-        note_let_in(tx, self.runbook.name, coming & picture.included.keys(), self.at)
+        note_let_in(tx, self.runbook.name, coming & snapshot.included.keys(), self.at)
         dropouts = [member for part in parts for member in part.changes.dropouts]
         remove_dropouts(tx, self.publisher, dropouts, self.tally, self.at)
         removals = [member for part in parts for member in part.changes.removals]
         remove_absent(tx, self.publisher, removals, self.tally, self.at)
         note_left_source(tx, [member for part in parts for member in part.changes.left_source], self.at)
         note_in_source(tx, [member for part in parts for member in part.changes.back_in_source])
-        self._refresh(tx, parts, picture.reading)
+        self._refresh(tx, parts, snapshot.reading)
         for part in parts:
             self._log(part)
 
@@ -196,7 +196,7 @@ def _takes_changes(batch: BatchRow) -> bool:
     return batch.status not in ENDED_BATCHES and (not batch.is_held or batch.is_unbegun)
 
 
-def _restarted(changes: Changes, picture: Picture) -> dict[int, BatchInFlight]:
+def _restarted(changes: Changes, snapshot: Snapshot) -> dict[int, UnfinishedBatch]:
     """Return the batches as they are once they have their new starts."""
-    by_id = picture.by_id
+    by_id = snapshot.by_id
     return by_id | {number: replace(by_id[number], start=start) for number, start in changes.reschedules.items()}

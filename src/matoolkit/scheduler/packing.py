@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from matoolkit.domain.changes import BatchChanges, Changes
-from matoolkit.domain.snapshot import Picture
+from matoolkit.domain.snapshot import Snapshot
 from matoolkit.scheduler.joining import Part
 from matoolkit.scheduler.reading import AT_ONCE
 
 
-def packed(changes: Changes, picture: Picture) -> Iterator[list[Part]]:
+def packed(changes: Changes, snapshot: Snapshot) -> Iterator[list[Part]]:
     """Put the changes of batches together until there are enough for one transaction."""
-    starts = {batch.id: batch.start for batch in picture.batches} | changes.reschedules
+    starts = {batch.id: batch.start for batch in snapshot.batches} | changes.reschedules
     parts = [Part(start, batch_id, changes.batches[batch_id]) for batch_id, start in _known(starts, changes)]
     parts += [_new(start, changes) for start in sorted(changes.new)]
     pack: list[Part] = []

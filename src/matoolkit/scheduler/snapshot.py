@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from matoolkit.domain.holds import StandingHold
 from matoolkit.domain.immediate import LastTime, start_of_interval
 from matoolkit.domain.rows import Reading
-from matoolkit.domain.snapshot import BatchInFlight, Before, Membership, Picture
+from matoolkit.domain.snapshot import Before, KnownMember, Snapshot, UnfinishedBatch
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
 from matoolkit.store.batches import BatchRow, batches_at, has_batches, unfinished_batches
-from matoolkit.store.enrolments import Enrolment, latest_enrolments, memberships, places_before
+from matoolkit.store.enrolments import Enrolment, known_members, latest_enrolments, places_before
 from matoolkit.store.inclusions import waiting_inclusions
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
@@ -19,9 +19,9 @@ from matoolkit.store.sql.transaction import Transaction
 _NOWHERE = Before(frozenset(), is_done=False)
 
 
-def load_picture(
+def load_snapshot(
     tx: Transaction, name: str, runbook: Runbook, reading: Reading, now: datetime, tick: timedelta
-) -> Picture:
+) -> Snapshot:
     """Load everything that decides about the membership of a runbook."""
     unfinished = unfinished_batches(tx, name)
     phases: dict[int, list[PhaseRow]] = {batch.id: [] for batch in unfinished}
@@ -30,12 +30,12 @@ def load_picture(
     times = {candidate.batch_time for candidate in reading.candidates.values()}
     times.add(start_of_interval(now, tick))
     at_these_times = batches_at(tx, name, [time for time in times if time is not None])
-    members = memberships(tx, [batch.id for batch in unfinished])
+    members = known_members(tx, [batch.id for batch in unfinished])
     unbegun = {batch.id for batch in unfinished if batch.is_unbegun}
     ended_times = {batch.batch_start_time for batch in at_these_times if batch.status in ENDED_BATCHES}
     has_history = has_batches(tx, name)
     newcomers = _newcomers(reading, members, unbegun, ended_times) if has_history else []
-    return Picture(
+    return Snapshot(
         now=now,
         tick=tick,
         reading=reading,
@@ -51,7 +51,7 @@ def load_picture(
 
 
 def _newcomers(
-    reading: Reading, members: Sequence[Membership], unbegun: Collection[int], ended: Collection[datetime | None]
+    reading: Reading, members: Sequence[KnownMember], unbegun: Collection[int], ended: Collection[datetime | None]
 ) -> list[str]:
     """Return who may join a batch and is under way in none, and who is in a batch that has not begun."""
     active = [member for member in members if member.status is MemberStatus.ACTIVE]
@@ -75,11 +75,11 @@ def _before(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Before
     return found
 
 
-def last_times(tx: Transaction, name: str, picture: Picture) -> dict[str, LastTime]:
+def last_times(tx: Transaction, name: str, snapshot: Snapshot) -> dict[str, LastTime]:
     """Load when those who are in no unfinished batch were members last (rule T7)."""
-    present = {member.member_key_fold for member in picture.members if member.status is not MemberStatus.REMOVED}
+    present = {member.member_key_fold for member in snapshot.members if member.status is not MemberStatus.REMOVED}
     found: dict[str, LastTime] = {}
-    for keys in in_slices(picture.reading.candidates.keys() - present, AT_ONCE):
+    for keys in in_slices(snapshot.reading.candidates.keys() - present, AT_ONCE):
         found |= {place.member_key_fold: _last_time(place) for place in latest_enrolments(tx, name, keys)}
     return found
 
@@ -89,9 +89,9 @@ def _last_time(place: Enrolment) -> LastTime:
     return LastTime(place.data_hash, place.batch_completed_at if succeeded else None)
 
 
-def _in_flight(batch: BatchRow, phases: Sequence[PhaseRow]) -> BatchInFlight:
+def _in_flight(batch: BatchRow, phases: Sequence[PhaseRow]) -> UnfinishedBatch:
     pending = (phase.due_at for phase in phases if phase.status is PhaseStatus.PENDING)
-    return BatchInFlight(
+    return UnfinishedBatch(
         id=batch.id,
         start=None if batch.is_manual else batch.batch_start_time,
         is_reopened=batch.reopened_at is not None,

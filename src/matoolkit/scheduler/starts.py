@@ -9,7 +9,7 @@ import orjson
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.holds import Hold
-from matoolkit.domain.snapshot import BatchInFlight
+from matoolkit.domain.snapshot import UnfinishedBatch
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
 from matoolkit.ports import Publisher
 from matoolkit.runbook.offsets import Offset
@@ -29,7 +29,7 @@ def restart_and_release(
     tx: Transaction,
     publisher: Publisher,
     changes: Changes,
-    pictured: Mapping[int, BatchInFlight],
+    seen: Mapping[int, UnfinishedBatch],
     tally: Tally,
     at: datetime,
 ) -> bool:
@@ -39,7 +39,7 @@ def restart_and_release(
     """
     touched = changes.reschedules.keys() | changes.releases.keys()
     found = {batch.id: batch for batch in lock_batches(tx, touched)}
-    if any(not _is_as_pictured(found.get(batch_id), pictured[batch_id]) for batch_id in touched):
+    if any(not _is_as_seen(found.get(batch_id), seen[batch_id]) for batch_id in touched):
         return False
     _reschedule(tx, changes.reschedules, tally)
     removals = [member for members in changes.approved_removals.values() for member in members]
@@ -52,21 +52,21 @@ def restart_and_release(
 
 
 def hold(
-    tx: Transaction, holds: Sequence[Hold], pictured: Mapping[int, BatchInFlight], tally: Tally, at: datetime
+    tx: Transaction, holds: Sequence[Hold], seen: Mapping[int, UnfinishedBatch], tally: Tally, at: datetime
 ) -> None:
     """Hold batches until a person approves exactly what they are held for; one that is held for it stays so.
 
     A batch that somebody has changed since it was looked at is left for the next tick: it may be held for its init now.
     """
-    same = {batch.id for batch in unchanged_batches(tx, [entry.batch_id for entry in holds], pictured)}
+    same = {batch.id for batch in unchanged_batches(tx, [entry.batch_id for entry in holds], seen)}
     hold_new(tx, [entry for entry in holds if entry.batch_id in same], tally, at)
 
 
 def unchanged_batches(
-    tx: Transaction, batch_ids: Collection[int], pictured: Mapping[int, BatchInFlight]
+    tx: Transaction, batch_ids: Collection[int], seen: Mapping[int, UnfinishedBatch]
 ) -> list[BatchRow]:
     """Lock batches, and return those that nobody has changed since they were looked at."""
-    return [batch for batch in lock_batches(tx, batch_ids) if _is_as_pictured(batch, pictured[batch.id])]
+    return [batch for batch in lock_batches(tx, batch_ids) if _is_as_seen(batch, seen[batch.id])]
 
 
 def hold_new(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime) -> None:
@@ -94,13 +94,13 @@ def _reschedule(tx: Transaction, starts: Mapping[int, datetime], tally: Tally) -
         log.info("rescheduled to %s: the source moves all its members there", start, extra=about)
 
 
-def _is_as_pictured(batch: BatchRow | None, pictured: BatchInFlight) -> bool:
+def _is_as_seen(batch: BatchRow | None, seen: UnfinishedBatch) -> bool:
     return (
         batch is not None
         and batch.status not in ENDED_BATCHES
-        and batch.batch_start_time == pictured.start
-        and standing_hold(batch) == pictured.hold
-        and (batch.reopened_at is not None) == pictured.is_reopened
+        and batch.batch_start_time == seen.start
+        and standing_hold(batch) == seen.hold
+        and (batch.reopened_at is not None) == seen.is_reopened
     )
 
 

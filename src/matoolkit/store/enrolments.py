@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, o
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.retrying import FirstPhase, first_phase
-from matoolkit.domain.snapshot import Membership
+from matoolkit.domain.snapshot import KnownMember
 from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.store.members import MemberRow
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
@@ -108,11 +108,11 @@ _IS_DONE = and_(
 )
 
 
-def memberships(tx: Transaction, batch_ids: Collection[int]) -> list[Membership]:
+def known_members(tx: Transaction, batch_ids: Collection[int]) -> list[KnownMember]:
     """Return everybody who is or was in these batches, without data, by id."""
     if not batch_ids:
         return []
-    return records_among(tx, Membership, batch_members, batch_members.c.batch_id, batch_ids)
+    return records_among(tx, KnownMember, batch_members, batch_members.c.batch_id, batch_ids)
 
 
 def member_fingerprints(tx: Transaction, runbook_name: str) -> set[bytes]:
