@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Mapping
 
+from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock, SystemClock
 
 FIRST_PAUSE_SECONDS = 0.5
@@ -38,10 +39,10 @@ class Outage:
         self._clock = clock or SystemClock()
         self._is_owner = is_owner
         self._about = about
-        self._first_seconds = first_seconds
-        self._longest_seconds = longest_seconds
+        # Without jitter: the tries of one loop meet nobody else's.
+        self._backoff = Backoff(first_seconds=first_seconds, longest_seconds=longest_seconds)
         self._lock = threading.Lock()
-        self._pause = first_seconds
+        self._failures = 0
         self._began_at: float | None = None
         self._told_at: float | None = None
         self._worked_at: float | None = None
@@ -66,7 +67,8 @@ class Outage:
         A try that began before another one worked says nothing about the time after.
         """
         with self._lock:
-            pause, self._pause = self._pause, min(self._pause * 2, self._longest_seconds)
+            self._failures += 1
+            pause = self._backoff.longest(self._failures)
             if begun is None or self._worked_at is None or begun >= self._worked_at:
                 self._tell(fault)
             return pause
@@ -74,13 +76,13 @@ class Outage:
     def worked(self) -> None:
         """Note a try that worked, and tell that the trouble is over if there was any."""
         self._worked_at = self._clock.monotonic()
-        if self._began_at is None and self._pause == self._first_seconds:
+        if self._began_at is None and not self._failures:
             return
         with self._lock:
             if self._told_at is not None and self._began_at is not None:
                 lasted = self._clock.monotonic() - self._began_at
                 self._log.warning("%s works again after %.0f seconds", self._what, lasted, extra=self._about)
-            self._pause = self._first_seconds
+            self._failures = 0
             self._began_at = self._told_at = None
 
     def _tell(self, fault: Exception) -> None:

@@ -84,8 +84,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        self.send_response(answer.status)
-        for name, value in {**answer.headers, "Content-Length": str(len(body))}.items():
+        self.send_response_only(answer.status)
+        for name, value in {
+            "Date": self.date_time_string(),
+            **answer.headers,
+            "Content-Length": str(len(body)),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body[: answer.bytes_sent])

@@ -161,7 +161,8 @@ def test_links_that_are_always_refused_are_given_up_and_never_shown(
 def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(
     workspace: Workspace, source: DatabricksSource, clock: VirtualClock, status: int, place: str, retry_after: str
 ) -> None:
-    workspace.next_answers = [(place, Answer({}, status, {"Retry-After": retry_after}))]
+    headers = {"Retry-After": retry_after, "Date": "Tue, 03 Mar 2026 12:00:00 GMT"}
+    workspace.next_answers = [(place, Answer({}, status, headers))]
     assert all_rows(source) == ["a"]
     assert clock.monotonic() == 47
 

@@ -404,6 +404,25 @@ def test_w8_a_key_vault_that_gives_no_answer_is_left_alone_for_a_while(clock: Vi
         assert client.read("p") == SECRET
 
 
+def test_w8_a_key_vault_gets_the_time_it_asks_for(clock: VirtualClock) -> None:
+    vault = Vault({"p": SECRET}, [Answer(status=429, headers={"Retry-After": "12"})])
+    with opened(vault, clock) as client:
+        assert client.read("p") == SECRET
+    assert clock.monotonic() == 12
+
+
+def test_w8_nobody_waits_long_for_a_key_vault_but_all_leave_it_alone_as_long_as_it_asks(clock: VirtualClock) -> None:
+    vault = Vault({"p": SECRET}, [Answer(status=429, headers={"Retry-After": "100"})])
+    with opened(vault, clock) as client:
+        for seconds in (0, 99):
+            clock.advance(timedelta(seconds=seconds))
+            with pytest.raises(SecretsBusy):
+                client.read("p")
+        assert len(vault.requests) == 1
+        clock.advance(timedelta(seconds=1))
+        assert client.read("p") == SECRET
+
+
 @pytest.mark.parametrize(
     ("vault", "name", "token", "why"),
     [

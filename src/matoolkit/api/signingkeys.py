@@ -10,6 +10,7 @@ from jwt import PyJWK, PyJWKClient
 from matoolkit.clock import Clock
 from matoolkit.errors import MatoolkitError, NotSignedIn, SignInUnavailable
 from matoolkit.outages import Outage
+from matoolkit.pauses import Pause
 
 _FETCH_SECONDS = 10
 # Made-up tokens name keys that do not exist: that is no reason to fetch the keys each time.
@@ -35,7 +36,7 @@ class SigningKeys:
         self._lock = threading.Lock()
         self._known: Mapping[str, PyJWK] = {}
         self._fetched_at = -math.inf
-        self._tried_at = -math.inf
+        self._pause = Pause(clock)
         self._has_failed = False
         self._fetch: threading.Event | None = None
 
@@ -61,11 +62,11 @@ class SigningKeys:
 
     def _begun(self, name: str) -> threading.Event | None:
         """Return the fetch that is under way, perhaps one that begins now."""
-        is_over = self._fetch is None and self._has_failed
-        pause = SECONDS_AFTER_FAILURE if is_over else SECONDS_BETWEEN_FETCHES
         is_wanted = self._found(name) is None or self._age() >= SECONDS_FRESH
-        if is_wanted and self._clock.monotonic() - self._tried_at >= pause:
-            self._fetch, self._tried_at = threading.Event(), self._clock.monotonic()
+        if is_wanted and not self._pause.is_on:
+            self._fetch = threading.Event()
+            # A fetch that hangs for longer than this is given up for another one.
+            self._pause.restart(SECONDS_BETWEEN_FETCHES)
             threading.Thread(target=self._fetched, args=(self._fetch,), name="signing-keys", daemon=True).start()
         return self._fetch
 
@@ -87,10 +88,10 @@ class SigningKeys:
         except Exception as fault:  # noqa: BLE001 - another program answers, and may answer anything
             self._outage.failed(MatoolkitError(f"{type(fault).__name__}: {fault}"))
         with self._lock:
-            self._tried_at = self._clock.monotonic()
             self._has_failed = known is None
+            self._pause.restart(SECONDS_AFTER_FAILURE if self._has_failed else SECONDS_BETWEEN_FETCHES)
             if known is not None:
-                self._known, self._fetched_at = known, self._tried_at
+                self._known, self._fetched_at = known, self._clock.monotonic()
                 self._outage.worked()
             if self._fetch is fetch:
                 self._fetch = None

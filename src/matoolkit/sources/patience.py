@@ -1,16 +1,16 @@
 """Trying an HTTP request again while its trouble is of the kind that passes, for a bounded time."""
 
-from collections.abc import Callable, Iterator
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+import math
+from collections.abc import Callable
 
 import httpx
 
+from matoolkit.backoff import BUSY_STATUSES, Backoff, Tries, asked_wait
 from matoolkit.clock import Clock
 from matoolkit.errors import SourceFailed
 
-_BUSY = frozenset({429, 500, 502, 503, 504})
-_PAUSES = (1, 2, 4, 8, 16)
+# The time of the query limits what a source may ask for.
+_BACKOFF = Backoff(count=5, first_seconds=1, longest_seconds=16, longest_asked_seconds=math.inf)
 
 
 class Patience:
@@ -32,44 +32,23 @@ class Patience:
 
     def answer(self, send: Callable[[], httpx.Response]) -> httpx.Response:
         """Send until there is an answer other than 'busy'; the last of several tries counts, whatever it is."""
-        for pause in _PAUSES:
-            response = _unless_broken(send)
-            if response is not None and response.status_code not in _BUSY:
-                return response
-            self.wait(pause if response is None else self._asked_for(response, pause))
-        try:
-            return send()
-        except httpx.RequestError as fault:
-            raise unreachable(fault) from fault
-
-    def _asked_for(self, response: httpx.Response, otherwise: float) -> float:
-        """Read Retry-After, which holds seconds or a date."""
-        text = response.headers.get("Retry-After", "").strip()
-        if text.isascii() and text.isdigit():
-            return float(text[:9])
-        try:
-            moment = parsedate_to_datetime(text)
-        except ValueError:
-            return otherwise
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - self._clock.now()).total_seconds())
+        tries = Tries(_BACKOFF, self._clock)
+        while True:
+            try:
+                response = send()
+            except httpx.RequestError as fault:
+                pause = tries.failed()
+                if tries.are_used_up:
+                    raise unreachable(fault) from fault
+            else:
+                if response.status_code not in BUSY_STATUSES:
+                    return response
+                pause = tries.failed(asked_wait(response.headers, self._clock))
+                if tries.are_used_up:
+                    return response
+            self.wait(pause)
 
 
 def unreachable(fault: httpx.RequestError) -> SourceFailed:
     """Say that a server could not be reached; httpx's own texts hold no address."""
     return SourceFailed(f"the source could not be reached: {str(fault) or type(fault).__name__}")
-
-
-def growing_pauses(first: float, longest: float) -> Iterator[float]:
-    """Seconds between two questions, each half as long again as the one before."""
-    pause = first
-    while True:
-        yield pause
-        pause = min(longest, pause * 1.5)
-
-
-def _unless_broken(send: Callable[[], httpx.Response]) -> httpx.Response | None:
-    try:
-        return send()
-    except httpx.RequestError:
-        return None

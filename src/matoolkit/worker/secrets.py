@@ -6,7 +6,9 @@ from typing import Protocol
 
 import httpx
 
+from matoolkit.backoff import BUSY_STATUSES, Backoff, Tries, asked_wait
 from matoolkit.clock import Clock
+from matoolkit.pauses import Pause
 from matoolkit.settings import secret_variable
 from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
@@ -14,8 +16,8 @@ from matoolkit.worker.masking import Masking
 _API_VERSION = "7.4"
 _SCOPE = "https://vault.azure.net/.default"
 _TIMEOUT_SECONDS = 10
-_PAUSES = (1, 2, 4)
-_BUSY = frozenset({429, 500, 502, 503, 504})
+# The total is short because the secret's other readers wait as well.
+_BACKOFF = Backoff(count=3, first_seconds=1, longest_seconds=4, total_seconds=30)
 # A token is not begun with when it is about to end.
 _LEAST_SECONDS_LEFT = 300
 # Whoever else waits for a vault that gives no answer does not ask it all over again.
@@ -95,7 +97,7 @@ class KeyVault:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, str]] = {}
-        self._busy_until = float("-inf")
+        self._pause = Pause(clock)
 
     def read(self, name: str) -> str:
         """Return the current version of a secret."""
@@ -132,22 +134,24 @@ class KeyVault:
 
     def _answer(self, path: str) -> httpx.Response:
         """Ask until there is an answer other than 'busy', a few times."""
-        if self._clock.monotonic() < self._busy_until:
+        if self._pause.is_on:
             raise SecretsBusy("the Key Vault gave no answer a moment ago")
-        trouble = ""
-        for pause in (*_PAUSES, None):
+        tries = Tries(_BACKOFF, self._clock)
+        while True:
+            asked = None
             try:
                 headers = {"Authorization": f"Bearer {self._token()}"}
                 response = self._client.get(path, params={"api-version": _API_VERSION}, headers=headers)
-                if response.status_code not in _BUSY:
+                if response.status_code not in BUSY_STATUSES:
                     return response
-                trouble = f"it answers HTTP {response.status_code}"
+                trouble, asked = f"it answers HTTP {response.status_code}", asked_wait(response.headers, self._clock)
             except httpx.RequestError as fault:
                 trouble = str(fault) or type(fault).__name__
-            if pause is not None:
-                self._clock.sleep(pause)
-        self._busy_until = self._clock.monotonic() + _BUSY_SECONDS
-        raise SecretsBusy(f"the Key Vault does not give its secrets: {trouble}", attempts=len(_PAUSES) + 1)
+            seconds = tries.failed(asked)
+            if tries.are_used_up:
+                self._pause.extend(max(seconds, _BUSY_SECONDS))
+                raise SecretsBusy(f"the Key Vault does not give its secrets: {trouble}", attempts=tries.count)
+            self._clock.sleep(seconds)
 
 
 def key_vault(name: str, clock: Clock) -> KeyVault:

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 
+from matoolkit.backoff import Backoff
 from matoolkit.clock import VirtualClock
-from matoolkit.worker.clients import Clients, RetryLimits, connect_to_simulation
+from matoolkit.worker.clients import Clients, connect_to_simulation
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.tenant import Tenant, TenantServer
@@ -105,7 +106,7 @@ class World:
 
 @contextmanager
 def world(
-    server: TenantServer, http: httpx.Client, limits: RetryLimits | None = None, clock: SharedClock | None = None
+    server: TenantServer, http: httpx.Client, backoff: Backoff | None = None, clock: SharedClock | None = None
 ) -> Iterator[World]:
     """A new tenant at the server's address."""
     clock = clock or SharedClock()
@@ -116,7 +117,7 @@ def world(
     directory.add_user(_person(OMAR, "Omar Haddad", "omar"), is_seeded=True)
     directory.add_group("staff", STAFF)
     directory.add_group("all-staff", LIST, kind="distribution")
-    yield World(tenant, clock, connect_to_simulation(server.url, clock, limits or RetryLimits(), http))
+    yield World(tenant, clock, connect_to_simulation(server.url, clock, backoff or Backoff(), http))
     tenant.faults.clear()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from matoolkit.worker.clients import RetryLimits
+from matoolkit.backoff import Backoff
 from matoolkit.worker.clients.failures import InvalidIdentifier, Rejected, SignInFailed, Unreachable, UnreadableAnswer
 from matoolkit.worker.failures import Throttled
 from matoolkit.worker.tenant import TenantServer
@@ -68,7 +68,7 @@ def test_w4_one_throttled_call_keeps_all_threads_from_calling(world: World) -> N
 
     world.tenant.answer = timed  # type: ignore[method-assign]
     # One thread may be quick enough to meet them all, and bears no more.
-    world.goes_wrong("throttle", times=RetryLimits().count, retry_after=60)
+    world.goes_wrong("throttle", times=Backoff().count, retry_after=60)
 
     def ask() -> Any:
         gate.wait()
@@ -126,7 +126,7 @@ def test_w4_a_service_that_is_broken_for_good_is_not_called_throttled(world: Wor
 
 
 def test_w4_no_tries_are_made_when_none_are_allowed(server: TenantServer, http: httpx.Client) -> None:
-    with new_world(server, http, RetryLimits(count=0)) as world:
+    with new_world(server, http, Backoff(count=0)) as world:
         world.goes_wrong("throttle")
         with pytest.raises(Throttled, match="after one try"):
             world.clients.graph.find_user(JANE, ())

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from matoolkit.worker.clients import RetryLimits
+from matoolkit.backoff import Backoff
 from matoolkit.worker.clients.failures import (
     ObjectMissing,
     ObjectTaken,
@@ -185,7 +185,7 @@ def test_w4_throttled_for_ever_is_told_as_throttled(world: World, case: Case) ->
 
 @every_function
 def test_slow_past_the_timeout_is_a_failure(server: TenantServer, impatient_http: httpx.Client, case: Case) -> None:
-    with new_world(server, impatient_http, RetryLimits(count=1)) as world:
+    with new_world(server, impatient_http, Backoff(count=1)) as world:
         case.prepare(world)
         world.goes_wrong("hang", times=None)
         with pytest.raises(Unreachable, match="Timeout") as caught:

@@ -3,7 +3,8 @@
 import httpx
 import pytest
 
-from matoolkit.worker.clients import RetryLimits, connect_to_simulation
+from matoolkit.backoff import Backoff
+from matoolkit.worker.clients import connect_to_simulation
 from matoolkit.worker.clients.failures import Rejected, TenantFailed, Unreachable
 from matoolkit.worker.tenant import TenantServer
 from matoolkit.worker.tenant.directory import Lags
@@ -137,7 +138,7 @@ def test_row_11_what_passes_is_tried_again(world: World, form: str) -> None:
 def test_row_12_a_change_that_may_still_be_running_is_not_sent_again(
     server: TenantServer, impatient_http: httpx.Client
 ) -> None:
-    with new_world(server, impatient_http, RetryLimits(count=3)) as world:
+    with new_world(server, impatient_http, Backoff(count=3)) as world:
         world.goes_wrong("hang", "Set-MailUser", times=None)
         with pytest.raises(Unreachable, match="it may still be at work, so it is not sent again"):
             world.run("Add-ExchangeSecondaryEmail", SECONDARY)
@@ -174,7 +175,7 @@ def test_row_15_an_application_is_asked_for_among_applications(world: World) -> 
 
 def test_row_19_an_organisation_that_is_none_is_named(server: TenantServer, http: httpx.Client) -> None:
     with new_world(server, http) as world:
-        clients = connect_to_simulation(server.url, world.clock, RetryLimits(), http, organization="typo.example")
+        clients = connect_to_simulation(server.url, world.clock, Backoff(), http, organization="typo.example")
         with pytest.raises(Rejected, match=r"no organisation typo\.example.*TARGET_ORGANIZATION"):
             clients.exchange.run("Get-MailUser", {"Identity": JANE})
 

@@ -7,17 +7,19 @@ error, for members that are missing from it would count as gone.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import httpx
 
+from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
 from matoolkit.errors import SourceFailed
 from matoolkit.ports import Piece
 from matoolkit.sources.addresses import read_address
 from matoolkit.sources.databricks.api import Link, StatementsApi, read_links
 from matoolkit.sources.databricks.values import read_rows, readers
-from matoolkit.sources.patience import Patience, growing_pauses
+from matoolkit.sources.patience import Patience
 from matoolkit.sources.tokens import Tokens
 
 ADDRESS_EXAMPLE = "https://adb-1234567890123456.7.azuredatabricks.net"
@@ -29,6 +31,7 @@ LONGEST_QUERY = timedelta(minutes=30)
 # Longer than the time for which a start may keep us waiting.
 _HTTP_TIMEOUT = httpx.Timeout(60, connect=15)
 _TRIES_OF_A_LINK = 3
+_LOOKS = Backoff(first_seconds=0.5, longest_seconds=5)
 _UNDER_WAY = frozenset({"PENDING", "RUNNING"})
 
 
@@ -105,9 +108,10 @@ class DatabricksSource:
 
 def _ended(api: StatementsApi, statement: str, answer: dict[str, Any], patience: Patience) -> dict[str, Any]:
     """Wait for a statement to end, whichever way."""
-    pauses = growing_pauses(first=0.5, longest=5)
-    while _status(answer).get("state") in _UNDER_WAY:
-        patience.wait(next(pauses))
+    for looks in count(1):
+        if _status(answer).get("state") not in _UNDER_WAY:
+            break
+        patience.wait(_LOOKS.longest(looks))
         answer = api.state(statement)
     return answer
 

@@ -5,7 +5,6 @@ from matoolkit.worker.clients.connection import Clients, connect, connect_to_sim
 from matoolkit.worker.clients.exchange import Exchange, ExchangeClient
 from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, TenantFailed
 from matoolkit.worker.clients.graph import GraphClient
-from matoolkit.worker.clients.pauses import RetryLimits
 from matoolkit.worker.clients.tokens import CertificateTokens, NumberedTokens, Tokens
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "ObjectMissing",
     "ObjectTaken",
     "Rejected",
-    "RetryLimits",
     "TenantFailed",
     "Tokens",
     "connect",

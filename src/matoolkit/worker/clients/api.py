@@ -14,16 +14,16 @@ from typing import Any, cast
 import httpx
 import orjson
 
+from matoolkit.backoff import Backoff, Jitter, Tries, asked_wait
 from matoolkit.clock import Clock
 from matoolkit.outages import Outage
+from matoolkit.pauses import Pause
 from matoolkit.worker.clients.failures import (
     SignInFailed,
-    TenantFailed,
     Unanswered,
     Unreachable,
     UnreadableAnswer,
 )
-from matoolkit.worker.clients.pauses import Jitter, RetryLimits, SharedPause, asked_for
 from matoolkit.worker.clients.tokens import Tokens
 from matoolkit.worker.failures import FunctionFailed, Throttled
 
@@ -89,15 +89,15 @@ class Api:
     tokens: Tokens
     http: httpx.Client
     clock: Clock
-    limits: RetryLimits = field(default_factory=RetryLimits)
+    backoff: Backoff = field(default_factory=Backoff)
     judge: Callable[[httpx.Response], Verdict] = by_status
     timeout: httpx.Timeout | None = None
     jitter: Jitter = random.random
-    pause: SharedPause = field(init=False)
+    pause: Pause = field(init=False)
     trouble: Outage = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pause = SharedPause(self.clock, self.jitter)
+        self.pause = Pause(self.clock, self.jitter)
         self.trouble = Outage(f"calling {self.name}", log, self.clock)
 
     def send(
@@ -111,11 +111,11 @@ class Api:
     ) -> Answer:
         """Send a call, again and again while it is throttled, broken or unanswered, until tries are used up."""
         after_loss = False
-        failure: FunctionFailed | None = None
-        for attempt in range(1, self.limits.count + 2):
-            if failure is not None and not isinstance(failure, Throttled):
-                self.clock.sleep(self.limits.backoff(attempt - 1, self.jitter))
+        tries = Tries(self.backoff, self.clock, self.jitter)
+        while True:
             self.pause.wait()
+            attempt, asked = tries.count + 1, None
+            failure: FunctionFailed
             try:
                 response = self._signed(method, target, body, headers or {})
             except httpx.TransportError as fault:
@@ -123,20 +123,20 @@ class Api:
                 if not isinstance(fault, _NOT_SENT):
                     after_loss = True
                     self._check_lost(effect, failure, is_over=not isinstance(fault, httpx.TimeoutException))
-                continue
-            match self.judge(response):
-                case Verdict.ANSWER:
-                    self.trouble.worked()
-                    return Answer(response, attempt, after_loss)
-                case Verdict.BUSY:
-                    failure = self._throttled(response, attempt)
-                case Verdict.PASSING:
-                    failure = self._failed(f"status {response.status_code}", attempt)
-                case Verdict.BROKEN:
-                    after_loss = True
-                    failure = self._unreachable(f"status {response.status_code}", attempt)
-                    self._check_lost(effect, failure, is_over=response.status_code != _GATEWAY_TIMEOUT)
-        raise failure or TenantFailed(f"{self.name} was never called")
+            else:
+                match self.judge(response):
+                    case Verdict.ANSWER:
+                        self.trouble.worked()
+                        return Answer(response, attempt, after_loss)
+                    case Verdict.BUSY:
+                        failure, asked = self._throttled(attempt), asked_wait(response.headers, self.clock)
+                    case Verdict.PASSING:
+                        failure = self._failed(f"status {response.status_code}", attempt)
+                    case Verdict.BROKEN:
+                        after_loss = True
+                        failure = self._unreachable(f"status {response.status_code}", attempt)
+                        self._check_lost(effect, failure, is_over=response.status_code != _GATEWAY_TIMEOUT)
+            self._wait_after(failure, tries, asked)
 
     def next_target(self, link: object) -> str:
         """Return the next page's target; a link that leads elsewhere is not followed, for the token would go there."""
@@ -180,11 +180,18 @@ class Api:
                 return httpx.Response(response.status_code, request=response.request)
             return response
 
-    def _throttled(self, response: httpx.Response, attempt: int) -> Throttled:
-        asked = asked_for(response, self.clock)
-        seconds = self.limits.backoff(attempt, self.jitter) if asked is None else asked
-        self.pause.extend(seconds)
-        log.warning("%s throttles: nobody calls it for %.0f s", self.name, seconds)
+    def _wait_after(self, failure: FunctionFailed, tries: Tries, asked: float | None) -> None:
+        """Wait before the next try, or raise the failure if there is none. No thread calls an API that throttles."""
+        seconds = tries.failed(asked)
+        if isinstance(failure, Throttled):
+            self.pause.extend(seconds)
+            log.warning("%s throttles: nobody calls it for %.0f s", self.name, seconds)
+        if tries.are_used_up:
+            raise failure
+        if not isinstance(failure, Throttled):
+            self.clock.sleep(seconds)
+
+    def _throttled(self, attempt: int) -> Throttled:
         tries = f"{attempt} tries" if attempt > 1 else "one try"
         return Throttled(f"{self.name} asks to be called less often, after {tries}", attempts=attempt)
 

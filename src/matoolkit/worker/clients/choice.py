@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
 from matoolkit.settings import WorkerSettings
 from matoolkit.worker.clients.certificates import certificate_data
 from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation
 from matoolkit.worker.clients.failures import TenantFailed
-from matoolkit.worker.clients.pauses import RetryLimits
 from matoolkit.worker.clients.tokens import CertificateTokens, Tokens
 
 _NEEDED = ("target_tenant_id", "app_id", "cert_name")
@@ -33,13 +33,18 @@ class NoTenant:
         """There is nothing to close."""
 
 
+def backoff_of(settings: WorkerSettings) -> Backoff:
+    """Say how often a call is tried again, and how long to wait before each try."""
+    return Backoff(settings.max_retry_count, settings.base_retry_delay_seconds, settings.max_retry_delay_seconds)
+
+
 def open_clients(
     settings: WorkerSettings, secret: Callable[[str], str], clock: Clock, conceal: Callable[[str], None]
 ) -> Clients:
     """Return the clients of the worker's tenant; `secret` reads the certificate by its name."""
-    limits = RetryLimits.of(settings)
+    backoff = backoff_of(settings)
     if settings.simulated_tenant_url:
-        return connect_to_simulation(settings.simulated_tenant_url.rstrip("/"), clock, limits)
+        return connect_to_simulation(settings.simulated_tenant_url.rstrip("/"), clock, backoff)
     missing = missing_settings(settings)
     if missing:
         nobody: Any = NoTenant(missing)
@@ -49,4 +54,4 @@ def open_clients(
     def tokens_for(scope: str) -> Tokens:
         return CertificateTokens(tenant_id, app_id, lambda: certificate_data(secret(name)), scope, clock, conceal)
 
-    return connect(tokens_for, settings.target_organization or tenant_id, clock, limits)
+    return connect(tokens_for, settings.target_organization or tenant_id, clock, backoff)

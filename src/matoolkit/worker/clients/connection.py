@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
 from matoolkit.worker.clients import exchange as exchange_api
 from matoolkit.worker.clients import graph as graph_api
@@ -13,7 +14,6 @@ from matoolkit.worker.clients.api import Api
 from matoolkit.worker.clients.exchange import ExchangeClient
 from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.clients.graph import GraphClient
-from matoolkit.worker.clients.pauses import RetryLimits
 from matoolkit.worker.clients.tokens import NumberedTokens, SimulatedTokens, Tokens
 
 GRAPH = "https://graph.microsoft.com"
@@ -50,7 +50,7 @@ def connect(
     tokens_for: Callable[[str], Tokens],
     organization: str,
     clock: Clock,
-    limits: RetryLimits,
+    backoff: Backoff,
     *,
     graph: str = GRAPH,
     exchange: str = EXCHANGE,
@@ -64,9 +64,9 @@ def connect(
     http = open_http() if http is None else http
     tokens = tokens_for(f"{GRAPH}/.default"), tokens_for(f"{EXCHANGE}/.default")
     return Clients(
-        GraphClient(Api("Graph", graph, tokens[0], http, clock, limits, graph_api.judged)),
+        GraphClient(Api("Graph", graph, tokens[0], http, clock, backoff, graph_api.judged)),
         ExchangeClient(
-            Api("Exchange", exchange, tokens[1], http, clock, limits, exchange_api.judged, patience), organization
+            Api("Exchange", exchange, tokens[1], http, clock, backoff, exchange_api.judged, patience), organization
         ),
         http,
         (SignIn("Graph", tokens[0]), SignIn("Exchange", tokens[1])),
@@ -76,7 +76,7 @@ def connect(
 def connect_to_simulation(
     url: str,
     clock: Clock,
-    limits: RetryLimits,
+    backoff: Backoff,
     http: httpx.Client | None = None,
     *,
     organization: str = "contoso.example",
@@ -89,7 +89,7 @@ def connect_to_simulation(
     def tokens_for(scope: str) -> Tokens:
         return SimulatedTokens(numbered, lambda: _granted(carrier, url, "graph" if GRAPH in scope else "exchange"))
 
-    return connect(tokens_for, organization, clock, limits, graph=url, exchange=url, http=carrier)
+    return connect(tokens_for, organization, clock, backoff, graph=url, exchange=url, http=carrier)
 
 
 def _granted(http: httpx.Client, url: str, api: str) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from matoolkit.clock import Clock
+from matoolkit.pauses import Pause
 from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.failures import SecretUnavailable
 
@@ -80,7 +81,7 @@ class CertificateTokens:
         self._last: AccessToken | None = None
         self._lock = threading.Lock()
         self._failure = ""
-        self._failed_until = float("-inf")
+        self._pause = Pause(clock)
 
     def token(self, refused: str | None = None) -> str:
         """Return the last token while it is good; of the threads that need a new one, one asks for it."""
@@ -91,12 +92,13 @@ class CertificateTokens:
             return self._last.token
 
     def _renewed(self) -> "AccessToken":
-        if self._clock.monotonic() < self._failed_until:
+        if self._pause.is_on:
             raise SignInFailed(self._failure)
         try:
             issued = self._issued()
         except SignInFailed as failure:
-            self._failure, self._failed_until = failure.message, self._clock.monotonic() + _FAILED_SECONDS
+            self._failure = failure.message
+            self._pause.extend(_FAILED_SECONDS)
             raise
         self._conceal(issued.token)
         return issued

@@ -6,19 +6,21 @@ Half a minute in all. Whoever waits longer is served better by a retry of the st
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
 from matoolkit.worker.clients.failures import ObjectMissing
 
 T = TypeVar("T")
 
-_PAUSES = (1, 2, 4, 8, 15)
+# Without jitter: each thread waits for an object of its own.
+_LOOKS = Backoff(count=5, first_seconds=1, longest_seconds=15)
 
 
 def tries(clock: Clock) -> Iterator[bool]:
     """Let time pass between tries; each says whether it is the last."""
-    for pause in _PAUSES:
+    for look in range(_LOOKS.count):
         yield False
-        clock.sleep(pause)
+        clock.sleep(_LOOKS.longest(look + 1))
     yield True
 
 
