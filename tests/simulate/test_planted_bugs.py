@@ -2,8 +2,8 @@
 
 import pytest
 
+from matoolkit.simulate.many_seeds import play
 from matoolkit.simulate.plans import Plan
-from matoolkit.simulate.running import play
 
 from . import planted
 

@@ -9,8 +9,8 @@ import pytest
 
 from matoolkit.cli.main import run
 from matoolkit.simulate.faults import Fault
+from matoolkit.simulate.many_seeds import play, played, summed_up
 from matoolkit.simulate.plans import Plan
-from matoolkit.simulate.running import play, played, summed_up
 from matoolkit.simulate.shrinking import replay_command, shortest
 from matoolkit.simulate.story import Story
 
@@ -57,7 +57,7 @@ def test_the_same_seed_is_the_same_history_in_every_process() -> None:
 
 _FINGERPRINT = """
 from matoolkit.simulate.plans import Plan
-from matoolkit.simulate.running import play
+from matoolkit.simulate.many_seeds import play
 print(play(Plan(7, events=60)).fingerprint)
 """
 

@@ -235,7 +235,7 @@ def test_w1_a_worker_without_jobs_stops_by_itself(workshop: Workshop, clock: Vir
     clock.advance(timedelta(seconds=3000))
     assert not ended.wait(0.6)
     workshop.gates.open("u1")
-    until(lambda: not runner._desk.at_hand())  # noqa: SLF001 - from then on it is idle
+    until(lambda: not runner._at_hand.unsettled())  # noqa: SLF001 - from then on it is idle
     clock.advance(timedelta(seconds=301))
     until(ended.is_set)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matoolkit.simulate.faults import Fault
+from matoolkit.simulate.many_seeds import play
 from matoolkit.simulate.plans import Outcome, Plan
-from matoolkit.simulate.running import play
 
 # Enough to get rid of most of what does not matter, in less than a minute.
 _MOST_TRIES = 60

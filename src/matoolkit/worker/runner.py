@@ -17,8 +17,8 @@ from matoolkit.errors import MatoolkitError, StoreError
 from matoolkit.ids import worker_hello_id
 from matoolkit.outages import Outage
 from matoolkit.ports import Bus, Outgoing, Received, Subscription
-from matoolkit.worker.desk import Desk, Task
 from matoolkit.worker.execution import Execution
+from matoolkit.worker.jobs_at_hand import JobsAtHand, Task
 from matoolkit.worker.settlement import Settlement
 
 CALLED = crash_point("worker.called")
@@ -66,7 +66,7 @@ class Runner:
         self._execution = execution
         self._limits = limits
         self._clock = execution.clock
-        self._desk = Desk(limits.threads, self._clock)
+        self._at_hand = JobsAtHand(limits.threads, self._clock)
         # Not every bus may be used by two threads at once, and SQLite makes the second one wait for long.
         self._bus_lock = threading.Lock()
         self._settlement = Settlement(bus, self._bus_lock, self._clock, limits.renew_seconds)
@@ -114,7 +114,7 @@ class Runner:
             self._drain()
         finally:
             self._halt.set()
-            self._desk.close()
+            self._at_hand.close()
 
     def turn(self, most: int = MOST_AT_ONCE) -> int:
         """Do one pile of jobs in this thread and say how many there were."""
@@ -141,11 +141,11 @@ class Runner:
         return guarded
 
     def _work(self) -> None:
-        while (task := self._desk.take()) is not None:
+        while (task := self._at_hand.take()) is not None:
             began = self._clock.monotonic()
             result = self._execution.result_of(task.job)
             CALLED.reached()
-            self._desk.finish(task, result, self._clock.monotonic() - began)
+            self._at_hand.finish(task, result, self._clock.monotonic() - began)
 
     def _fetch(self, stop: threading.Event) -> None:
         trouble = Outage("taking jobs", log, self._clock)
@@ -179,12 +179,12 @@ class Runner:
         if not self._is_announced:
             self.announce()
         if self._suspects:
-            if self._desk.wait_until_clear(_LOOK_SECONDS):
+            if self._at_hand.wait_until_clear(_LOOK_SECONDS):
                 suspect, *others = self._suspects
-                self._desk.put([suspect])
+                self._at_hand.put([suspect])
                 self._suspects = tuple(others)
             return
-        room = self._desk.wait_for_room(_LOOK_SECONDS)
+        room = self._at_hand.wait_for_room(_LOOK_SECONDS)
         if not room or stop.is_set():
             return
         with self._bus_lock:
@@ -195,7 +195,7 @@ class Runner:
             self._bus.wait(self._jobs, _LOOK_SECONDS)
             return
         self._suspects = tuple(task for task in tasks if self._is_suspect(task))
-        self._desk.put([task for task in tasks if task not in self._suspects])
+        self._at_hand.put([task for task in tasks if task not in self._suspects])
 
     def _readable(self, pile: Sequence[Received]) -> list[Task]:
         """Read a pile; a message that is no job can never be one, and is put aside at once."""
@@ -215,30 +215,30 @@ class Runner:
 
     def _tend(self) -> None:
         """Settle what is done and keep the locks of what is not; trouble with the bus keeps both for later."""
-        done = self._desk.finished(_LOOK_SECONDS, MOST_AT_ONCE)
-        self._desk.settle(self._settlement.try_to_settle(done))
-        self._settlement.give_back(self._desk.withdraw_early())
-        self._settlement.renew_when_due([*self._desk.at_hand(), *self._suspects])
+        done = self._at_hand.finished(_LOOK_SECONDS, MOST_AT_ONCE)
+        self._at_hand.settle(self._settlement.try_to_settle(done))
+        self._settlement.give_back(self._at_hand.withdraw_early())
+        self._settlement.renew_when_due([*self._at_hand.unsettled(), *self._suspects])
         self._tended_at = self._clock.monotonic()
 
     def _drain(self) -> None:
         """Give back what has not begun, wait a while for what runs, and give that back too if it does not end."""
-        self._settlement.give_back([*self._desk.withdraw(), *self._suspects])
+        self._settlement.give_back([*self._at_hand.withdraw(), *self._suspects])
         ends_at = self._clock.monotonic() + self._limits.grace_seconds
-        while self._desk.at_hand() and self._clock.monotonic() < ends_at and self._failure is None:
+        while self._at_hand.unsettled() and self._clock.monotonic() < ends_at and self._failure is None:
             self._tend()
-        self._settlement.give_back(self._desk.at_hand())
+        self._settlement.give_back(self._at_hand.unsettled())
         if self._failure is not None:
             raise self._failure
 
     def _is_suspect(self, task: Task) -> bool:
         """Whether a job may have killed its process each time it came; one that runs here has merely lost its lock."""
-        return task.received.delivery_count >= SUSPICIOUS_DELIVERIES and not self._desk.has(task.job.job_id)
+        return task.received.delivery_count >= SUSPICIOUS_DELIVERIES and not self._at_hand.has(task.job.job_id)
 
     def _is_idle(self) -> bool:
         limit = self._limits.idle_seconds
         # Who cannot look for jobs does not know that there are none.
-        if not limit or not self.is_ready or self._suspects or self._desk.idle_seconds() < limit:
+        if not limit or not self.is_ready or self._suspects or self._at_hand.idle_seconds() < limit:
             return False
         log.info("no job for %d seconds: the worker stops", limit)
         return True

@@ -13,8 +13,8 @@ from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError, Unwrit
 from matoolkit.ids import result_id
 from matoolkit.outages import FIRST_PAUSE_SECONDS, Outage
 from matoolkit.ports import Bus, Outgoing
-from matoolkit.worker.desk import Task
 from matoolkit.worker.execution import unsendable
+from matoolkit.worker.jobs_at_hand import Task
 
 log = logging.getLogger(__name__)
 

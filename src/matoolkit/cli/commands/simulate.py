@@ -9,8 +9,8 @@ import typer
 
 if TYPE_CHECKING:
     from matoolkit.simulate.faults import Fault
+    from matoolkit.simulate.many_seeds import Summary
     from matoolkit.simulate.plans import Outcome, Plan
-    from matoolkit.simulate.running import Summary
 
 _SEEDS = re.compile(r"([0-9]+)(?:\.\.([0-9]+))?")
 _MOST_SHRUNK = 3
@@ -32,8 +32,8 @@ def simulate(
     Prints what went wrong how often and which legal moves were taken. For a seed that breaks a rule: the shortest
     history that is found, and the command that replays it. The exit code is 1 if a seed does.
     """
+    from matoolkit.simulate.many_seeds import played, summed_up
     from matoolkit.simulate.plans import Plan
-    from matoolkit.simulate.running import played, summed_up
 
     if story is not None:
         _tell(story)
@@ -55,7 +55,7 @@ def _tell(path: Path) -> None:
 
 
 def _histories(plans: Sequence["Plan"]) -> Iterable["Outcome"]:
-    from matoolkit.simulate.running import play
+    from matoolkit.simulate.many_seeds import play
 
     for plan in plans:
         outcome = play(plan)

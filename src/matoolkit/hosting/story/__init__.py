@@ -14,7 +14,7 @@ from matoolkit.hosting.story.comparison import Comparison
 from matoolkit.hosting.story.lines import Line, Mark
 from matoolkit.hosting.story.look import Look, look_at
 from matoolkit.hosting.story.people import members_told, rollbacks_told, steps_told
-from matoolkit.hosting.story.standing import standing
+from matoolkit.hosting.story.summaries import summaries
 from matoolkit.store import Store
 
 __all__ = ["Line", "Mark", "Story", "lines_between"]
@@ -36,7 +36,7 @@ class Story:
 
     def so_far(self) -> list[Line]:
         """Return where every batch stands."""
-        return standing(self._seen, self._clock.now())
+        return summaries(self._seen, self._clock.now())
 
     def tell_until(self, stop: threading.Event) -> None:
         """Tell until told to stop."""

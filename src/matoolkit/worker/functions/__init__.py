@@ -8,13 +8,13 @@ from matoolkit.worker.functions import (
     account_checks,
     addresses,
     exchange_groups,
+    group_members,
     guests,
     licences,
     mail_users,
+    mailbox_moves,
     mailboxes,
     mails,
-    membership,
-    moves,
     new_mail_users,
     recipient_checks,
     user_properties,
@@ -23,8 +23,8 @@ from matoolkit.worker.functions import (
 from matoolkit.worker.registry import Registry
 
 MODULES = (
-    *(users, user_properties, membership, guests, account_checks, licences, access),
-    *(new_mail_users, addresses, mail_users, recipient_checks, mailboxes, exchange_groups, moves, mails),
+    *(users, user_properties, group_members, guests, account_checks, licences, access),
+    *(new_mail_users, addresses, mail_users, recipient_checks, mailboxes, exchange_groups, mailbox_moves, mails),
 )
 
 

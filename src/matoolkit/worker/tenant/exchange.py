@@ -12,7 +12,7 @@ from typing import Any
 from matoolkit.worker.tenant.calls import Answer, Refusal, Request
 from matoolkit.worker.tenant.directory import INITIAL_DOMAIN, Directory
 from matoolkit.worker.tenant.distribution import DistributionGroups
-from matoolkit.worker.tenant.moves import Moves
+from matoolkit.worker.tenant.mailbox_moves import Moves
 from matoolkit.worker.tenant.recipients import Recipients
 from matoolkit.worker.tenant.refusals import WRONG, Cmdlet, Rows, failure
 

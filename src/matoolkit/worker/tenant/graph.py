@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from matoolkit.worker.tenant.calls import Answer, Refusal, Request
 from matoolkit.worker.tenant.directory import ACCOUNT, Directory, User
+from matoolkit.worker.tenant.group_members import Memberships
 from matoolkit.worker.tenant.guests import Guests
 from matoolkit.worker.tenant.lookup import NO_CONTENT, Lookup, Routes, bad, body_of, matched, missing
-from matoolkit.worker.tenant.memberships import Memberships
 from matoolkit.worker.tenant.properties import (
     LICENCE_PROPERTIES,
     check_changed,

@@ -1,4 +1,4 @@
-"""The desk: results that belong together are settled together, and nobody waits for nothing."""
+"""The jobs at hand: results that belong together are settled together, and nobody waits for nothing."""
 
 import threading
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from matoolkit.clock import SystemClock
 from matoolkit.domain.messages import ResultStatus, WorkerResult
-from matoolkit.worker import desk as module
-from matoolkit.worker.desk import Desk, Task
+from matoolkit.worker import jobs_at_hand as module
+from matoolkit.worker.jobs_at_hand import JobsAtHand, Task
 from tests.workshop import job
 
 # Whoever waits so long for results has been forgotten.
@@ -26,17 +26,17 @@ class Watched(SystemClock):
         return super().monotonic()
 
 
-def a_desk(numbers: int, clock: SystemClock | None = None) -> tuple[Desk, list[Task]]:
-    desk = Desk(threads=4, clock=clock or SystemClock())
+def jobs_for(numbers: int, clock: SystemClock | None = None) -> tuple[JobsAtHand, list[Task]]:
+    jobs = JobsAtHand(threads=4, clock=clock or SystemClock())
     received: Any = None
     tasks = [Task(received, job(number, "Do-It")) for number in range(1, numbers + 1)]
-    desk.put(tasks)
-    return desk, tasks
+    jobs.put(tasks)
+    return jobs, tasks
 
 
-def finish(desk: Desk, task: Task) -> None:
+def finish(jobs: JobsAtHand, task: Task) -> None:
     result = WorkerResult(task.job.job_id, ResultStatus.SUCCESS, SystemClock().now())
-    desk.finish(task, result, 0.05)
+    jobs.finish(task, result, 0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -46,37 +46,37 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_results_wait_for_those_of_jobs_that_run_beside() -> None:
     clock = Watched()
-    desk, (first, second) = a_desk(2, clock)
-    finish(desk, first)
+    jobs, (first, second) = jobs_for(2, clock)
+    finish(jobs, first)
     clock.looked.clear()
 
     def once_the_first_is_taken() -> None:
         clock.looked.wait()
-        finish(desk, second)
+        finish(jobs, second)
 
     beside = threading.Thread(target=once_the_first_is_taken)
     beside.start()
-    assert desk.finished(FOR_EVER, most=500) == [first, second]
+    assert jobs.finished(FOR_EVER, most=500) == [first, second]
     beside.join()
 
 
 def test_a_result_waits_for_nobody_when_no_other_job_runs() -> None:
-    desk, (only,) = a_desk(1)
-    finish(desk, only)
-    assert at_once(desk, most=500) == [only]
+    jobs, (only,) = jobs_for(1)
+    finish(jobs, only)
+    assert at_once(jobs, most=500) == [only]
 
 
 def test_a_full_pile_waits_for_nobody() -> None:
-    desk, (first, second, _third) = a_desk(3)
-    finish(desk, first)
-    finish(desk, second)
-    assert at_once(desk, most=2) == [first, second]
+    jobs, (first, second, _third) = jobs_for(3)
+    finish(jobs, first)
+    finish(jobs, second)
+    assert at_once(jobs, most=2) == [first, second]
 
 
-def at_once(desk: Desk, most: int) -> list[Task]:
+def at_once(jobs: JobsAtHand, most: int) -> list[Task]:
     """Return what is finished, unless somebody would have to wait for it."""
     found: list[Task] = []
-    looking = threading.Thread(target=lambda: found.extend(desk.finished(FOR_EVER, most)), daemon=True)
+    looking = threading.Thread(target=lambda: found.extend(jobs.finished(FOR_EVER, most)), daemon=True)
     looking.start()
     looking.join(FOR_EVER / 4)
     return found

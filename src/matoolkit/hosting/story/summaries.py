@@ -1,4 +1,4 @@
-"""Where batches stand, in a few words."""
+"""Where each batch stands, in a few words."""
 
 from datetime import datetime
 
@@ -16,10 +16,10 @@ def outcome_of(batch: BatchRow, look: Look) -> str:
     return ", ".join(f"{counts[status]} {word}" for status, word in _WORDS.items() if counts.get(status))
 
 
-def standing(look: Look, now: datetime) -> list[Line]:
+def summaries(look: Look, now: datetime) -> list[Line]:
     """Say for each batch where it stands, for somebody who comes back to it."""
     return [
-        Line(batch.detected_at, Mark.FOUND, _standing_of(batch, look, now), batch.id)
+        Line(batch.detected_at, Mark.FOUND, _summary_of(batch, look, now), batch.id)
         for batch in sorted(look.batches.values(), key=lambda batch: batch.id)
     ]
 
@@ -29,7 +29,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _standing_of(batch: BatchRow, look: Look, now: datetime) -> str:
+def _summary_of(batch: BatchRow, look: Look, now: datetime) -> str:
     if batch.status in ENDED_BATCHES:
         return f"{batch.status}: {outcome_of(batch, look)}"
     members = counted(look.counts.get(batch.id, {}).get(MemberStatus.ACTIVE, 0), "member")

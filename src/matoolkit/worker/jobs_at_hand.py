@@ -35,7 +35,7 @@ class Task:
     is_begun: bool = False
 
 
-class Desk:
+class JobsAtHand:
     """The jobs at hand, safe to use from all threads."""
 
     def __init__(self, threads: int, clock: Clock) -> None:
@@ -135,7 +135,7 @@ class Desk:
         """Whether a job is at hand."""
         return job_id in self._tasks
 
-    def at_hand(self) -> list[Task]:
+    def unsettled(self) -> list[Task]:
         """Return all jobs that are not settled."""
         with self._changed:
             return list(self._tasks.values())
