@@ -202,7 +202,7 @@ def test_a3_a_token_of_the_machine_is_asked_for_again_before_it_ends(
         monkeypatch.setenv("MATOOLKIT_API_SCOPE", "api://admin/.default")
         sign_in = SignIn(client_settings(), clock)
         sign_in.token()
-        clock.sleep(end - 130 - clock.now().timestamp())
+        clock.sleep(end - 310 - clock.now().timestamp())
         assert sign_in.token() == "token-1"
         clock.sleep(20)
         identity.expires_on = end + 3600

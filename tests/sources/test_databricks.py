@@ -30,8 +30,8 @@ class RenewableToken:
     def __init__(self) -> None:
         self.number = 1
 
-    def token(self, *, fresh: bool = False) -> str:
-        self.number += fresh
+    def token(self, refused: str | None = None) -> str:
+        self.number += refused == f"token-{self.number}"
         return f"token-{self.number}"
 
 

@@ -17,9 +17,7 @@ from matoolkit.cli.files import write_privately
 from matoolkit.clock import Clock
 from matoolkit.errors import InvalidSettings, SignInNeeded
 from matoolkit.settings import ClientSettings
-
-# A token is not begun with when it is about to end.
-_LEAST_SECONDS_LEFT = 120
+from matoolkit.tokens import LEAST_SECONDS_LEFT, KeptToken, LibraryMissing, NoToken, Token, token_of_process
 
 
 class Way(StrEnum):
@@ -46,20 +44,17 @@ class SignIn:
     def __init__(self, settings: ClientSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._machine: tuple[str, float] | None = None
+        self._machine = KeptToken(lambda: _token_of_machine(str(self._scope())), clock)
 
     def token(self) -> str | None:
         """Return a token that is good for a while, or none if nothing says that one is needed."""
         if self._settings.access_token:
             return self._settings.access_token.get_secret_value().strip()
-        scope = self._scope()
-        if scope is None:
+        if self._scope() is None:
             return None
         kept = self._kept()
         if kept is None:
-            if self._machine is None or self._is_about_to_end(self._machine[1]):
-                self._machine = _token_of_machine(scope)
-            return self._machine[0]
+            return self._machine.token()
         if self._is_about_to_end(kept["expires_at"]):
             kept = self._renewed(kept)
         return str(kept["access_token"])
@@ -111,7 +106,7 @@ class SignIn:
         return f"{settings.authority} {settings.tenant_id} {settings.client_id} {self._scope()}"
 
     def _is_about_to_end(self, expires_at: float) -> bool:
-        return expires_at - self._clock.now().timestamp() < _LEAST_SECONDS_LEFT
+        return expires_at - self._clock.now().timestamp() < LEAST_SECONDS_LEFT
 
     def _kept(self) -> dict[str, Any] | None:
         return _all_kept().get(self._name())
@@ -155,21 +150,16 @@ def _is_whole(kept: Any) -> bool:
     )
 
 
-def _token_of_machine(scope: str) -> tuple[str, float]:
-    """Ask for a token, and its end, of a workload or managed identity, or of who is signed in to the Azure CLI."""
-    try:
-        from azure.core.exceptions import AzureError
-        from azure.identity import DefaultAzureCredential
-    except ImportError:
-        hint = "sign in with `matoolkit auth login`; for an identity of the machine, `pip install matoolkit[azure]`"
-        raise SignInNeeded("nobody has signed in here", hint=hint) from None
-    # Every identity that there is not would be told in a warning of several lines.
+def _token_of_machine(scope: str) -> Token:
+    """Ask for a token of a workload or managed identity, or of the account that is signed in to the Azure CLI."""
+    # The library would warn in several lines of every identity that this machine does not have.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     try:
-        with DefaultAzureCredential() as credential:
-            issued = credential.get_token(scope)
-            return issued.token, issued.expires_on
-    except AzureError:
+        return token_of_process(scope)
+    except LibraryMissing:
+        hint = "sign in with `matoolkit auth login`; for an identity of the machine, `pip install matoolkit[azure]`"
+        raise SignInNeeded("nobody has signed in here", hint=hint) from None
+    except NoToken:
         hint = "sign in with `matoolkit auth login`; in a pipeline set MATOOLKIT_ACCESS_TOKEN or give it an identity"
         raise SignInNeeded("nobody has signed in here, and this machine has no identity", hint=hint) from None
 

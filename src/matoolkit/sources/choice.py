@@ -9,6 +9,7 @@ from matoolkit.ports import Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.sources.addresses import read_address
 from matoolkit.sources.environment import required_variable
+from matoolkit.tokens import Tokens
 
 # Only these workspaces know Entra; those of other clouds need a token of their own.
 _AZURE_WORKSPACES = (".azuredatabricks.net", ".databricks.azure.us", ".databricks.azure.cn")
@@ -36,14 +37,14 @@ def open_source(data_source: DataSource, environ: Mapping[str, str], clock: Cloc
 
 def _dataverse(address: str, clock: Clock) -> Source:
     from matoolkit.sources.dataverse import DataverseSource, entra_scope, read_dataverse_address
-    from matoolkit.sources.tokens import EntraTokens
+    from matoolkit.sources.tokens import entra_tokens
 
-    return DataverseSource(address, EntraTokens(entra_scope(read_dataverse_address(address)), clock))
+    return DataverseSource(address, entra_tokens(entra_scope(read_dataverse_address(address)), clock))
 
 
 def _databricks(data_source: DataSource, address: str, environ: Mapping[str, str], clock: Clock) -> Source:
     from matoolkit.sources.databricks import ADDRESS_EXAMPLE, ENTRA_SCOPE, DatabricksSource
-    from matoolkit.sources.tokens import EntraTokens, GivenToken, Tokens
+    from matoolkit.sources.tokens import GivenToken, entra_tokens
 
     warehouse = required_variable(environ, data_source.warehouse_id or "warehouse_id")
     variable = f"{data_source.connection}_TOKEN"
@@ -51,7 +52,7 @@ def _databricks(data_source: DataSource, address: str, environ: Mapping[str, str
     if given := environ.get(variable, "").strip():
         tokens = GivenToken(given)
     elif read_address(address, ADDRESS_EXAMPLE).host.endswith(_AZURE_WORKSPACES):
-        tokens = EntraTokens(ENTRA_SCOPE, clock)
+        tokens = entra_tokens(ENTRA_SCOPE, clock)
     else:
         raise SourceNotConfigured(variable, needed_for="which a workspace outside Azure needs")
     return DatabricksSource(address, warehouse, tokens, clock)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from matoolkit.errors import SourceFailed
 from matoolkit.ports import Piece
 from matoolkit.sources.addresses import Address, read_address
-from matoolkit.sources.tokens import Tokens
+from matoolkit.tokens import Tokens
 
 ADDRESS_EXAMPLE = "https://org.crm4.dynamics.com"
 ROWS_IN_A_PIECE = 500

@@ -10,6 +10,7 @@ from matoolkit.backoff import BUSY_STATUSES, Backoff, Tries, asked_wait
 from matoolkit.clock import Clock
 from matoolkit.pauses import Pause
 from matoolkit.settings import secret_variable
+from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of_process
 from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 
@@ -18,8 +19,6 @@ _SCOPE = "https://vault.azure.net/.default"
 _TIMEOUT_SECONDS = 10
 # The total is short because the secret's other readers wait as well.
 _BACKOFF = Backoff(count=3, first_seconds=1, longest_seconds=4, total_seconds=30)
-# A token is not begun with when it is about to end.
-_LEAST_SECONDS_LEFT = 300
 # Whoever else waits for a vault that gives no answer does not ask it all over again.
 _BUSY_SECONDS = 15
 # A secret that was renewed in the vault is used after this long at the latest.
@@ -156,37 +155,16 @@ class KeyVault:
 
 def key_vault(name: str, clock: Clock) -> KeyVault:
     """Open a Key Vault by its name, with the process's own Entra identity."""
-    return KeyVault(f"https://{name}.vault.azure.net", _EntraToken(clock), clock)
+    return KeyVault(f"https://{name}.vault.azure.net", KeptToken(_issued, clock).token, clock)
 
 
-class _EntraToken:
-    """The token of the process's own identity, asked for again shortly before it ends."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._token = ""
-        self._ends_at = 0.0
-
-    def __call__(self) -> str:
-        if self._clock.now().timestamp() > self._ends_at - _LEAST_SECONDS_LEFT:
-            self._token, self._ends_at = _issued()
-        return self._token
-
-
-def _issued() -> tuple[str, float]:
+def _issued() -> Token:
     try:
-        from azure.core.exceptions import AzureError
-        from azure.identity import DefaultAzureCredential
-    except ImportError:
-        missing = "signing in with Entra needs a library that is not installed: install matoolkit[azure]"
-        raise SecretUnavailable(missing) from None
-    try:
-        with DefaultAzureCredential() as credential:
-            issued = credential.get_token(_SCOPE)
-    except AzureError as fault:
-        why = (str(fault).strip().splitlines() or [type(fault).__name__])[0]
-        raise SecretsBusy(f"no token for the Key Vault: {why}") from fault
-    return issued.token, float(issued.expires_on)
+        return token_of_process(_SCOPE)
+    except LibraryMissing as missing:
+        raise SecretUnavailable(f"{missing}: install matoolkit[azure]") from None
+    except NoToken as fault:
+        raise SecretsBusy(f"no token for the Key Vault: {fault}") from fault
 
 
 def _value(name: str, response: httpx.Response) -> str:

@@ -20,7 +20,7 @@ from matoolkit.sources.addresses import read_address
 from matoolkit.sources.databricks.api import Link, StatementsApi, read_links
 from matoolkit.sources.databricks.values import read_rows, readers
 from matoolkit.sources.patience import Patience
-from matoolkit.sources.tokens import Tokens
+from matoolkit.tokens import Tokens
 
 ADDRESS_EXAMPLE = "https://adb-1234567890123456.7.azuredatabricks.net"
 # The application id of Databricks itself, the same in every tenant.

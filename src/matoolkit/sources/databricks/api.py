@@ -18,7 +18,7 @@ from matoolkit.errors import MatoolkitError, SourceFailed
 from matoolkit.sources.addresses import Address
 from matoolkit.sources.databricks.values import read_instant
 from matoolkit.sources.patience import Patience
-from matoolkit.sources.tokens import Tokens
+from matoolkit.tokens import Tokens
 
 _STATEMENTS = "/api/2.0/sql/statements"
 _LINK_MARGIN = timedelta(seconds=30)
@@ -96,7 +96,7 @@ class StatementsApi:
         response = self._patience.answer(lambda: self._send(method, path, body))
         if response.status_code == httpx.codes.UNAUTHORIZED:
             # A token may end while a statement runs.
-            self._tokens.token(fresh=True)
+            self._tokens.token(refused=self._token)
             response = self._patience.answer(lambda: self._send(method, path, body))
         if response.status_code != httpx.codes.OK:
             raise self._refusal(response)

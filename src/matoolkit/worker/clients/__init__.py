@@ -5,7 +5,7 @@ from matoolkit.worker.clients.connection import Clients, connect, connect_to_sim
 from matoolkit.worker.clients.exchange import Exchange, ExchangeClient
 from matoolkit.worker.clients.failures import ObjectMissing, ObjectTaken, Rejected, TenantFailed
 from matoolkit.worker.clients.graph import GraphClient
-from matoolkit.worker.clients.tokens import CertificateTokens, NumberedTokens, Tokens
+from matoolkit.worker.clients.tokens import CertificateTokens, NumberedTokens, TenantTokens
 
 __all__ = [
     "CertificateTokens",
@@ -18,7 +18,7 @@ __all__ = [
     "ObjectTaken",
     "Rejected",
     "TenantFailed",
-    "Tokens",
+    "TenantTokens",
     "connect",
     "connect_to_simulation",
     "open_clients",

@@ -18,13 +18,13 @@ from matoolkit.backoff import Backoff, Jitter, Tries, asked_wait
 from matoolkit.clock import Clock
 from matoolkit.outages import Outage
 from matoolkit.pauses import Pause
+from matoolkit.tokens import Tokens
 from matoolkit.worker.clients.failures import (
     SignInFailed,
     Unanswered,
     Unreachable,
     UnreadableAnswer,
 )
-from matoolkit.worker.clients.tokens import Tokens
 from matoolkit.worker.failures import FunctionFailed, Throttled
 
 _THROTTLED = frozenset({429, 503})

@@ -9,7 +9,7 @@ from matoolkit.settings import WorkerSettings
 from matoolkit.worker.clients.certificates import certificate_data
 from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation
 from matoolkit.worker.clients.failures import TenantFailed
-from matoolkit.worker.clients.tokens import CertificateTokens, Tokens
+from matoolkit.worker.clients.tokens import CertificateTokens, TenantTokens
 
 _NEEDED = ("target_tenant_id", "app_id", "cert_name")
 
@@ -51,7 +51,7 @@ def open_clients(
         return Clients(nobody, nobody, nobody)
     tenant_id, app_id, name = (str(getattr(settings, needed)) for needed in _NEEDED)
 
-    def tokens_for(scope: str) -> Tokens:
+    def tokens_for(scope: str) -> TenantTokens:
         return CertificateTokens(tenant_id, app_id, lambda: certificate_data(secret(name)), scope, clock, conceal)
 
     return connect(tokens_for, settings.target_organization or tenant_id, clock, backoff)

@@ -14,7 +14,7 @@ from matoolkit.worker.clients.api import Api
 from matoolkit.worker.clients.exchange import ExchangeClient
 from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.clients.graph import GraphClient
-from matoolkit.worker.clients.tokens import NumberedTokens, SimulatedTokens, Tokens
+from matoolkit.worker.clients.tokens import NumberedTokens, SimulatedTokens, TenantTokens
 
 GRAPH = "https://graph.microsoft.com"
 EXCHANGE = "https://outlook.office365.com"
@@ -29,7 +29,7 @@ class SignIn:
     """How the worker signs in to one API."""
 
     api: str
-    tokens: Tokens
+    tokens: TenantTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Clients:
 
 
 def connect(
-    tokens_for: Callable[[str], Tokens],
+    tokens_for: Callable[[str], TenantTokens],
     organization: str,
     clock: Clock,
     backoff: Backoff,
@@ -86,7 +86,7 @@ def connect_to_simulation(
     # The address is on this machine, where no proxy leads.
     carrier = open_http(use_proxies=False) if http is None else http
 
-    def tokens_for(scope: str) -> Tokens:
+    def tokens_for(scope: str) -> TenantTokens:
         return SimulatedTokens(numbered, lambda: _granted(carrier, url, "graph" if GRAPH in scope else "exchange"))
 
     return connect(tokens_for, organization, clock, backoff, graph=url, exchange=url, http=carrier)

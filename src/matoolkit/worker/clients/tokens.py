@@ -2,29 +2,22 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from matoolkit.clock import Clock
 from matoolkit.pauses import Pause
+from matoolkit.tokens import KeptToken, LibraryMissing, Token, Tokens, first_line
 from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.failures import SecretUnavailable
-
-if TYPE_CHECKING:
-    from azure.core.credentials import AccessToken
 
 # A sign-in that has just failed is not tried again by every thread that waits for it.
 _FAILED_SECONDS = 5
 # An answer may take so long; the library would wait for minutes, and try again by itself.
 _PATIENCE: dict[str, Any] = {"connection_timeout": 10, "read_timeout": 20, "retry_total": 1}
-# A token is not begun with when it is about to end.
-_LEAST_SECONDS_LEFT = 300
 
 
-class Tokens(Protocol):
-    """Supplies the tokens of one API."""
-
-    def token(self, refused: str | None = None) -> str:
-        """Return a token; one other than that which was refused, if one was."""
+class TenantTokens(Tokens, Protocol):
+    """Supplies the tokens of one API of the tenant, and says what they allow."""
 
     def claims(self) -> Mapping[str, Any]:
         """Return what the present token says of the application; nothing if it cannot be read."""
@@ -76,22 +69,16 @@ class CertificateTokens:
     ) -> None:
         self._identity = (tenant_id, app_id, certificate)
         self._scope = scope
-        self._clock = clock
         self._conceal = conceal
-        self._last: AccessToken | None = None
-        self._lock = threading.Lock()
+        self._kept = KeptToken(self._renewed, clock)
         self._failure = ""
         self._pause = Pause(clock)
 
     def token(self, refused: str | None = None) -> str:
         """Return the last token while it is good; of the threads that need a new one, one asks for it."""
-        with self._lock:
-            soon = self._clock.now().timestamp() + _LEAST_SECONDS_LEFT
-            if self._last is None or self._last.token == refused or self._last.expires_on < soon:
-                self._last = self._renewed()
-            return self._last.token
+        return self._kept.token(refused)
 
-    def _renewed(self) -> "AccessToken":
+    def _renewed(self) -> Token:
         if self._pause.is_on:
             raise SignInFailed(self._failure)
         try:
@@ -100,7 +87,7 @@ class CertificateTokens:
             self._failure = failure.message
             self._pause.extend(_FAILED_SECONDS)
             raise
-        self._conceal(issued.token)
+        self._conceal(issued.text)
         return issued
 
     def claims(self) -> Mapping[str, Any]:
@@ -112,14 +99,13 @@ class CertificateTokens:
         except jwt.PyJWTError:
             return {}
 
-    def _issued(self) -> "AccessToken":
+    def _issued(self) -> Token:
         tenant_id, app_id, certificate = self._identity
         try:
             from azure.core.exceptions import AzureError
             from azure.identity import CertificateCredential
         except ImportError:
-            message = "signing in to the tenant needs a library that is not installed: install matoolkit[azure]"
-            raise SignInFailed(message) from None
+            raise SignInFailed(f"{LibraryMissing()}: install matoolkit[azure]") from None
         try:
             data = certificate()
         except SecretUnavailable as fault:
@@ -127,7 +113,8 @@ class CertificateTokens:
         try:
             # A new one each time: an old one would hand out the refused token again, from its own cache.
             with CertificateCredential(tenant_id, app_id, certificate_data=data, **_PATIENCE) as credential:
-                return credential.get_token(self._scope)
+                issued = credential.get_token(self._scope)
         except (AzureError, ValueError) as fault:
-            why = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:300]
+            why = first_line(fault)[:300]
             raise SignInFailed(f"the worker's application cannot sign in to the tenant: {why}") from None
+        return Token(issued.token, issued.expires_on)
