@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -40,20 +41,27 @@ REFERENCE = Path(__file__).parent / "reference"
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def pages() -> dict[Path, str]:
-    """Return every generated file and what it should hold."""
-    written = {
-        REFERENCE / "runbook.schema.json": _json(json_schema("2020-12")),
-        REFERENCE / "runbook.draft-07.schema.json": _json(json_schema("draft-07")),
-        REFERENCE / "openapi.json": _json(openapi_document()),
-        REFERENCE / "batch-watch.svg": batch_picture(),
-        REFERENCE / "up.svg": story_picture(),
+def pages() -> dict[Path, Callable[[], str]]:
+    """Return every generated file, and what writes it."""
+    marked = [page for page in sorted(REFERENCE.glob("*.md")) if _BLOCK.search(page.read_text(encoding="utf-8"))]
+    return {
+        REFERENCE / "runbook.schema.json": lambda: _json(json_schema("2020-12")),
+        REFERENCE / "runbook.draft-07.schema.json": lambda: _json(json_schema("draft-07")),
+        REFERENCE / "openapi.json": lambda: _json(_api()),
+        REFERENCE / "batch-watch.svg": batch_picture,
+        REFERENCE / "up.svg": story_picture,
+        **{page: partial(_filled, page) for page in marked},
     }
-    for page in sorted(REFERENCE.glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        if _BLOCK.search(text):
-            written[page] = _BLOCK.sub(lambda block: f"{block[1]}{_block(block['name'])}{block[3]}", text)
-    return written
+
+
+def _filled(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    return _BLOCK.sub(lambda block: f"{block[1]}{_block(block['name'])}{block[3]}", text)
+
+
+@cache
+def _api() -> dict[str, Any]:
+    return openapi_document()
 
 
 def _block(name: str) -> str:
@@ -274,7 +282,7 @@ def _routes(topic: str) -> Callable[[], str]:
     def block() -> str:
         rows = (
             (f"`{method.upper()} {path}`", operation.get("x-role", "anybody"), operation["description"])
-            for path, methods in openapi_document()["paths"].items()
+            for path, methods in _api()["paths"].items()
             for method, operation in methods.items()
             if topic in operation["tags"]
         )
@@ -363,6 +371,6 @@ _BLOCKS: dict[str, Callable[[], str]] = {
 }
 
 if __name__ == "__main__":
-    for path, content in pages().items():
-        path.write_text(content, encoding="utf-8")
+    for path, written in pages().items():
+        path.write_text(written(), encoding="utf-8")
         print(path.relative_to(REFERENCE.parent.parent))

@@ -51,7 +51,7 @@ class PostgresServer:
 
     def make(self, template: str = "template0") -> str:
         name = f"matoolkit_test_{os.getpid()}_{next(_numbers)}"
-        self.run(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
+        self.run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy ENCODING 'UTF8'")
         return name
 
     def make_migrated(self) -> str:
