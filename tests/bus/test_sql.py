@@ -1,6 +1,6 @@
 """What the bus in SQL tables does beyond the contract."""
 
-from dataclasses import replace
+from dataclasses import fields, make_dataclass, replace
 from datetime import timedelta
 
 import pytest
@@ -10,13 +10,28 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import DUPLICATE_WINDOW, LOCK_DURATION, TIME_TO_LIVE
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.errors import StoreBusy
-from matoolkit.store import Store
+from matoolkit.ports import Received
+from matoolkit.store import Store, queue
 from matoolkit.store.deadletters import open_dead_letters
 from matoolkit.store.schema import bus_recent_ids
 from tests.databases import NOON, Database
 from tests.threads import in_threads
 
 from .messages import added, ids, receive
+
+
+def test_the_order_of_the_fields_of_a_received_message_means_nothing(
+    bus: SqlBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [field.name for field in fields(Received)]
+    bus.send([added(1)])
+    [before] = receive(bus)
+    bus.abandon([before])
+    monkeypatch.setattr(queue, "Received", make_dataclass("Received", reversed(names)))
+    [after] = receive(bus)
+    changed = {name for name in names if getattr(after, name) != getattr(before, name)}
+    assert changed == {"lock_token", "delivery_count"}
+    assert (before.delivery_count, after.delivery_count) == (1, 2)
 
 
 def test_m8_a_message_whose_lock_ran_out_is_still_ours_while_nobody_else_has_it(

@@ -237,12 +237,12 @@ FROM worker_functions ORDER BY worker_functions.worker_id, worker_functions.func
 GO
 
 -- store.counts.batch_counts
-SELECT batches.runbook_name, batches.status, count(*) AS count_1 
+SELECT batches.runbook_name, batches.status, count(*) AS count 
 FROM batches GROUP BY batches.runbook_name, batches.status ORDER BY batches.runbook_name, batches.status
 GO
 
 -- store.counts.failures_by_error
-SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS substring_1, count(*) AS count_1, count(DISTINCT step_executions.batch_member_id) AS count_2, min(step_executions.id) AS min_1 
+SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS error, count(*) AS steps, count(DISTINCT step_executions.batch_member_id) AS members, min(step_executions.id) AS example_step_id 
 FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
 WHERE phase_executions.batch_id = :batch_id_1 AND step_executions.status IN ('failed', 'poll_timeout') GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) ORDER BY count(*) DESC, min(step_executions.id)
 GO
@@ -261,7 +261,7 @@ WHERE phase_executions.batch_id = :batch_id_1 AND step_executions.status IN ('fa
 GO
 
 -- store.counts.phase_outcomes
-SELECT anon_1.phase_execution_id, count(*) AS count_1, sum(anon_1.through) AS sum_1 
+SELECT anon_1.phase_execution_id, count(*) AS members, sum(anon_1.through) AS members_through 
 FROM (SELECT step_executions.phase_execution_id AS phase_execution_id, min(CASE WHEN (step_executions.status = 'succeeded') THEN :param_1 ELSE :param_2 END) AS through 
 FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
 WHERE step_executions.phase_execution_id IN (SELECT anon_2.value 
@@ -419,7 +419,7 @@ WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' A
 GO
 
 -- store.enrolments.enrolments_of_key
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.member_key_fold = :member_key_fold_1 ORDER BY batch_members.id DESC
 GO
@@ -439,7 +439,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.enrolments.latest_enrolments
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS status_1, batches.batch_start_time, batches.is_manual, batches.completed_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.id IN (SELECT max(batch_members.id) AS max_1 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -474,14 +474,14 @@ FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p
 GO
 
 -- store.enrolments.places_of_keys
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active') THEN 1 ELSE 0 END AS anon_1, CASE WHEN ((EXISTS (SELECT * 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.worker_data_json, batch_members.added_at, batch_members.removed_at, batch_members.remove_reason, batch_members.failed_at, CASE WHEN (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active') THEN 1 ELSE 0 END AS is_under_way, CASE WHEN ((EXISTS (SELECT * 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS anon_2 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.caught_up_at IS NULL) THEN 1 ELSE 0 END AS is_busy 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_3.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_3)
+WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
 GO
 
 -- store.enrolments.taken_keys
@@ -503,19 +503,19 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.executions.lost_jobs
-SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.lost_at AS due_at 
 FROM step_executions 
 WHERE step_executions.lost_at IS NOT NULL AND step_executions.lost_at <= :p_at AND (step_executions.lost_at > :p_after_due_at OR step_executions.lost_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.lost_at, step_executions.id
 GO
 
 -- store.executions.polls_due
-SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at AS due_at 
 FROM step_executions 
 WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
 GO
 
 -- store.executions.retries_due
-SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after 
+SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after AS due_at 
 FROM step_executions 
 WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
 GO
@@ -1164,7 +1164,7 @@ WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscript
 GO
 
 -- store.queue.lock_due
-SELECT TOP 7 bus_messages.id, bus_messages.message_id, bus_messages.message_type, bus_messages.body, bus_messages.delivery_count + :delivery_count_1 AS anon_1 
+SELECT TOP 7 bus_messages.id AS handle, bus_messages.message_id, bus_messages.message_type, bus_messages.body, bus_messages.delivery_count + :delivery_count_1 AS delivery_count 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
 WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id
 GO

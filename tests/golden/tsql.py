@@ -31,7 +31,7 @@ from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.queue import NewQueued
-from matoolkit.store.sql.execution import COMPILED, Runner
+from matoolkit.store.sql.execution import COMPILED, Compiled, Runner
 from matoolkit.store.sql.prepared import Ready
 from matoolkit.store.upgrade import upgrade_script
 
@@ -52,8 +52,9 @@ class Answer:
 
     rowcount = 1
 
-    def __init__(self, row: tuple[Any, ...] | None) -> None:
-        self._rows = [] if row is None else [row]
+    def __init__(self, row: tuple[Any, ...]) -> None:
+        self._rows = [row] if row else []
+        self.description = [(None, None)] * len(row)
 
     def fetchmany(self, _size: int) -> list[tuple[Any, ...]]:
         found, self._rows = self._rows, []
@@ -86,18 +87,20 @@ class CompilingRunner(Runner):
         super().__init__(connection, ())  # type: ignore[arg-type]
         self._sent = connection.sent
 
-    def run(self, statement: Any, take: Callable[[Any, Any], Any]) -> Any:
+    def compiled(self, statement: Any) -> Compiled:
+        built: Any = statement.plan.statement if isinstance(statement, Ready) else statement
         if isinstance(statement, Ready):
-            plan, values, _filling = statement
-            statement = plan.statement
             # Where SQL Server wants a number and no parameter, the compiler asks for its value.
-            for part in visitors.iterate(statement):
-                if isinstance(part, BindParameter) and part.key in values:
-                    part.value, part.required = values[part.key], False
-        compiled = statement.compile(dialect=self.connection.dialect, compile_kwargs={"render_postcompile": True})
-        self._sent.append(str(compiled).strip())
-        columns = getattr(statement, "exported_columns", None)
-        return take(Answer(tuple(made_up(column.type) for column in columns) if columns else None), ())
+            for part in visitors.iterate(built):
+                if isinstance(part, BindParameter) and part.key in statement.values:
+                    part.value, part.required = statement.values[part.key], False
+        written = built.compile(dialect=self.connection.dialect, compile_kwargs={"render_postcompile": True})
+        self._sent.append(str(written).strip())
+        return super().compiled(statement)
+
+    def run(self, statement: Any, _compiled: Any, take: Callable[[Any], Any]) -> Any:
+        built: Any = statement.plan.statement if isinstance(statement, Ready) else statement
+        return take(Answer(tuple(made_up(column.type) for column in getattr(built, "exported_columns", ()))))
 
 
 class CompilingTransaction(Transaction):

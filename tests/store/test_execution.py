@@ -1,8 +1,11 @@
 """Statements on the driver's own cursor."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,56 @@ def test_values_of_every_type_are_bound_and_read(store: Store) -> None:
         both = union_all(select(PEOPLE.c.id, PEOPLE.c.at), select(PEOPLE.c.id, PEOPLE.c.at)).order_by("id")
         assert tx.rows(whole, both) == [(1, NOON), (1, NOON), (2, None), (2, None)]
         assert tx.values(text("SELECT name FROM people ORDER BY id")) == ["Ada", "Grace"]
+
+
+@dataclass
+class Person:
+    mood: Mood | None
+    name: str
+    id: int
+    group: str = "staff"
+
+
+PERSON = (PEOPLE.c.id, PEOPLE.c.name, PEOPLE.c.mood)
+
+
+@pytest.mark.parametrize("columns", list(permutations(PERSON)))
+def test_the_fields_of_a_record_are_the_columns_of_their_names(store: Store, columns: tuple[Column[Any], ...]) -> None:
+    with store.reading() as tx:
+        found = tx.rows(Person, select(*columns).order_by(PEOPLE.c.id), group="guests")
+    assert found == [Person(Mood.GOOD, "Ada", 1, "guests"), Person(None, "Grace", 2, "guests")]
+
+
+def test_swapping_two_fields_of_a_record_does_not_mix_up_its_columns(store: Store) -> None:
+    swapped = make_dataclass("Person", ["id", "mood", "name"])
+    with store.reading() as tx:
+        query = select(*PERSON).order_by(PEOPLE.c.id)
+        assert [(one.id, one.mood, one.name) for one in tx.rows(swapped, query)] == [
+            (1, Mood.GOOD, "Ada"),
+            (2, None, "Grace"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "said"),
+    [
+        (PERSON, {}, "Person.group has no column"),
+        ((PEOPLE.c.id, PEOPLE.c.name), {"group": "staff"}, "Person.mood has no column"),
+        ((*PERSON, PEOPLE.c.at), {"group": "staff"}, "Person has no field for at"),
+        (PERSON, {"group": "staff", "name": "Ada"}, "Person.name is both a column and given"),
+        ((*PERSON, PEOPLE.c.at.label("id")), {"group": "staff"}, "Person has no field for id_1"),
+    ],
+)
+def test_a_record_that_does_not_fit_its_statement_is_refused(
+    store: Store, columns: tuple[Any, ...], given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said), store.reading() as tx:
+        tx.rows(Person, select(*columns), **given)
+
+
+def test_a_record_with_some_fields_filled_in_by_place_is_refused(store: Store) -> None:
+    with pytest.raises(TypeError, match="by name, not in a partial Person"), store.reading() as tx:
+        tx.rows(partial(Person, Mood.GOOD), select(*PERSON))
 
 
 def test_a_list_of_values_is_as_long_as_it_is(store: Store) -> None:

@@ -79,7 +79,7 @@ class FailureGroup:
 def batch_counts(tx: Transaction) -> list[BatchCount]:
     """Count batches by runbook and status."""
     columns = (batches.c.runbook_name, batches.c.status)
-    return tx.rows(BatchCount, select(*columns, func.count()).group_by(*columns).order_by(*columns))
+    return tx.rows(BatchCount, select(*columns, func.count().label("count")).group_by(*columns).order_by(*columns))
 
 
 def member_counts(tx: Transaction, batch_ids: Collection[int]) -> list[MemberCount]:
@@ -137,7 +137,11 @@ def _outcomes(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
         .group_by(phase, step_executions.c.batch_member_id)
         .subquery()
     )
-    query = select(of_member.c.phase_execution_id, func.count(), func.sum(of_member.c.through))
+    query = select(
+        of_member.c.phase_execution_id,
+        func.count().label("members"),
+        func.sum(of_member.c.through).label("members_through"),
+    )
     return query.group_by(of_member.c.phase_execution_id).order_by(of_member.c.phase_execution_id)
 
 
@@ -146,21 +150,17 @@ def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:
 
     What a member failed at before it started all over is left out.
     """
-    groups = (
-        phase_executions.c.phase_name,
-        step_executions.c.step_name,
-        step_executions.c.error_type,
-        _shortened_error,
-    )
+    groups = (phase_executions.c.phase_name, step_executions.c.step_name, step_executions.c.error_type)
     query = (
         _failures(
             batch_id,
             *groups,
-            func.count(),
-            func.count(step_executions.c.batch_member_id.distinct()),
-            func.min(step_executions.c.id),
+            _shortened_error.label("error"),
+            func.count().label("steps"),
+            func.count(step_executions.c.batch_member_id.distinct()).label("members"),
+            func.min(step_executions.c.id).label("example_step_id"),
         )
-        .group_by(*groups)
+        .group_by(*groups, _shortened_error)
         .order_by(func.count().desc(), func.min(step_executions.c.id))
     )
     return tx.rows(FailureGroup, query)

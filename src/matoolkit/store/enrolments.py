@@ -76,10 +76,10 @@ _ENROLMENT = (
     batch_members.c.data_hash,
     batch_members.c.failed_at,
     batches.c.runbook_name,
-    batches.c.status,
+    batches.c.status.label("batch_status"),
     batches.c.batch_start_time,
     batches.c.is_manual,
-    batches.c.completed_at,
+    batches.c.completed_at.label("batch_completed_at"),
 )
 
 
@@ -135,10 +135,11 @@ def places_of_keys(tx: Transaction, runbook_name: str, keys: Collection[str]) ->
 
 @prepared
 def _places(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select[Any]:
-    columns = [batch_members.c[field.name] for field in fields(Place)[:-2]]
-    told = [case((condition, true()), else_=false()) for condition in (_IS_UNDER_WAY, _IS_BUSY)]
+    told = {"is_under_way": _IS_UNDER_WAY, "is_busy": _IS_BUSY}
+    columns = [batch_members.c[field.name] for field in fields(Place) if field.name not in told]
+    answers = [case((condition, true()), else_=false()).label(name) for name, condition in told.items()]
     return (
-        select(*columns, *told)
+        select(*columns, *answers)
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(batches.c.runbook_name == runbook_name, among(draft, batch_members.c.member_key_fold, keys))
     )

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, Table, and_, or_, select
@@ -184,7 +184,7 @@ def _slice(
 ) -> list[Overdue]:
     last = Named() if after is None else Named(due_at=after.due_at, id=after.id)
     query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit)
-    return tx.rows(partial(Overdue, kind), query)
+    return tx.rows(Overdue, query, kind=kind)
 
 
 @prepared
@@ -198,7 +198,9 @@ def _overdue(
     guard: ColumnElement[bool],
     limit: int,
 ) -> Select[Any]:
-    query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due).where(guard, due <= at)
+    query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due.label("due_at")).where(
+        guard, due <= at
+    )
     if after:
         query = query.where(or_(due > after["due_at"], and_(due == after["due_at"], table.c.id > after["id"])))
     return query.order_by(due, table.c.id).limit(limit)

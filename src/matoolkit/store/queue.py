@@ -7,7 +7,6 @@ it names that token. A lock that has run out is no lock: the message is received
 import secrets
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -38,11 +37,11 @@ from matoolkit.store.sql.transaction import Transaction
 
 # What is received of a message, in the order of `Received`; its id is the handle, and this is one more delivery.
 _RECEIVED = (
-    bus_messages.c.id,
+    bus_messages.c.id.label("handle"),
     bus_messages.c.message_id,
     bus_messages.c.message_type,
     bus_messages.c.body,
-    bus_messages.c.delivery_count + 1,
+    (bus_messages.c.delivery_count + 1).label("delivery_count"),
 )
 # The limit stands in the statement itself, so that the partial index applies.
 _DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
@@ -147,7 +146,7 @@ def lock_due(
 ) -> list[Received]:
     """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
     due = _due(tx, subscription.topic, subscription.name, at, most=most)
-    received = sorted(tx.rows(partial(Received, subscription, token), due), key=attrgetter("handle"))
+    received = sorted(tx.rows(Received, due, subscription=subscription, lock_token=token), key=attrgetter("handle"))
     if received:
         tx.execute(_locked(tx, [message.handle for message in received], token, until))
     return received

@@ -7,9 +7,11 @@ from sqlalchemy import Connection, Executable
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import StatementError
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import TypeEngine
 
 from matoolkit.store.dialect.questions import Filling
 from matoolkit.store.sql.driver import run, run_many, run_only
+from matoolkit.store.sql.mapping import Arrangement, arrangement
 from matoolkit.store.sql.prepared import Plan, Ready, name_of
 from matoolkit.store.sql.storable import storable_value
 
@@ -36,37 +38,52 @@ class Runner:
 
     def changed(self, statement: Executable | Ready) -> int:
         """Run a statement and say how many rows it changed."""
-        return self.run(statement, _row_count)
+        return self.run(statement, self.compiled(statement), _row_count)
 
-    def rows(self, make: Callable[..., RowT], statement: Executable | Ready) -> list[RowT]:
-        """Run a statement and make a record of each row it returns."""
+    def rows(self, make: Callable[..., RowT], statement: Executable | Ready, given: Mapping[str, Any]) -> list[RowT]:
+        """Run a statement and make a record of each row it returns and of what is given for all of them."""
+        compiled = self.compiled(statement)
+        arranged = compiled.arrangement(make, tuple(given))
 
-        def made(cursor: Any, readers: Readers) -> list[RowT]:
+        def made(cursor: Any) -> list[RowT]:
             found: list[RowT] = []
+            readers = compiled.readers(cursor)
             # In slices, so that a million rows are not in memory twice.
             while some := cursor.fetchmany(_ROWS_AT_ONCE):
+                # Column by column: one call of `map` reads a column, and another one makes all the records.
                 columns: list[Iterable[Any]] = list(zip(*some, strict=True))
                 for place, read in readers:
                     columns[place] = map(read, columns[place])
-                found += map(make, *columns)
+                found += map(make, *(columns if arranged is None else arranged.of(columns, given)))
             return found
 
-        return self.run(statement, made)
+        return self.run(statement, compiled, made)
 
     def values(self, statement: Executable | Ready) -> list[Any]:
         """Run a statement and return the first column of what it returns."""
-        return self.run(statement, _first_column)
+        compiled = self.compiled(statement)
 
-    def run(self, statement: Executable | Ready, take: Callable[[Any, Readers], TakenT]) -> TakenT:
+        def first_column(cursor: Any) -> list[Any]:
+            values = [row[0] for row in cursor.fetchall()]
+            for place, read in compiled.readers(cursor):
+                if place == 0:
+                    return list(map(read, values))
+            return values
+
+        return self.run(statement, compiled, first_column)
+
+    def compiled(self, statement: Executable | Ready) -> "Compiled":
+        """Return a statement as the driver takes it; one that was prepared is compiled once."""
+        if not isinstance(statement, Ready):
+            return Compiled(statement, self.connection.dialect)
+        compiled = self._known.get(statement.plan)
+        if compiled is None:
+            compiled = self._known[statement.plan] = Compiled(statement.plan.statement, self.connection.dialect)
+        return compiled
+
+    def run(self, statement: Executable | Ready, compiled: "Compiled", take: Callable[[Any], TakenT]) -> TakenT:
         """Run a statement and take what is wanted from the cursor."""
-        filling = None
-        if isinstance(statement, Ready):
-            plan, given, filling = statement
-            compiled = self._known.get(plan)
-            if compiled is None:
-                compiled = self._known[plan] = Compiled(plan.statement, self.connection.dialect)
-        else:
-            compiled, given = Compiled(statement, self.connection.dialect), {}
+        _, given, filling = statement if isinstance(statement, Ready) else (None, {}, None)
         text, parameters = compiled.bound(given)
         if filling is not None:
             self.fill(filling)
@@ -74,7 +91,7 @@ class Runner:
             watch(text, parameters)
 
         def taken(cursor: Any) -> TakenT:
-            found = take(cursor, compiled.readers(cursor))
+            found = take(cursor)
             if cursor.rowcount > 0 and not text.startswith("SELECT"):
                 self.has_written = True
             return found
@@ -106,7 +123,10 @@ class Compiled:
 
     def __init__(self, statement: Executable, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._kinds = [column.type for column in getattr(statement, "exported_columns", ())]
+        columns = getattr(statement, "exported_columns", None)
+        self._names: tuple[str, ...] = tuple(columns.keys()) if columns else ()
+        self._kinds: list[TypeEngine[Any]] = [column.type for column in columns] if columns else []
+        self._arrangements: dict[Any, Arrangement | None] = {}
         self._readers: Readers | None = None
         self._compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined] # all that we run can
         self._processes: dict[str, Process] = {}
@@ -153,6 +173,16 @@ class Compiled:
             self._readers = [(place, process) for place, process in enumerate(processes) if process is not None]
         return self._readers
 
+    def arrangement(self, make: Callable[..., Any], given: tuple[str, ...]) -> Arrangement | None:
+        """Return how its columns become what a record takes, which is worked out once for each record."""
+        # A function in place is made anew for every run and would be kept for ever; nothing is to be worked out for it.
+        if not isinstance(make, type):
+            return arrangement(make, (), given)
+        key = (make, given)
+        if key not in self._arrangements:
+            self._arrangements[key] = arrangement(make, self._names, given)
+        return self._arrangements[key]
+
     def _formed(
         self, text: str, places: Sequence[str] | None, keys: Mapping[str, str], processes: Mapping[str, Process]
     ) -> _Form:
@@ -161,14 +191,6 @@ class Compiled:
         return _Form(text, parameters, [escaped.get(name, name) for name in keys] if places is None else None)
 
 
-def _row_count(cursor: Any, _readers: Readers) -> int:
+def _row_count(cursor: Any) -> int:
     count: int = cursor.rowcount
     return count
-
-
-def _first_column(cursor: Any, readers: Readers) -> list[Any]:
-    values = [row[0] for row in cursor.fetchall()]
-    for place, read in readers:
-        if place == 0:
-            return list(map(read, values))
-    return values

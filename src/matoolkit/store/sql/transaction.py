@@ -82,10 +82,14 @@ class Transaction(Drafting):
         with self._told_apart:
             return self._runner.changed(statement)
 
-    def rows(self, make: Callable[..., RowT], statement: Executable | Ready) -> list[RowT]:
-        """Run a statement and make a record of each row it returns."""
+    def rows(self, make: Callable[..., RowT], statement: Executable | Ready, **given: Any) -> list[RowT]:
+        """Run a statement and make a record of each row it returns.
+
+        The fields of a record are the columns of their names, and what is given for all rows. Anything else than a
+        record takes the columns in their order.
+        """
         with self._told_apart:
-            return self._runner.rows(make, statement)
+            return self._runner.rows(make, statement, given)
 
     def values(self, statement: Executable | Ready) -> list[Any]:
         """Run a statement and return the first column of what it returns."""
