@@ -114,7 +114,7 @@ _PATTERNS = {
 def _findings() -> str:
     return "".join(
         f'<a id="{kind.code.lower()}"></a>\n### {kind.code} {kind.title}\n\n'
-        f"*{str(kind.severity).capitalize()}.* {kind.explanation}\n\n*Mend it:* {kind.hint}.\n\n"
+        f"*{str(kind.severity).capitalize()}.* {kind.explanation}\n\n*Fix:* {kind.hint}.\n\n"
         for kind in FINDING_KINDS.values()
     )
 

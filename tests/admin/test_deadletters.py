@@ -137,7 +137,7 @@ def test_m7_an_event_is_resent_under_a_new_id(stage: Stage) -> None:
     (message,) = stage.bus.receive(stage.events_of_orchestrator, 10)
     stage.bus.dead_letter(message, "Poison", "")
     (letter,) = letters(stage)
-    done = resend_dead_letter(stage.store, stage.bus, decode, letter.id, by="anna", reason="mended")
+    done = resend_dead_letter(stage.store, stage.bus, decode, letter.id, by="anna", reason="fixed")
     assert done.message_id == "phase-due-1-1-s1"
     stage.run()
     assert stage.reload(batch).status is BatchStatus.COMPLETED

@@ -212,11 +212,11 @@ class TestRetrying:
         stage.answers["Create"] = Failing()
         stage.due(batch, "prepare")
         stage.run()
-        stage.correct(runbook, batch, {"u0": {"Email": "mended"}})
+        stage.correct(runbook, batch, {"u0": {"Email": "corrected"}})
         retry_members(stage.store, stage.bus, batch.id, by="anna")
         stage.answers["Create"] = None
         stage.run()
-        assert [job.parameters["Email"] for job in stage.jobs] == ["u0", "mended"]
+        assert [job.parameters["Email"] for job in stage.jobs] == ["u0", "corrected"]
         assert [job.job_id for job in stage.jobs] == ["step-1-attempt-1", "step-1-attempt-2"]
 
     def test_o14_whose_work_was_undone_begins_again_without_its_outputs(self, stage: Stage) -> None:

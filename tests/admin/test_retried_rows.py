@@ -112,7 +112,7 @@ def test_o14_done_steps_that_used_a_changed_column_are_named_and_a_person_decide
     shown = preview_member_retry(stage.store, batch.id)
     (step,) = shown.done_before
     assert (step.phase_name, step.step_name, step.columns, step.members) == ("prepare", "create", ("Email",), ("u0",))
-    with pytest.raises(DoneWithOldData, match="prepare/create had been done with what Email held before"):
+    with pytest.raises(DoneWithOldData, match="prepare/create used old values of Email"):
         retry_members(stage.store, stage.bus, batch.id, by="anna")
     assert {member.status for member in stage.members(batch)} == {"failed"}
     before = len(stage.jobs)

@@ -22,7 +22,7 @@ def test_t6_of_four_approvals_of_one_hold_at_once_one_counts(client: Client, sta
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     refused = [answer.json() for answer in answers if answer.status_code == 409]
     assert {(problem["code"], problem["detail"]) for problem in refused} == {
-        ("AD416", f"the hold of batch {held.id} was approved already by local")
+        ("AD416", f"the hold of batch {held.id} was already approved by local")
     }
     with stage.store.reading() as tx:
         assert [entry.action for entry in audit_page(tx)].count("batch.approve_hold") == 1

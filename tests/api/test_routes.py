@@ -354,7 +354,7 @@ def test_a_dead_letter_is_sent_again_under_a_new_id(client: Client, stage: Stage
     stage.bus.dead_letter(message, "poison", "it was in the way")
     (letter,) = client.get("/api/dead-letters").json()["items"]
     assert letter["reason"] == "poison"
-    sent = client.post(f"/api/dead-letters/{letter['id']}/resend", json={"reason": "mended"}).json()
+    sent = client.post(f"/api/dead-letters/{letter['id']}/resend", json={"reason": "fixed"}).json()
     assert sent["letterId"] == letter["id"]
     assert sent["messageId"] != letter["messageId"]
     stage.run()

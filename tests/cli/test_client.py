@@ -50,7 +50,7 @@ def asking(*answers: Answer, token: str | None = None) -> Iterator[tuple[Client,
 
 NONSENSE = {
     "HTML": (Answer(b"<html>hello</html>", headers={"Content-Type": "text/html"}), "it is text/html"),
-    "half": (Answer(b'{"items": [', headers=JSON), "it is JSON that breaks off"),
+    "half": (Answer(b'{"items": [', headers=JSON), "it is JSON that is cut off"),
     "a list": (Answer([1, 2], headers=JSON), "it is other JSON"),
     "nothing": (Answer(b""), "it is nothing"),
     "an empty 500": (Answer(b"", 500), "status 500 with nothing"),
@@ -303,7 +303,7 @@ def test_pages_are_followed_until_there_are_enough() -> None:
 def test_a_server_whose_pages_never_end_does_not_keep_us(items: list[dict[str, int]]) -> None:
     with asking(Answer({"items": items, "next": "c"}, headers=JSON)) as (client, service):
         if items:
-            with pytest.raises(UnreadableAnswer, match="round in circles"):
+            with pytest.raises(UnreadableAnswer, match="repeat themselves"):
                 list(client.pages("/x"))
         else:
             assert list(client.pages("/x")) == []

@@ -79,7 +79,7 @@ def test_a_setting_that_cannot_be_used_is_not_written(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "should be a JSON object whose values are texts"),
         ('{"api-url": 5}', "should be a JSON object whose values are texts"),
         ('{"api-ulr": "x"}', "did you mean 'api-url'?"),

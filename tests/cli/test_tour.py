@@ -63,7 +63,7 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     batch = cli.created("ann@x", "bob@x", "eve@x")
     assert batch in cli("batch", "list", "--manual", "--not-held")
     cli("batch", "add-members", batch, cli.people("ann@x", "kim@x"))
-    assert "skipped, in a batch under way already: ann@x" in cli.err
+    assert "skipped, already in an unfinished batch: ann@x" in cli.err
     eve = next(row["id"] for row in cli.json("batch", "members", batch, "--all") if row["memberKey"] == "eve@x")
     cli("batch", "remove-member", batch, str(eve), "--yes", "--reason", "stays")
     assert cli.json("batch", "members", batch, "--status", "removed")[0]["removeReason"] == "removed by a person: stays"

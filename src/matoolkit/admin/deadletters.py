@@ -38,7 +38,7 @@ Read = Callable[[str, str, str], Message]
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """What became of a dead letter: the id under which it was sent again, or the work that is tried again."""
+    """What was done with a dead letter: the id under which it was sent again, or the work that is retried."""
 
     letter_id: int
     message_id: str | None
@@ -63,7 +63,7 @@ def resend_dead_letter(
 
 
 def discard_dead_letter(store: Store, letter_id: int, *, by: str, reason: str | None = None) -> None:
-    """Put a dead letter away for good."""
+    """Discard a dead letter for good."""
     with store.transaction() as tx:
         letter = _open_letter(tx, letter_id)
         _insist(tx, letter_id, discard_dead_letters(tx, [letter_id], by, tx.time()))

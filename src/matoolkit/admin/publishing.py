@@ -57,7 +57,7 @@ class Impact:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became, or in a dry run would become, of a publication.
+    """The outcome of a publication, or of its dry run.
 
     `is_new` is false if the active version is this very document with these settings, which is then left alone;
     `row` is that version, or the new one, of which there is none in a dry run.

@@ -37,7 +37,7 @@ class ChangedColumn:
 
 @dataclass(frozen=True, slots=True)
 class DoneBefore:
-    """A step that members have done with what these columns held before, and do not do again."""
+    """A finished step that used old values of these columns and does not run again."""
 
     phase_name: str
     step_name: str

@@ -47,7 +47,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class MemberRetry:
-    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out and why.
+    """Which version runs, which members go on, which begin again and where, and which are left out and why.
 
     Members take their row as it was at `read_at`: these columns change, and these steps were done with the old values.
     """

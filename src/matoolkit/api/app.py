@@ -39,7 +39,7 @@ def _routes() -> FastAPI:
     app = FastAPI(
         title="M&A Toolkit admin API",
         version=__version__,
-        summary="Everything people may ask of the system that runs migrations.",
+        summary="Everything that people can do with the system that runs migrations.",
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",

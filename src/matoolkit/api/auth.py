@@ -19,13 +19,13 @@ _LEEWAY_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who may ask, and whether for changes."""
+    """A caller, and whether it may make changes."""
 
     name: str
     is_admin: bool
 
     def require_admin(self) -> None:
-        """Refuse whoever lacks the role."""
+        """Refuse a caller without the role."""
         if not self.is_admin:
             raise RoleMissing(ADMIN_ROLE)
 

@@ -19,20 +19,22 @@ IfMatch = Annotated[
     Header(
         alias="If-Match",
         max_length=1000,
-        description="`ETag` of what was looked at: refused with 412 if it is not as it was then.",
+        description="`ETag` of what was read: refused with 412 if it has changed since.",
     ),
 ]
 IfNoneMatch = Annotated[
     str | None,
-    Header(alias="If-None-Match", max_length=1000, description="`ETag` of what is known: answered with 304 if it is."),
+    Header(
+        alias="If-None-Match",
+        max_length=1000,
+        description="`ETag` of what is known: answered with 304 if it has not changed.",
+    ),
 ]
 
 # What the document says of an answer that has an ETag.
 TAGGED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "headers": {"ETag": {"schema": {"type": "string"}, "description": "Another one as soon as anything changes."}}
-    },
-    304: {"description": "It is as `If-None-Match` knows it."},
+    200: {"headers": {"ETag": {"schema": {"type": "string"}, "description": "Changes as soon as anything changes."}}},
+    304: {"description": "Nothing has changed since the `If-None-Match` tag."},
 }
 
 

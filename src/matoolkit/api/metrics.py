@@ -27,7 +27,7 @@ def metrics_text(store: Store) -> str:
     lines = [
         *_family("matoolkit_batches", "Batches by runbook and status.", batches),
         *_family("matoolkit_tick_age_seconds", "Seconds since the last tick of a runbook.", ticks),
-        *_family("matoolkit_dead_letters_open", "Dead letters nobody dealt with, 1000 at most.", [({}, letters)]),
+        *_family("matoolkit_dead_letters_open", "Open dead letters, counted up to 1000.", [({}, letters)]),
         *_family("matoolkit_phase_lag_seconds", "How long the longest overdue phase has waited.", [({}, lag)]),
     ]
     return "\n".join(lines) + "\n"

@@ -22,8 +22,8 @@ class Page(Shape, Generic[ItemT]):
 
     items: list[ItemT]
     next: str | None = Field(None, description="Pass it on as `cursor` to get the next page; null on the last.")
-    total: int | None = Field(None, description="Items that the filters let through; null where nobody counts them.")
-    of: int | None = Field(None, description="Items there are without the filters; null where nobody counts them.")
+    total: int | None = Field(None, description="Items that match the filters; null where they are not counted.")
+    of: int | None = Field(None, description="Items without the filters; null where they are not counted.")
 
 
 class Count(NamedTuple):
@@ -36,7 +36,7 @@ class Count(NamedTuple):
 class PageQuery(Shape):
     """Which page of a list is wanted."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Items on a page.")] = 100
+    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Number of items on a page.")] = 100
     cursor: Annotated[str | None, Field(max_length=200, description="`next` of the page before.")] = None
 
 

@@ -36,7 +36,7 @@ class ProblemError(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     message: str
-    pointer: str | None = Field(None, description="Where it stands, from the top of the body or the address.")
+    pointer: str | None = Field(None, description="Its place in the body or the address.")
     line: int | None = None
     column: int | None = None
     code: str | None = Field(None, description="Code of a finding in a runbook.")

@@ -1,4 +1,4 @@
-"""What came back, put into words: an object, the server's own problem, or nonsense."""
+"""What came back, in words: an object, the server's own problem, or something unreadable."""
 
 import re
 from typing import Any
@@ -41,7 +41,7 @@ def problem_of(address: str, answer: httpx.Response, content: bytes) -> Matoolki
 
 
 def reason(fault: Exception) -> str:
-    """Say why a connection failed, without numbers that only the machine knows."""
+    """Say why a connection failed, without the numbers of the operating system."""
     text = _ERRNO.sub("", str(fault)).strip()
     return printable(text[:1].lower() + text[1:], 300) or type(fault).__name__
 
@@ -73,5 +73,5 @@ def _kind(answer: httpx.Response, content: bytes) -> str:
         return "other JSON"
     kind = answer.headers.get("content-type", "").partition(";")[0].strip()
     if kind.endswith("json"):
-        return "JSON that breaks off or is none"
+        return "JSON that is cut off or not valid"
     return printable(kind, 100) or "something without a type"

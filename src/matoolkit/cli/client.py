@@ -103,7 +103,7 @@ class Client:
             page = self._object(answer)
         found = page.get("items")
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-            raise UnreadableAnswer(self.address, "it is no list")
+            raise UnreadableAnswer(self.address, "it is not a list")
         return page
 
     def _changed(
@@ -164,7 +164,7 @@ class Client:
             try:
                 return self._http.send(request, stream=True)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                # That nobody is there now does not mean that the first was not heard.
+                # The server may have handled the first request even if it does not answer now.
                 raise lost from None
 
     def _content(self, answer: httpx.Response) -> bytes:
@@ -175,7 +175,7 @@ class Client:
             if len(content) > MOST_BYTES:
                 raise UnreadableAnswer(self.address, f"it is longer than {MOST_BYTES >> 20} MiB")
             if self._clock.monotonic() - began > self._seconds:
-                raise httpx.ReadTimeout("it only trickles")
+                raise httpx.ReadTimeout("it comes too slowly")
         return bytes(content)
 
     def _refuse(self, answer: httpx.Response, content: bytes) -> None:
@@ -186,10 +186,10 @@ class Client:
         if token is None:
             return {}
         if not is_safe(self.address):
-            problem = f"a token is not sent to {self.address}: whoever listens on the way could use it"
+            problem = f"a token is not sent to {self.address}: others on the network could read it"
             raise InvalidSettings([problem], hint="give an address that begins with https://")
         if not (token.isascii() and token.isprintable()) or " " in token:
-            raise InvalidSettings(["the access token is no token: it has letters that none can have"])
+            raise InvalidSettings(["the access token is not a token: it has characters that no token can have"])
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -223,7 +223,7 @@ class Pages:
             if not self.has_more:
                 return
             if following == cursor:
-                raise UnreadableAnswer(self._address, "its pages go round in circles")
+                raise UnreadableAnswer(self._address, "its pages repeat themselves")
             cursor = following
 
 

@@ -1,4 +1,4 @@
-"""What the command line is told: by an option, else the environment, else `~/.matoolkit/config.json` (rule A3)."""
+"""The settings of the command line: from an option, else the environment, else `~/.matoolkit/config.json` (rule A3)."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _MOST_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A setting, its value as it may be shown, and who said so."""
+    """A setting, its value as it may be shown, and where it comes from."""
 
     key: str
     value: str | None
@@ -32,7 +32,7 @@ def own_folder() -> Path:
     try:
         return Path.home() / ".matoolkit"
     except RuntimeError:
-        raise InvalidSettings(["nobody says where your home folder is"], hint="set HOME") from None
+        raise InvalidSettings(["your home folder is not known"], hint="set HOME") from None
 
 
 def config_path() -> Path:
@@ -117,7 +117,7 @@ def _read() -> dict[str, str]:
     except OSError as fault:
         raise InvalidSettings([f"{path} cannot be read: {(fault.strerror or str(fault)).lower()}"]) from None
     except orjson.JSONDecodeError:
-        raise InvalidSettings([f"{path} is no JSON"], hint="mend it or delete it") from None
+        raise InvalidSettings([f"{path} is not JSON"], hint="fix it or delete it") from None
     if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
         raise InvalidSettings([f"{path} should be a JSON object whose values are texts"])
     for key in content:

@@ -30,7 +30,7 @@ def write_file(file: str, pieces: Iterable[bytes], *, replace: bool) -> int:
     """Write a file whole or not at all, and return its size; one that is there is replaced only if asked."""
     path = Path(file)
     if path.exists() and not replace:
-        raise UnwritableFile(name_of(file), "it is there already; --force replaces it")
+        raise UnwritableFile(name_of(file), "it already exists; --force replaces it")
     try:
         return _write(path, pieces, mode=_mode_for(path))
     except (OSError, ValueError) as error:

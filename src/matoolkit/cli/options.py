@@ -74,13 +74,13 @@ Letter = Annotated[
 Member = Annotated[int, typer.Argument(metavar="MEMBER", min=1, help="Number of the member.")]
 Version = Annotated[int | None, typer.Option("--version", min=1, help="Version.", show_default=False)]
 Reason = Annotated[
-    str | None, typer.Option("--reason", help="Why; stands in the audit log.", metavar="TEXT", show_default=False)
+    str | None, typer.Option("--reason", help="Why; kept in the audit log.", metavar="TEXT", show_default=False)
 ]
 Yes = Annotated[bool, typer.Option("--yes", "--force", "-y", help="Do not ask for confirmation.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server say what would happen, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would happen, as the server decides it.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most.")]
 All = Annotated[bool, typer.Option("--all", help="All of them, however many.")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes, until stopped.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for the outcome; exit code 1 if it is a bad one.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Redraw when something changes, until stopped.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the outcome; exit code 1 if it is bad.")]
 To = Annotated[str | None, typer.Option("--to", metavar="FILE", help="Write it to a file instead.", show_default=False)]
-Replace = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+Replace = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]

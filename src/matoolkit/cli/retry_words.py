@@ -8,10 +8,10 @@ from matoolkit.cli.output import counted
 
 _MOST_NAMED = 5
 _LEFT_OUT = {
-    "in_another_batch": "another batch has them",
-    "no_row": "there is no row for them; `--data kept` goes on with the old one",
+    "in_another_batch": "they are in another batch",
+    "no_row": "there is no row for them; `--data kept` keeps the old one",
     "set_aside": "their rows were set aside; `matoolkit runbook status` says why",
-    "another_time": "their rows have another time than the batch; `--data kept` goes on with the old ones",
+    "another_time": "their rows have another time than the batch; `--data kept` keeps the old ones",
 }
 
 

@@ -138,7 +138,7 @@ def _command(function: Callable[..., None], common: Sequence[inspect.Parameter])
             try:
                 function(opened, **given)
             except _OF_NONSENSE as nonsense:
-                why = f"it has not the form that was expected ({type(nonsense).__name__})"
+                why = f"it does not have the expected form ({type(nonsense).__name__})"
                 raise UnreadableAnswer(opened.client.address, why) from nonsense
 
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)

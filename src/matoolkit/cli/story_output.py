@@ -62,7 +62,7 @@ class Teller:
         if places.so_far is None:
             self._places = places
             return
-        self._print(Text("It goes on where it was; `matoolkit up --fresh` begins anew."))
+        self._print(Text("It goes on where it was; `matoolkit up --fresh` starts again."))
         self._print(*(self._rendered(line) for line in places.so_far))
         self._print(*_hints(places))
 
@@ -128,7 +128,7 @@ def _hints(places: Places) -> Iterator[Text]:
         "matoolkit batch get 2 --watch": "a batch, as it moves",
         "matoolkit batch failures 1": "what went wrong, by error",
         "matoolkit runbook status demo": "the last tick, rows set aside",
-        f"curl {places.tenant_url}/_tenant/users": "who has arrived in the tenant",
+        f"curl {places.tenant_url}/_tenant/users": "who is in the tenant now",
         "matoolkit runbook publish runbooks/demo.yaml": "after you have changed it",
     }
     for command, why in commands.items():

@@ -1,19 +1,19 @@
-"""Every exception that people meet; what a module raises for its own callers alone is beside it.
+"""Every exception that people see; a module defines the exceptions that only its own callers see.
 
     MatoolkitError                MT500   something in the system itself is wrong
     ├── NaiveTime                 MT501   a time without zone reached code that needs an instant
-    ├── TimeOutOfRange            MT502   a time lies before the first or after the last year once it is told in UTC
+    ├── TimeOutOfRange            MT502   a time in UTC lies outside the years 1 to 9999
     ├── Refused                   MT400   what was asked for cannot be done as asked
     │   ├── InvalidSettings       ST400   the environment holds a setting that cannot be used
-    │   ├── UnreadableFile        IN404   a file that was named cannot be read
+    │   ├── UnreadableFile        IN404   a file cannot be read
     │   ├── UnknownFindingCode    RB404   no finding has this code
     │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
     │   ├── UnknownRunbook        PB404   no runbook has this name
     │   ├── UnknownVersion        PB405   a runbook has no version of this number
-    │   ├── OtherName             PB422   a document was to be published under a name that is not its own
+    │   ├── OtherName             PB422   a document has another name than the one it is published under
     │   ├── PrimaryKeyChanged     PB409   a new version names another primary_key while batches are in flight
-    │   ├── PublishedMeanwhile    PB410   somebody else published the same runbook at the same moment
-    │   ├── VersionNotActive      PB411   a version was to be deactivated that is not the active one
+    │   ├── PublishedMeanwhile    PB410   another person published the same runbook at the same moment
+    │   ├── VersionNotActive      PB411   only the active version can be deactivated
     │   ├── NoActiveVersion       PB412   something needs the active version of a runbook that has none
     │   ├── UnknownBatch          AD404   no batch has this number
     │   ├── UnknownDeadLetter     AD405   no dead letter has this number
@@ -24,69 +24,69 @@
     │   ├── WrongBatchStatus      AD409   a batch is not in a state in which this can be done
     │   ├── NotManual             AD410   the scheduler looks after this batch
     │   ├── CannotAdvance         AD411   a batch cannot go on to another phase now
-    │   ├── NothingToRetry        AD412   nothing has failed that could be tried again
-    │   ├── StillRunning          AD413   what is to be tried again has not come to rest
-    │   ├── HoldChanged           AD414   a batch is not held, or no longer for what was approved
-    │   ├── DeadLetterResolved    AD415   somebody has dealt with a dead letter already
-    │   ├── HoldApproved          AD416   what a batch is held for is approved already
-    │   ├── NotIncluded           AD417   somebody cannot be let into the batch of its time
+    │   ├── NothingToRetry        AD412   there is no failure that could be retried
+    │   ├── StillRunning          AD413   a rollback or a job of the work to retry still runs
+    │   ├── HoldChanged           AD414   a batch is not held, or is now held for something else
+    │   ├── DeadLetterResolved    AD415   a dead letter was already resent or discarded
+    │   ├── HoldApproved          AD416   what a batch is held for is already approved
+    │   ├── NotIncluded           AD417   a member cannot be included in the batch of its time
     │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
-    │   ├── UnknownPhase          AD421   the version that is to run has no such phase
-    │   ├── DoneWithOldData       AD422   steps were done with what a column held before
-    │   ├── NotReadYet            AD423   there is no reading of the source to take rows from
+    │   ├── UnknownPhase          AD421   the version to run has no such phase
+    │   ├── DoneWithOldData       AD422   finished steps used old values of a changed column
+    │   ├── NotReadYet            AD423   the source has not been read yet, so there are no rows to take
     │   ├── WrongDataChoice       AD424   rows of a file are for manual batches, rows of the source for the others
-    │   ├── InvalidRequest        AP422   a request does not have the form it should have
+    │   ├── InvalidRequest        AP422   a request does not have the right form
     │   ├── UnknownRoute          AP404   nothing is served at an address
     │   ├── WrongMethod           AP405   an address does not take a method
     │   ├── BodyTooLarge          AP413   a body is larger than the limit of its kind
-    │   ├── WrongContentType      AP415   a body is of a kind that the route does not read
-    │   ├── InvalidCursor         AP400   a cursor is not one that a list has handed out
+    │   ├── WrongContentType      AP415   the route does not read a body of this type
+    │   ├── InvalidCursor         AP400   a cursor does not belong to this list
     │   ├── KeyReused             AP409   an Idempotency-Key came again with another request
-    │   ├── ChangedSince          AP412   what was to be changed is not as it was when it was looked at
-    │   ├── NotSignedIn           AP401   a request has no token, or one that is not good here
-    │   ├── RoleMissing           AP403   whoever asks lacks the role for it
+    │   ├── ChangedSince          AP412   the state has changed since the caller read it
+    │   ├── NotSignedIn           AP401   a request has no token, or one that is not accepted here
+    │   ├── RoleMissing           AP403   the caller does not have the role that this needs
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
-    │   ├── SignInRequired        AP411   the API was to be served to others without sign-in
-    │   ├── AlreadyUp             HO409   `matoolkit up` runs in a folder already
+    │   ├── SignInRequired        AP411   the API would be served to others without sign-in
+    │   ├── AlreadyUp             HO409   `matoolkit up` already runs in this folder
     │   ├── UnsafeFolder          HO403   other people can put files into a folder whose files a worker executes
     │   ├── PortTaken             HO410   another program listens on a port
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
-    │   ├── ConfirmationNeeded    CL428   somebody has to confirm, and there is no terminal to ask on
-    │   ├── UnknownFailure        CL404   no group of failures has a step as its example
-    │   ├── UnwritableFile        IN403   a file that was named cannot be written
+    │   ├── ConfirmationNeeded    CL428   a confirmation is needed, and there is no terminal to ask on
+    │   ├── UnknownFailure        CL404   no step of the batch failed like this one
+    │   ├── UnwritableFile        IN403   a file cannot be written
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
-    │   ├── SourceNotConfigured   SC404   the environment lacks what a runbook's source needs
+    │   ├── SourceNotConfigured   SC404   an environment variable that a runbook's source needs is not set
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
-    │   ├── UnusableKey           DB422   a key is empty, too long, or holds a NUL character
+    │   ├── UnusableKey           DB422   a key is empty, too long, or has a character that cannot be stored
     │   └── TooManyColumns        DB413   a query returns more columns than a table can have
     ├── TemplateError             TP400   a template cannot be resolved for a member
-    │   ├── UnresolvedVariable    TP404   nobody supplies the variable
-    │   ├── AmbiguousVariable     TP409   several names match it but for their case
+    │   ├── UnresolvedVariable    TP404   nothing supplies the variable
+    │   ├── AmbiguousVariable     TP409   several names match it, and differ only in case
     │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
-    │   ├── NotAFunctionName      TP423   a templated function resolved to something that is no name
+    │   ├── NotAFunctionName      TP423   a templated function resolved to something that is not a name
     │   ├── SecretFromData        TP424   data names a secret, which only a runbook may do
     │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
     ├── ProblemOfServer           CL400   the admin API refused or failed; code and hint are its own
     ├── ServerUnreachable         CL503   nobody answers at the address of the admin API
     ├── ServerTooSlow             CL504   the admin API did not answer in time
-    ├── UnreadableAnswer          CL502   an answer is not one of the admin API
+    ├── UnreadableAnswer          CL502   an answer does not come from an admin API
     ├── SignInUnavailable         AP503   Entra's signing keys cannot be fetched
-    ├── UnreadableMessage         BU422   a message is not what it should be
+    ├── UnreadableMessage         BU422   a message cannot be read
     ├── UnwritableMessage         BU414   a message cannot be written
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
     ├── SourceFailed              SC502   a source could not be queried
     ├── SpoolFailed               SC507   the rows of a source cannot be kept
-    ├── MissingColumn             SC422   a query returned no column of a name that its runbook refers to
+    ├── MissingColumn             SC422   a query did not return a column that its runbook names
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
         ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
         ├── StoreBusy             DB504   another process holds what is needed, or a deadlock was broken
         ├── StoreFull             DB507   the database has no room left
         ├── StoreReadOnly         DB403   the database may only be read
-        ├── StoreDamaged          DB508   the file is no database, or a broken one
+        ├── StoreDamaged          DB508   the file is not a database, or it is damaged
         ├── DriverMissing         DB501   the driver for this database is not installed
         ├── LeaseLost             DB410   another process has taken over the work
         └── WrongSchema           DB510   the tables do not fit this version of the program

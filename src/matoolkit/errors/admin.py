@@ -79,13 +79,13 @@ class UnknownRow(Refused):
 
 
 class InvalidMembers(Refused):
-    """Rows for a manual batch cannot be used; all that is wrong with them is said at once."""
+    """Rows for a manual batch cannot be used; the error lists all problems at once."""
 
     code = "AD400"
     http_status = 400
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems[:_MOST_SHOWN]), hint="mend the rows and send them again")
+        super().__init__("; ".join(problems[:_MOST_SHOWN]), hint="fix the rows and send them again")
         self.problems = tuple(problems)
 
 
@@ -111,7 +111,7 @@ class NotManual(Refused):
     def __init__(self, batch_id: int) -> None:
         super().__init__(
             f"batch {batch_id} was not made by a person",
-            hint="its phases go by the calendar, and its members by the source",
+            hint="the calendar starts its phases, and the source decides its members",
         )
         self.batch_id = batch_id
 
@@ -129,7 +129,7 @@ class CannotAdvance(Refused):
 
 
 class NothingToRetry(Refused):
-    """Nothing has failed that could be tried again."""
+    """There is no failure that could be retried."""
 
     code = "AD412"
     http_status = 409
@@ -140,7 +140,7 @@ class NothingToRetry(Refused):
 
 
 class StillRunning(Refused):
-    """What is to be tried again has not come to rest: something is being undone, or a job is out."""
+    """The work to retry is not at rest: a compensation is open, or a job is out."""
 
     code = "AD413"
     http_status = 409
@@ -151,14 +151,14 @@ class StillRunning(Refused):
 
 
 class HoldChanged(Refused):
-    """The batch is not held, or no longer for what was approved."""
+    """The batch is not held, or is now held for something else."""
 
     code = "AD414"
     http_status = 409
     exit_code = 5
 
     def __init__(self, batch_id: int, held_for: str | None) -> None:
-        now = "is not held" if held_for is None else f"is held for something else by now: {held_for}"
+        now = "is not held" if held_for is None else f"is now held for something else: {held_for}"
         super().__init__(
             f"batch {batch_id} {now}; nothing was approved", hint="look at the hold and approve what it is now"
         )
@@ -166,7 +166,7 @@ class HoldChanged(Refused):
 
 
 class HoldApproved(Refused):
-    """What the batch is held for is approved already."""
+    """What the batch is held for is already approved."""
 
     code = "AD416"
     http_status = 409
@@ -174,14 +174,14 @@ class HoldApproved(Refused):
 
     def __init__(self, batch_id: int, by: str | None) -> None:
         super().__init__(
-            f"the hold of batch {batch_id} was approved already by {by or 'somebody'}",
-            hint="the scheduler does what was approved in its next tick",
+            f"the hold of batch {batch_id} was already approved by {by or 'somebody'}",
+            hint="the next tick does what was approved",
         )
         self.batch_id = batch_id
 
 
 class NotIncluded(Refused):
-    """Somebody cannot be let into the batch of its time, also not by a person."""
+    """A member cannot be included in the batch of its time, not even by a person."""
 
     code = "AD417"
     http_status = 409
@@ -193,7 +193,7 @@ class NotIncluded(Refused):
 
 
 class DeadLetterResolved(Refused):
-    """Somebody has dealt with the dead letter already."""
+    """The dead letter was already resent or discarded."""
 
     code = "AD415"
     http_status = 409

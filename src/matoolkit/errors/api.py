@@ -1,4 +1,4 @@
-"""What can be wrong with a request before anybody looks at what it asks for."""
+"""What can be wrong with a request before its content is looked at."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from matoolkit.errors.root import MatoolkitError, Refused
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that is wrong with a request; the pointer leads to it from the top of the body or the address."""
+    """One thing that is wrong with a request; the pointer names its place in the body or the address."""
 
     pointer: str
     message: str
 
 
 class InvalidRequest(Refused):
-    """A request does not have the form it should have; all that is wrong with it is said at once."""
+    """A request does not have the right form; the error lists all problems at once."""
 
     code = "AP422"
     http_status = 422
@@ -58,7 +58,7 @@ class BodyTooLarge(Refused):
 
 
 class WrongContentType(Refused):
-    """A body is of a kind that the route does not read."""
+    """The route does not read a body of this type."""
 
     code = "AP415"
     http_status = 415
@@ -68,12 +68,12 @@ class WrongContentType(Refused):
 
 
 class InvalidCursor(Refused):
-    """A cursor is not one that this list has handed out."""
+    """A cursor does not belong to this list."""
 
     code = "AP400"
 
     def __init__(self) -> None:
-        super().__init__("the cursor is not one of this list", hint="pass on `next` of the page before, unchanged")
+        super().__init__("the cursor does not belong to this list", hint="pass on `next` of the page before, unchanged")
 
 
 class KeyReused(Refused):
@@ -86,12 +86,12 @@ class KeyReused(Refused):
     def __init__(self) -> None:
         super().__init__(
             "this Idempotency-Key was used for another request; nothing was changed",
-            hint="make a new key for each new request, and use it again only to repeat that very request",
+            hint="make a new key for each new request, and reuse it only to repeat exactly that request",
         )
 
 
 class ChangedSince(Refused):
-    """What was to be changed is not as it was when it was looked at."""
+    """The state has changed since the caller read it."""
 
     code = "AP412"
     http_status = 412
@@ -99,13 +99,13 @@ class ChangedSince(Refused):
 
     def __init__(self) -> None:
         super().__init__(
-            "it is not as it was when it was looked at; nothing was changed",
-            hint="look at it again, and send its ETag of now as If-Match",
+            "it has changed since you read it; nothing was changed",
+            hint="read it again, and send its new ETag as If-Match",
         )
 
 
 class NotSignedIn(Refused):
-    """A request has no token, or one that is not good here."""
+    """A request has no token, or one that is not accepted here."""
 
     code = "AP401"
     http_status = 401
@@ -116,7 +116,7 @@ class NotSignedIn(Refused):
 
 
 class RoleMissing(Refused):
-    """Whoever asks is known, but lacks the role for it."""
+    """The caller is signed in, but does not have the role that this needs."""
 
     code = "AP403"
     http_status = 403
@@ -141,14 +141,14 @@ class NotFromHere(Refused):
 
 
 class SignInRequired(Refused):
-    """The API was to be served to others without anybody having to sign in."""
+    """The API would be served to other machines without sign-in."""
 
     code = "AP411"
     exit_code = 2
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"will not serve on {host} without sign-in: only a loopback address is served to whoever asks",
+            f"will not serve on {host} without sign-in: only a loopback address is allowed then",
             hint="set MATOOLKIT_ENTRA_TENANT_ID and MATOOLKIT_ENTRA_CLIENT_ID, or serve on 127.0.0.1",
         )
 

@@ -4,7 +4,7 @@ from matoolkit.errors.root import MatoolkitError, Refused
 
 
 class UnreadableMessage(MatoolkitError):
-    """A message is not what it should be."""
+    """A message cannot be read."""
 
     code = "BU422"
     http_status = 422

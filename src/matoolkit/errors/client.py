@@ -31,7 +31,7 @@ class ProblemOfServer(MatoolkitError):
         self.transient = status >= _FIRST_FAULT
 
 
-_LOOK_FIRST = "it may have been done all the same: look before you do it again"
+_LOOK_FIRST = "it may have been done anyway: look before you repeat it"
 
 
 class ServerUnreachable(MatoolkitError):
@@ -65,7 +65,7 @@ class ServerTooSlow(MatoolkitError):
 
 
 class UnreadableAnswer(MatoolkitError):
-    """An answer is not one of the admin API."""
+    """An answer does not come from an admin API."""
 
     code = "CL502"
     http_status = 502
@@ -100,7 +100,7 @@ class SignInFailed(Refused):
 
 
 class ConfirmationNeeded(Refused):
-    """Somebody has to confirm, and there is no terminal to ask on."""
+    """A confirmation is needed, and there is no terminal to ask on."""
 
     code = "CL428"
     http_status = 428
@@ -110,7 +110,7 @@ class ConfirmationNeeded(Refused):
 
 
 class UnknownFailure(Refused):
-    """No group of failures has this step as its example."""
+    """No step of the batch failed like this one."""
 
     code = "CL404"
     http_status = 404
@@ -124,7 +124,7 @@ class UnknownFailure(Refused):
 
 
 class UnwritableFile(Refused):
-    """A file that was named cannot be written."""
+    """A file cannot be written."""
 
     code = "IN403"
     http_status = 403

@@ -4,7 +4,7 @@ from matoolkit.errors.root import Refused
 
 
 class AlreadyUp(Refused):
-    """`matoolkit up` runs in this folder already."""
+    """`matoolkit up` already runs in this folder."""
 
     code = "HO409"
     http_status = 409
@@ -12,13 +12,13 @@ class AlreadyUp(Refused):
 
     def __init__(self, folder: str) -> None:
         super().__init__(
-            f"matoolkit up runs already with the state in {folder}",
+            f"matoolkit up already runs with the state in {folder}",
             hint="stop the other one with Ctrl-C, or start this one in another folder",
         )
 
 
 class PortTaken(Refused):
-    """Another program listens on the port that was to be served on."""
+    """Another program listens on the port."""
 
     code = "HO410"
     http_status = 409

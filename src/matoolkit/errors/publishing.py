@@ -31,7 +31,7 @@ class UnknownVersion(Refused):
 
 
 class OtherName(Refused):
-    """A document was to be published under a name that is not its own."""
+    """A document has another name than the one it is published under."""
 
     code = "PB422"
     http_status = 422
@@ -46,7 +46,7 @@ class OtherName(Refused):
 
 
 class PrimaryKeyChanged(Refused):
-    """A new version names another primary_key while batches are in flight, whose members nobody would know again."""
+    """A new version names another primary_key while batches are in flight, whose members are known by the old one."""
 
     code = "PB409"
     http_status = 409
@@ -65,7 +65,7 @@ class PrimaryKeyChanged(Refused):
 
 
 class PublishedMeanwhile(Refused):
-    """Somebody else published the same runbook at the same moment, again and again."""
+    """Other people published the same runbook at the same moment, several times in a row."""
 
     code = "PB410"
     http_status = 409
@@ -77,7 +77,7 @@ class PublishedMeanwhile(Refused):
 
 
 class VersionNotActive(Refused):
-    """A version was to be deactivated that is not the active one."""
+    """Only the active version can be deactivated."""
 
     code = "PB411"
     http_status = 409

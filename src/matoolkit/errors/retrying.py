@@ -23,7 +23,7 @@ class NewerVersionWaits(Refused):
 
 
 class UnknownPhase(Refused):
-    """The version that is to run has no phase of this name."""
+    """The version to run has no phase of this name."""
 
     code = "AD421"
     http_status = 404
@@ -35,7 +35,7 @@ class UnknownPhase(Refused):
 
 
 class DoneWithOldData(Refused):
-    """Members would take a row in which a column has changed that steps they have done were given."""
+    """Members would take a changed row, but finished steps of theirs used the old values."""
 
     code = "AD422"
     http_status = 409
@@ -43,15 +43,15 @@ class DoneWithOldData(Refused):
 
     def __init__(self, batch_id: int, steps: Sequence[str], columns: Sequence[str]) -> None:
         super().__init__(
-            f"batch {batch_id} was not retried: {shown(steps)} had been done with what {shown(columns)} held before",
-            hint="say `--from PHASE` to do them again, `--keep-done` to leave them as they are, "
+            f"batch {batch_id} was not retried: {shown(steps)} used old values of {shown(columns)}",
+            hint="say `--from PHASE` to run them again, `--keep-done` to leave them as they are, "
             "or `--data kept` to go on with the old row",
         )
         self.batch_id = batch_id
 
 
 class NotReadYet(Refused):
-    """There is no reading of the source from which members could take their rows."""
+    """The source has not been read yet, so members cannot take rows from it."""
 
     code = "AD423"
     http_status = 409

@@ -39,12 +39,12 @@ class NaiveTime(MatoolkitError):
 
 
 class TimeOutOfRange(MatoolkitError):
-    """A time lies before the first or after the last year once it is told in UTC."""
+    """A time in UTC lies outside the years 1 to 9999."""
 
     code = "MT502"
 
     def __init__(self, instant: datetime) -> None:
-        super().__init__(f"{instant.isoformat()} cannot be told in UTC: the years there go from 1 to 9999")
+        super().__init__(f"{instant.isoformat()} cannot be written in UTC: years go from 1 to 9999")
         self.instant = instant
 
 
@@ -67,7 +67,7 @@ class InvalidSettings(Refused):
 
 
 class UnreadableFile(Refused):
-    """A file that was named cannot be read."""
+    """A file cannot be read."""
 
     code = "IN404"
     http_status = 404
@@ -80,7 +80,7 @@ class UnreadableFile(Refused):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that a mistyped one was most likely meant to be."""
-    # Comparing is slow; a word that was meant is hardly longer or shorter, and nobody types among thousands.
+    # Comparing is slow. The right word has about the same length, and long lists of names are not typed by hand.
     similar = (name for name in known if abs(len(name) - len(word)) <= _MOST_LETTERS_OFF)
     by_folded = {name.casefold(): name for name in islice(similar, _MOST_COMPARED)}
     found = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)

@@ -16,7 +16,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a document, where it stands there, and how to mend it.
+    """One thing that is wrong with a document, where it is, and how to fix it.
 
     Lines and columns count from 1; `path` leads to the value from the top of the document.
     """
@@ -85,7 +85,7 @@ class TemplateError(MatoolkitError):
 
 
 class UnresolvedVariable(TemplateError):
-    """Nobody supplies the variable."""
+    """Nothing supplies the variable."""
 
     code = "TP404"
 
@@ -99,7 +99,7 @@ class UnresolvedVariable(TemplateError):
 
 
 class AmbiguousVariable(TemplateError):
-    """Several names match the variable but for their case, and none exactly."""
+    """Several names match the variable if case is ignored, and none exactly."""
 
     code = "TP409"
 
@@ -132,14 +132,14 @@ class SecretFromData(TemplateError):
 
     def __init__(self, variable: str) -> None:
         super().__init__(
-            f"variable '{variable}' brings a value that begins with 'secret:': data may not name a secret",
+            f"variable '{variable}' has a value that begins with 'secret:': data may not name a secret",
             variable=variable,
             hint="write secret:NAME in the runbook, or correct the data",
         )
 
 
 class NotAFunctionName(TemplateError):
-    """A templated function resolved to something that is no name."""
+    """A templated function resolved to something that is not a name."""
 
     code = "TP423"
 

@@ -13,5 +13,5 @@ class AnotherSchedulerWorks(Refused):
     def __init__(self) -> None:
         super().__init__(
             "another scheduler works on this database",
-            hint="it ticks by itself; stop it first if this one is to tick instead",
+            hint="it ticks by itself; stop it first if this one should tick",
         )

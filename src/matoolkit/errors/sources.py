@@ -6,7 +6,7 @@ from matoolkit.errors.root import MatoolkitError, Refused, did_you_mean
 
 
 class SourceNotConfigured(Refused):
-    """The environment lacks what a runbook's source needs."""
+    """An environment variable that a runbook's source needs is not set."""
 
     code = "SC404"
     http_status = 422
@@ -42,7 +42,7 @@ class SpoolFailed(MatoolkitError):
 
 
 class MissingColumn(MatoolkitError):
-    """A query returned no column of a name that its runbook refers to."""
+    """A query did not return a column that its runbook names."""
 
     code = "SC422"
     http_status = 422

@@ -17,14 +17,14 @@ class InvalidDatabaseUrl(Refused):
 
 
 class UnusableKey(Refused):
-    """A key is empty, too long, or holds a NUL or half a character."""
+    """A key is empty, too long, or has a character that cannot be stored."""
 
     code = "DB422"
     http_status = 422
     exit_code = 1
 
     def __init__(self, key: str, longest: int) -> None:
-        rule = f"it must have 1 to {longest} characters, and no NUL or half a character among them"
+        rule = f"it must have 1 to {longest} characters, without NUL and without half of a surrogate pair"
         super().__init__(f"{key[:60]!r} cannot be a key: {rule}")
         self.key = key
 
@@ -44,7 +44,7 @@ class TooManyColumns(Refused):
 
 
 class StoreError(MatoolkitError):
-    """The database refused a statement; every other trouble with it is a special case of this."""
+    """The database refused a statement; every other error of the database is a special case of this."""
 
     code = "DB500"
     advice: ClassVar[str | None] = None
@@ -101,7 +101,7 @@ class StoreReadOnly(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The file is no database, or a broken one."""
+    """The file is not a database, or it is damaged."""
 
     code = "DB508"
     advice = "check that MATOOLKIT_DATABASE_URL names the right file; otherwise restore a backup"
@@ -175,7 +175,7 @@ class SchemaDamaged(WrongSchema):
     """The tables are not what their version says."""
 
     code = "DB514"
-    advice = "`matoolkit db check` lists the differences; restore a backup or mend the tables by hand"
+    advice = "`matoolkit db check` lists the differences; restore a backup or fix the tables by hand"
 
     def __init__(self, differences: Sequence[str]) -> None:
         shown = "; ".join(differences[:3])

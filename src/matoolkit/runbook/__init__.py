@@ -1,1 +1,1 @@
-"""The runbook language: YAML in, a model out, and everything that is wrong said at once. Does no I/O."""
+"""The runbook language: YAML in, a model out, and all problems reported at once. Does no I/O."""

@@ -1,4 +1,4 @@
-"""A step and a member to the call that a worker is asked to make (rules R5, R7, R8, R9, W8)."""
+"""Makes the call for a worker from a step and a member (rules R5, R7, R8, R9, W8)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -55,7 +55,7 @@ class CallTemplate:
             raise error.blamed_on(self._step.name, member_key) from None
 
     def refuse_references(self, params: dict[str, Json], member_key: str | None) -> None:
-        """Refuse parameters in which data names a secret: only the runbook may (rule W8)."""
+        """Refuse parameters in which data names a secret: only the runbook may name one (rule W8)."""
 
         def refused(_: Path, written: str, given: Json) -> Json:
             if is_templated(written) and any(text.startswith(REFERENCE) for _, text in texts(given)):
@@ -74,9 +74,9 @@ class CallTemplate:
         return hidden
 
     def completed(self, kept: dict[str, Json], scope: Scope, member_key: str | None) -> dict[str, Json]:
-        """Return parameters as they were sent before, with what was kept as a template resolved anew (rule W8).
+        """Return parameters as they were sent before, but resolve those that were stored as templates again (rule W8).
 
-        Only what is the template that the runbook has in that place is one; what a row holds never is.
+        Only the template that the runbook has in that place counts as one; text from a row never does.
         """
         try:
             params: dict[str, Json] = _each_text(
@@ -89,7 +89,7 @@ class CallTemplate:
         return params
 
     def secret_values(self, scope: Scope) -> Iterator[Json]:
-        """List what data brings into secret places, as a whole and by variable; what cannot be resolved is left out."""
+        """List values from data in secret places, as a whole and by variable; unresolved ones are left out."""
         for path, text in texts(self._step.params):
             if path in self._secret_places:
                 named = [use.variable for use in uses(text) if use.variable.casefold() not in SPECIAL_VARIABLES]
@@ -112,7 +112,7 @@ class CallTemplate:
 
 
 def _each_text(written: Json, given: Any, change: Callable[[Path, str, Json], Json], path: Path = ()) -> Any:
-    """Rebuild what was made of a value of the runbook: `change` sees each of its texts and what that became."""
+    """Rebuild a resolved value of the runbook: `change` sees each text and what it was resolved to."""
     match written:
         case str():
             return change(path, written, given)

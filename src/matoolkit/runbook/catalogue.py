@@ -1,6 +1,6 @@
 """The functions that workers are known to have: names and parameters, for the linter (rule R11).
 
-`BUILT_IN` are those that every worker brings along; what a worker announces of its own comes on top.
+`BUILT_IN` has the functions of every worker; the functions that a worker announces come on top.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Parameter:
     kind: ValueKind = "text"
 
     def takes(self, value: Json) -> bool:
-        """Whether a value can be meant for the parameter; what a template brings, only the worker can tell."""
+        """Whether a value can be meant for the parameter; only the worker can judge the value of a template."""
         if value is None or (isinstance(value, str) and "{{" in value):
             return True
         match self.kind:

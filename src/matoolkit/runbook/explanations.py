@@ -1,4 +1,4 @@
-"""What pydantic says of a document, in the words of a runbook's author."""
+"""Pydantic's errors in the words of a runbook's author."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def explained(root: Node, error: ErrorDetails, suggestions: Suggestions) -> Finding:
-    """Turn what pydantic says into a finding."""
+    """Turn an error of pydantic into a finding."""
     kind, path = error["type"], error["loc"]
     if path and path[-1] == "[key]":
         said = error["ctx"]["message"]

@@ -1,4 +1,4 @@
-"""The findings that are errors: RB0xx about YAML, RB1xx about single keys and values, RB2xx about what they mean."""
+"""The findings that are errors: RB0xx about YAML, RB1xx about single keys and values, RB2xx about their meaning."""
 
 from matoolkit.runbook.finding_kinds import FindingKind
 
@@ -31,7 +31,7 @@ ERRORS = (
     FindingKind(
         "RB005",
         "duplicate key",
-        "YAML parsers silently keep one of two equal keys. Here both are wrong until one is removed.",
+        "YAML parsers silently keep one of two equal keys. Here both are errors until one is removed.",
         "remove one of the two",
     ),
     FindingKind(
@@ -86,19 +86,19 @@ ERRORS = (
     FindingKind(
         "RB102",
         "missing key",
-        "A required key is not there. The position is that of the mapping that lacks it.",
+        "A required key is missing. The position is that of the mapping that should have it.",
         "add the key",
     ),
     FindingKind(
         "RB103",
         "wrong type",
-        "The value is of another kind than the key needs, such as a number instead of text.",
+        "The value has another type than the key needs, such as a number instead of text.",
         "give it a value of that kind",
     ),
     FindingKind(
         "RB104",
         "value not allowed",
-        "The key takes one of a few values, and this is none of them.",
+        "The key takes one of a few values, and this is not one of them.",
         "write one of these",
     ),
     FindingKind(
@@ -122,7 +122,7 @@ ERRORS = (
     FindingKind(
         "RB108",
         "empty",
-        "The key is there, but what it needs is not: no value, no text, or no items.",
+        "The key is there, but it has no value, no text, or no items.",
         "give it a value, or remove the key",
     ),
     FindingKind(
@@ -185,7 +185,7 @@ ERRORS = (
     FindingKind(
         "RB203",
         "duplicate rollback",
-        "Two rollbacks have the same name but for its case.",
+        "The names of two rollbacks differ only in case.",
         "give one of them another name",
     ),
     FindingKind(
@@ -238,7 +238,7 @@ ERRORS = (
     ),
     FindingKind(
         "RB212",
-        "outputs that nobody can use",
+        "outputs that no step can use",
         "`output_params` are kept for a member's later steps. In init there is no member; after a rollback or a removal there is no later step.",
         "remove the key",
     ),

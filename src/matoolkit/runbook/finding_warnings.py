@@ -1,4 +1,4 @@
-"""The findings that are warnings, RB3xx: the runbook can be used, but hardly as it was meant."""
+"""The findings that are warnings, RB3xx: the runbook can be used, but probably not as it was meant."""
 
 from matoolkit.runbook.finding_kinds import FindingKind
 
@@ -31,7 +31,7 @@ WARNINGS = (
         "RB305",
         "rollback needs an output that is not there",
         "When this step fails, neither it nor any later step has made the output that its rollback needs, so the rollback fails too.",
-        "give this step a rollback that can do without",
+        "give this step a rollback that does not need it",
     ),
     FindingKind(
         "RB306",
@@ -65,7 +65,7 @@ WARNINGS = (
     ),
     FindingKind(
         "RB311",
-        "rollback needs a member that init has not",
+        "rollback needs a member, and init has none",
         "Both init and a phase use this rollback. When init fails there is no member whose data it could use.",
         "give init a rollback of its own",
     ),
@@ -78,37 +78,37 @@ WARNINGS = (
     FindingKind(
         "RB313",
         "query not understood",
-        "The query could not be read well enough to tell its columns, so names that refer to them were not checked. It may still be right.",
+        "The query could not be parsed well enough to find its columns, so names that refer to them were not checked. It may still be right.",
         "check it by running it",
     ),
     FindingKind(
         "RB314",
         "offset before an immediate T",
-        "In an immediate runbook T is the moment at which a member is first seen, so whatever is due before T is due at once.",
+        "In an immediate runbook T is the moment at which a member is first seen, so every phase before T is due at once.",
         "write T-0",
     ),
     FindingKind(
         "RB315",
         "names that cannot be told apart",
-        "Two columns have the same name, or two columns or two outputs have names that differ only by case. A template could mean either.",
+        "Two columns have the same name, or the names of two columns or two outputs differ only in case. A template could mean either.",
         "give one of them another name",
     ),
     FindingKind(
         "RB316",
         "parameter given twice",
-        "Functions do not tell parameters apart by case, so one of the two values would be lost.",
+        "Functions ignore the case of parameter names, so one of the two values would be lost.",
         "remove one of the two",
     ),
     FindingKind(
         "RB317",
         "wrong kind of value",
-        "The function takes something else, such as `true` or `false` where `yes` is written, or text where a mapping is. `{Name}` with single braces is a mapping to YAML; a template has two, in quotes.",
+        "The function takes a value of another type, such as `true` or `false` instead of `yes`, or text instead of a mapping. `{Name}` with single braces is a mapping to YAML; a template has two, in quotes.",
         "give it a value of that kind",
     ),
     FindingKind(
         "RB318",
         "secret from data",
-        "Everybody who may read the source, the data table or the bus can read what a row holds. A reference travels instead of the secret: write `secret:NAME`, which the worker looks up. Which secret it is must be written out, too: a step fails whose data says `secret:`, or decides the name behind it. If the value has to come from a row, the column is masked wherever the system shows rows.",
+        "Everybody who may read the source, the data table or the bus can read the values of a row. Write `secret:NAME` instead, which the worker looks up: then only the name travels. The name itself must be written in the runbook: a step fails if its data begins with `secret:` or chooses the name after it. If the value has to come from a row, the column is masked wherever the system shows rows.",
         "write secret:NAME, which only the worker looks up",
     ),
 )

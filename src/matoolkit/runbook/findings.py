@@ -1,4 +1,4 @@
-"""Every finding of the linter, by its code: how bad it is, what it means, how to mend it.
+"""Every finding of the linter, by its code: how serious it is, what it means, how to fix it.
 
 Codes are stable: a code never changes its meaning. The reference page is generated from here.
 """
@@ -17,7 +17,7 @@ FINDING_KINDS = {kind.code: kind for kind in (*ERRORS, *WARNINGS)}
 def finding(
     code: str, message: str, hint: str | None = None, *, line: int = 1, column: int = 1, path: Path = ()
 ) -> Finding:
-    """Build a finding; how bad it is, its code knows. What it repeats of the document is made safe to show."""
+    """Build a finding; its code decides how serious it is. Text from the document is made safe to show."""
     kind = FINDING_KINDS[code]
     return Finding(code, kind.severity, presentable(message), line, column, presentable(hint or kind.hint), path)
 

@@ -45,12 +45,12 @@ MaxRemovals = Annotated[
     ),
 ]
 
-# A key that is written without a value is a slip, not a wish for the default.
+# A key without a value is a mistake, not a request for the default.
 MayBeLeftOut: TypeAlias = Annotated[T | None, BeforeValidator(values.not_null)]
 
 
 def _allow_own_keys(schema: dict[str, Any]) -> None:
-    """Let a mapping with free names hold `x-` keys too, which need not be what the others are."""
+    """Let a mapping with free names hold `x-` keys too, whose values may have any type."""
     (named,) = schema["patternProperties"].values()
     schema["patternProperties"] = {"^x-": True, values.NAME_PATTERN.replace("^", "^(?!x-)"): named}
     schema["additionalProperties"] = False
@@ -74,7 +74,7 @@ class Part(BaseModel):
 
 
 class Retry(Part):
-    """How often, and after what wait, a failed step is tried again."""
+    """How often a failed step is tried again, and after which wait."""
 
     max_retries: int = Field(
         ge=0,
@@ -188,7 +188,7 @@ class Safeguards(Part):
     )
     late_joiners: MayBeLeftOut[Literal["include", "allow"]] = Field(
         None,
-        description="Who joins a batch whose T is more than a tick past: only those whom a person lets in with"
+        description="Who joins a batch whose T is more than a tick past: only members that a person includes with"
         " `matoolkit member include`, or all (`allow`). Default: `include`.",
     )
 
@@ -201,7 +201,9 @@ class Runbook(Part):
     data_source: DataSource = Field(description="Where members come from.")
     safeguards: MayBeLeftOut[Safeguards] = Field(None, description="Limits on what happens without a person.")
     retry: MayBeLeftOut[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
-    init: Steps = Field((), description="Steps that run once for a batch before its phases. They know no member.")
+    init: Steps = Field(
+        (), description="Steps that run once for a batch before its phases. They cannot use member data."
+    )
     phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] = Field(
         description="What happens to each member, and when."
     )
@@ -222,7 +224,7 @@ class Runbook(Part):
         return step.retry if step.retry is not None else self.retry
 
     def every_step(self) -> Iterator[Step]:
-        """List all steps: of init, of phases, for those who leave, of rollbacks."""
+        """List all steps: of init, phases, removals and rollbacks."""
         yield from self.init
         for phase in self.phases:
             yield from phase.steps

@@ -1,4 +1,4 @@
-"""From text to runbook: the one door through which everybody reads runbooks."""
+"""From text to runbook: all code reads runbooks through this module."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from matoolkit.runbook.suggestions import Suggestions
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in a document, in the order in which it stands there; the runbook, if nothing is an error."""
+    """The findings of a document, in its order; and the runbook, if no finding is an error."""
 
     findings: Sequence[Finding]
     runbook: Runbook | None
@@ -29,7 +29,7 @@ class Report:
 
 
 def lint_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Report:
-    """Check a document and say everything that is wrong with it; never raises, whatever the content."""
+    """Check a document and report all problems; never raises, whatever the content."""
     source = read_source(content)
     if isinstance(source, Finding):
         return Report((source,), None, Source(_shown(content)))
@@ -56,10 +56,10 @@ def _identity(found: Finding) -> tuple[int, int, str, str]:
     return found.line, found.column, found.code, found.message
 
 
-# Versions never change and are read again and again; nobody changes a runbook, so all may have the same.
+# Versions never change and are read often. No code changes a runbook object, so all callers can share it.
 @lru_cache(maxsize=128)
 def parse_runbook(content: str | bytes) -> Runbook:
-    """Read a runbook, or raise `InvalidRunbook` with all that is wrong with it."""
+    """Read a runbook, or raise `InvalidRunbook` with all findings."""
     report = lint_runbook(content)
     if report.runbook is None:
         raise InvalidRunbook(report.findings)

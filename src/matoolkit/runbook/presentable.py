@@ -1,4 +1,4 @@
-"""What may be shown of a document: nothing endless, nothing that steers a terminal, nothing secret."""
+"""Makes text of a document safe to show: not too long, no control characters, no secrets."""
 
 import re
 
@@ -7,7 +7,7 @@ from matoolkit.visible import visible
 _LONGEST = 300
 _MASK = "•••"
 
-# Addresses and connection strings carry their credentials with them, wherever they stand.
+# Addresses and connection strings contain credentials, wherever they appear.
 _CREDENTIALS = re.compile(
     r"(?i)(://)[^/@\s]{1,200}@|\b(password|pwd|\w{0,20}(?:key|secret|token))(\s{0,3}=\s{0,3})[^;\s]{1,500}"
 )
@@ -29,7 +29,7 @@ def presentable(text: str) -> str:
 def presentable_line(line: str, *, hidden_from: int | None = None) -> str | None:
     """Return a line of the document as it may be shown, or none if it is too long to be read.
 
-    What stands from `hidden_from` on, counted from 0, is masked whatever it is. Columns before it stay where they are.
+    Everything from column `hidden_from` on, counted from 0, is masked. Columns before it stay where they are.
     """
     if len(line) > _LONGEST:
         return None

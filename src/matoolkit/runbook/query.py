@@ -1,6 +1,6 @@
-"""What can be told of a query without running it: whether it only reads, and which columns it returns (rule R4).
+"""What can be known about a query without running it: whether it only reads, and which columns it returns (rule R4).
 
-The parser is a help, not a judge. It does not know every dialect, so a query that it cannot read is checked word by
+The parser helps but does not decide. It does not know every dialect, so a query that it cannot read is checked word by
 word instead, and nothing is said about its columns.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr, Query
 
-# The parser logs what it passes over; whether the query was understood is in its facts.
+# The parser logs what it skips. We do not need that: `QueryFacts` says whether the query was understood.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 _NOT_A_QUERY = "it does not begin with SELECT or WITH"
@@ -46,7 +46,7 @@ class QueryFacts:
 
 def query_facts(query: str, source_type: str) -> QueryFacts:
     """Look into a query as the kind of source it goes to would read it."""
-    # The parser takes a while to import: only those who lint pay for it.
+    # The parser takes a while to import, so only the linter imports it.
     from sqlglot import exp
 
     if "/*!" in query:
@@ -54,7 +54,7 @@ def query_facts(query: str, source_type: str) -> QueryFacts:
     parsed = _parsed(query, _DIALECTS[source_type])
     if parsed is None:
         return QueryFacts(_refusal_by_words(query), None, is_understood=False)
-    # A comment after the last semicolon is a statement to the parser, but to nobody else.
+    # The parser takes a comment after the last semicolon for a statement; databases do not.
     statements = [found for found in parsed if found is not None and not isinstance(found, exp.Semicolon)]
     if len(statements) != 1:
         return QueryFacts("it holds more than one statement" if statements else "it holds no statement", None)
@@ -63,7 +63,7 @@ def query_facts(query: str, source_type: str) -> QueryFacts:
         return QueryFacts(_NOT_A_QUERY, None)
     if refusal := _refusal_of(statement):
         return QueryFacts(refusal, None)
-    # An expression without a name is a column that nobody can refer to.
+    # An expression without a name is a column that no key can refer to.
     names = tuple(filter(None, statement.named_selects))
     return QueryFacts(None, None if statement.is_star or "*" in names else names)
 

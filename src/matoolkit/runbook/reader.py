@@ -1,4 +1,4 @@
-"""YAML text to a tree, with everything that is wrong with it as YAML."""
+"""YAML text to a tree, with all problems of the YAML itself."""
 
 import re
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ class _Reader:
 
     def item(self, event: Any, sequence: Any, depth: int) -> Node:
         node = self.node(event, depth + 1)
-        # Nothing stands behind the dash, so the dash is where it stands.
+        # There is no value after the dash, so the finding points at the dash.
         if node.value is None and not sequence.flow_style and event.start_mark.index == event.end_mark.index:
             node.position = Position(node.position.line, node.position.column - 1)
         return node
@@ -116,7 +116,7 @@ class _Reader:
                 merged |= self.merged(value)
             elif key in entries:
                 first = entries[key].position.line
-                self.report("RB005", f"key '{key}' stands here again; it is already on line {first}", key_event)
+                self.report("RB005", f"key '{key}' is repeated here; it is already on line {first}", key_event)
             elif key is not None:
                 entries[key] = Entry(_position(key_event), value)
         return template or {**merged, **entries}
@@ -132,7 +132,7 @@ class _Reader:
         return None
 
     def unquoted_template(self, start: Any, inner: Node) -> str:
-        """Report `{{name}}` without quotes, and read it as what was meant, so that it is reported only once."""
+        """Report `{{name}}` without quotes, and read it as the intended text, so that it is reported only once."""
         message = "a template is not in quotes, so YAML reads it as a mapping"
         self.report("RB012", message, start, 'put the value in quotes: "{{Name}}"')
         return f"{{{{{next(iter(inner.value), '')}}}}}" if isinstance(inner.value, dict) else ""
@@ -144,7 +144,7 @@ class _Reader:
                 entries = {**source.value, **entries}
             else:
                 position = source.position
-                message = "'<<' merges mappings, and this is none"
+                message = "'<<' merges mappings, and this is not one"
                 self.problems.append(finding("RB010", message, line=position.line, column=position.column))
         return entries
 
@@ -205,7 +205,7 @@ def _position(event: Any) -> Position:
 
 def _syntax_problem(broken: yaml.MarkedYAMLError, source: Source, reported: list[Finding]) -> list[Finding]:
     said = f"{broken.context or ''} {broken.problem}"
-    # What was opened and never closed is noticed where the parser gives up, but it is mended where it was opened.
+    # The parser gives up far behind a bracket that is never closed, but the author fixes it where it was opened.
     is_unclosed = any(words in said for words in _OPENED)
     mark = (is_unclosed and broken.context_mark) or broken.problem_mark or broken.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -214,7 +214,9 @@ def _syntax_problem(broken: yaml.MarkedYAMLError, source: Source, reported: list
         line, column = len(source.lines), len(source.lines[-1]) + 1
     text = source.line(line)
     if "tab" in said or ("cannot start any token" in said and text[column - 1 : column] == "\t"):
-        return [finding("RB011", "a tab stands where only spaces may", line=line, column=text.find("\t") + 1 or 1)]
+        return [
+            finding("RB011", "there is a tab where only spaces are allowed", line=line, column=text.find("\t") + 1 or 1)
+        ]
     if any(known.code == "RB012" and known.line == line for known in reported):
         return []
     if _UNQUOTED_TEMPLATE.search(text):

@@ -13,7 +13,7 @@ _DIALECTS = {
 
 
 def json_schema(draft: Draft = "2020-12") -> dict[str, Any]:
-    """Describe a runbook as far as a schema can; what keys mean together is left to the linter."""
+    """Describe a runbook as far as a schema can; the linter checks what keys mean together."""
     schema: dict[str, Any] = {"$schema": _DIALECTS[draft], **_tidied(Runbook.model_json_schema())}
     return _as_draft_07(schema) if draft == "draft-07" else schema
 
@@ -44,7 +44,7 @@ def _without_null(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_draft_07(node: Any) -> Any:
-    """Rewrite what draft 7 calls differently; it also ignores whatever stands beside a `$ref`."""
+    """Rename what has another name in draft 7; it also ignores all keys beside a `$ref`."""
     match node:
         case dict():
             inner = {_DRAFT_07_KEYS.get(key, key): _as_draft_07(value) for key, value in node.items()}

@@ -11,7 +11,7 @@ from matoolkit.runbook.catalogue import Function
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.templates import SPECIAL_VARIABLES, Path, is_templated, texts, uses
 
-# What a value begins with that names a secret: `secret:initial-password`.
+# The beginning of a value that names a secret: `secret:initial-password`.
 REFERENCE = "secret:"
 # The folded names of parameters that are secret in every function, at any depth.
 ALWAYS_SECRET = frozenset({"password"})
@@ -21,7 +21,7 @@ SecretParameters: TypeAlias = Mapping[str, frozenset[str]]
 
 
 def secret_parameters(functions: Iterable[Function]) -> SecretParameters:
-    """Return what is secret in functions; of those that share a name, what is secret in any."""
+    """Return what is secret in functions; if several share a name, what is secret in any of them."""
     known: dict[str, frozenset[str]] = {}
     for function in functions:
         secret = {one.name.casefold() for one in function.parameters if one.is_secret}
@@ -39,7 +39,7 @@ def secret_names(step: Step, known: SecretParameters) -> frozenset[str]:
 
 
 def is_secret_place(path: Path, names: frozenset[str]) -> bool:
-    """Whether what stands at a path of a step's parameters is secret: all that is below a secret name is."""
+    """Whether the value at a path of a step's parameters is secret: everything below a secret name is."""
     return any(isinstance(part, str) and part.casefold() in names for part in path)
 
 
@@ -51,7 +51,7 @@ class Secrets:
     variables: frozenset[str]
 
     def places(self, step: Step) -> frozenset[Path]:
-        """Return where in a step's parameters stands a template whose value must not be stored."""
+        """Return the places in a step's parameters with templates whose values must not be stored."""
         return frozenset(path for path, text in texts(step.params) if self._hides(step, path, text))
 
     def fields(self, step: Step) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The text of a document: bytes to lines, before anybody asks what it means."""
+"""The text of a document: bytes to lines, before any parsing."""
 
 import re
 
@@ -7,7 +7,7 @@ from matoolkit.runbook.findings import finding
 
 MAX_BYTES = 1024 * 1024
 
-# What YAML counts as the end of a line; positions only agree with the parser's if lines are cut where it cuts them.
+# What YAML counts as the end of a line; positions agree with the parser's only if we cut lines where it does.
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # Everything that YAML does not allow in a document.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -26,7 +26,7 @@ class Source:
 
 
 def read_source(content: str | bytes) -> Source | Finding:
-    """Decode and check the text; what is wrong with it stops everything else, so there is only one finding."""
+    """Decode and check the text; a problem here stops everything else, so there is only one finding."""
     encoded = content if isinstance(content, bytes) else content.encode(errors="replace")
     if len(encoded) > MAX_BYTES:
         return finding("RB003", f"the document has more than {MAX_BYTES:,} bytes")

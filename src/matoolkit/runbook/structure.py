@@ -1,6 +1,6 @@
-"""A tree to the model: what is wrong with single keys and values, and what can be read in spite of it.
+"""A tree to the model: problems of single keys and values, and as much of the model as can still be read.
 
-Reading goes on around what is wrong, so that an author learns in one go everything there is to mend: a broken value
+Reading goes on around what is wrong, so that an author sees all problems at once: a broken value
 is replaced by a placeholder or left out, as far up as it takes, and the rules look at the rest.
 """
 
@@ -23,11 +23,11 @@ from matoolkit.runbook.values import kind_of
 
 T = TypeVar("T")
 
-# Of a document with more mistakes than this, nobody reads the rest.
+# Nobody reads more findings than this.
 _MOST_EXPLAINED = 5_000
 _LEAVE_OUT = object()
 
-# Stands for a text that was not readable; rules ask whether a place is sound before they judge it.
+# Replaces an unreadable text; rules ask whether a place is sound before they check it.
 _UNREADABLE = "unreadable"
 _PLACEHOLDERS: dict[type[BaseModel] | None, dict[str, str]] = {
     Step: {"name": _UNREADABLE, "worker_id": _UNREADABLE, "function": _UNREADABLE},
@@ -43,7 +43,7 @@ _PLACEHOLDERS: dict[type[BaseModel] | None, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadableParts:
-    """What could be read of a runbook; `repaired` are the places where something was replaced or left out."""
+    """The readable part of a runbook; `repaired` are the places where something was replaced or left out."""
 
     data_source: DataSource | None = None
     safeguards: Safeguards | None = None
@@ -55,7 +55,7 @@ class ReadableParts:
     kept: Mapping[Path, Sequence[int]] = field(default_factory=dict)
 
     def items(self, path: Path, items: Sequence[T]) -> Iterator[tuple[Path, T]]:
-        """Pair the items of a list with their paths in the document, where broken ones may stand between them."""
+        """Pair the items of a list with their paths in the document, where broken items may be between them."""
         places = self.kept.get(path, range(len(items)))
         return (((*path, place), item) for place, item in zip(places, items, strict=True))
 
@@ -83,7 +83,7 @@ def read_structure(root: Node, suggestions: Suggestions) -> tuple[Runbook | None
 
 
 def _is_consequence(error: ErrorDetails) -> bool:
-    """Whether a list is called too short only because its items are broken, which is said already."""
+    """Whether a list is called too short only because its items are broken, which is already reported."""
     return error["type"] == "too_short" and bool(error["input"])
 
 
@@ -106,7 +106,7 @@ def _readable(data: Any, errors: Sequence[ErrorDetails]) -> ReadableParts:
     for section in ("data_source", "safeguards", "init", "phases", "on_member_removed", "rollbacks"):
         adapter: TypeAdapter[Any] = TypeAdapter(Runbook.model_fields[section].rebuild_annotation())
         if section in data:
-            # A list that lost all its items is not valid where one is needed; then there is nothing to look at.
+            # A list that lost all its items is not valid where an item is required; then no model can be built.
             with suppress(ValidationError):
                 sections[section] = adapter.validate_python(data[section])
     repaired = frozenset((*path, key) for path, here in repairs.items() for key in here)

@@ -1,4 +1,4 @@
-"""The word that was meant, for as many mistakes as anybody would read about."""
+""" "Did you mean" hints, for a limited number of mistakes."""
 
 from collections.abc import Iterable
 

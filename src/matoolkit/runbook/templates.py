@@ -1,7 +1,7 @@
 """Templates: `{{name}}` in parameters and function names (rules R6, R7).
 
 A value that is exactly one template keeps the variable's type; inside a longer text the value is written as text.
-What a variable holds is data and is never read as a template again.
+The value of a variable is data and is never read as a template again.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +43,7 @@ class Use:
 
 
 class Scope(dict[str, Json]):
-    """What variables mean for one member, or for the init of a batch; specials come before outputs before data."""
+    """The values of variables for one member, or for the init of a batch; specials come before outputs before data."""
 
     __slots__ = ("layers",)
 
@@ -54,7 +54,7 @@ class Scope(dict[str, Json]):
         self.layers = (specials, outputs, data)
 
     def __missing__(self, name: str) -> Json:
-        """Look a name up whatever its case, if it is not there exactly."""
+        """Look a name up exactly, else in any case."""
         folded = name.casefold()
         for layer in self.layers:
             candidates = [known for known in layer if known.casefold() == folded]
@@ -65,14 +65,14 @@ class Scope(dict[str, Json]):
         raise UnresolvedVariable(name, [known for layer in self.layers for known in layer])
 
 
-# Makes a value for whoever a scope belongs to.
+# Makes a value for the member or init of a scope.
 Resolver: TypeAlias = Callable[[Scope], Json]
 
 
 def special_variables(
     *, batch_id: int, batch_start_time: datetime | None, runbook_name: str, runbook_version: int, member_key: str | None
 ) -> Mapping[str, Json]:
-    """Return what the special variables mean; init has no member, so there `_member_key` means nothing."""
+    """Return the special variables; init has no member, so there is no `_member_key`."""
     shared = _shared_variables(batch_id, batch_start_time, runbook_name, runbook_version)
     return shared if member_key is None else {**shared, "_member_key": member_key}
 
@@ -91,7 +91,7 @@ def _shared_variables(
 
 
 def parse_template(text: str) -> tuple[str | Variable, ...]:
-    """Split a text into what stands as it is and where variables go."""
+    """Split a text into literal parts and variables."""
     parts: list[str | Variable] = []
     position = 0
     while (opening := text.find("{{", position)) >= 0:

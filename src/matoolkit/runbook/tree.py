@@ -68,7 +68,7 @@ def position_of(root: Node, path: Path, *, key: bool = False) -> Position:
             case dict() as entries, str() if part in entries:
                 entry = entries[part]
                 node = entry.node
-                # A collection begins on a line of its own; its key says more about where it is.
+                # A collection begins on a line of its own, so its key is a better position for it.
                 at_key = wants_key or isinstance(node.value, dict | list) or node.value is None
                 position = entry.position if at_key else node.position
             case list() as items, int() if part < len(items):

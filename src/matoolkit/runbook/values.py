@@ -1,6 +1,6 @@
 """Checks of single values. A refusal carries the code of its finding and a hint.
 
-What is written in a runbook is repeated in messages, except where it may be a secret.
+Messages repeat what the runbook says, except where it may be a secret.
 """
 
 import re
@@ -26,7 +26,7 @@ MAX_QUERY = 32_768
 NAME_PATTERN = r"^[A-Za-z0-9_-]+$"
 DURATION_PATTERN = r"^[0-9]{1,9}[smhd]$"
 PERCENTAGE_PATTERN = r"^(100|[0-9]{1,2})%$"
-# Zones that mean something else on every machine.
+# Zones that depend on the machine.
 _LOCAL_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 ENVIRONMENT_VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
@@ -40,7 +40,7 @@ class RemovalLimit:
 
 
 def refusal(code: str, message: str, hint: str | None = None) -> PydanticCustomError:
-    """Build the exception by which a value is refused."""
+    """Build the exception that refuses a value."""
     return PydanticCustomError(code, "{message}", {"message": message, "hint": hint})
 
 
@@ -78,14 +78,14 @@ def worker_id(text: str) -> str:
 
 
 def non_empty(text: str) -> str:
-    """Refuse empty text and text too long to be meant."""
+    """Refuse empty text and text that is too long."""
     if not text.strip():
         raise refusal("RB108", "is empty")
     return _not_longer_than(MAX_TEXT, text)
 
 
 def query(text: str) -> str:
-    """Refuse an empty query, or one too long to be meant; what it says is for `rules`."""
+    """Refuse an empty or too long query; `rules` checks its content."""
     if not text.strip():
         raise refusal("RB108", "is empty", "write one SELECT or WITH statement")
     return _not_longer_than(MAX_QUERY, text)
@@ -99,7 +99,7 @@ def duration(text: str) -> timedelta:
         said = str(problem).partition(":")[0]
         raise refusal("RB107", f"'{text}' {said}") from None
     if not read:
-        raise refusal("RB107", f"'{text}' is no time at all", "write a duration longer than zero")
+        raise refusal("RB107", f"'{text}' is not longer than zero", "write a duration longer than zero")
     return read
 
 
@@ -126,7 +126,7 @@ def time_zone(text: str) -> str:
 
 
 def _similar_zones(text: str) -> list[str]:
-    """List zones that may be meant: abbreviations such as CEST are near to others that mean another time."""
+    """List zones for a hint; abbreviations such as CEST are left out, because similar ones mean other times."""
     return sorted(zone for zone in available_timezones() if "/" in zone and zone[:1].casefold() == text[:1].casefold())
 
 

@@ -151,7 +151,7 @@ class Persons:
         return f"retries in batch {batch}: {done.going_on} go on, {done.beginning_again} begin again"
 
     def retry_init(self) -> str:
-        """Let an init run again that failed."""
+        """Run a failed init again."""
         return self._retry_init(self._some(_FAILED_INITS))
 
     def _retry_init(self, batch: int) -> str:

@@ -102,11 +102,11 @@ class Story:
             (at(0.7), f"{_LATE} is put on the list", lambda: self.rows.update({_LATE: START})),
             (at(0.6), "the second wave is moved", self._move_second),
             (at(0.4), "the view is broken and shows half of the people", self._break_view),
-            (at(0.36), "the view is mended", self.hidden.clear),
+            (at(0.36), "the view is fixed", self.hidden.clear),
             (at(0.21), "the tenant throttles", lambda: self._throttle(True)),
             (at(0.193), "the tenant no longer throttles", lambda: self._throttle(False)),
             (at(0.1), "a new version is published", self._change_version),
-            (at(-0.05), "a person mends what was wrong and retries who failed", self._retry),
+            (at(-0.05), "a person fixes what was wrong and retries the failed members", self._retry),
         ]
 
     def _until(self, at: datetime | None) -> None:
@@ -157,7 +157,7 @@ class Story:
         self.bus.answer(answers, received)
 
     def _answer(self, job: WorkerJob) -> WorkerResult:
-        """Answer as a worker would: the unlucky one fails at T until it is mended, questions are asked a few times."""
+        """Answer as a worker would: one member fails at T until a person fixes it, polls repeat a few times."""
         text = str(job.parameters)
         (kind, number, *_), at = job.job_id.split("-"), self.clock.now()
         is_cutover = kind == "step" and at >= START

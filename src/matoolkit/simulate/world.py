@@ -244,7 +244,7 @@ class World:
             return "the view is broken"
         if len(crowd.hidden) > 1 and self.rng.random() < 0.4:
             crowd.hidden = set()
-            return "the view is mended"
+            return "the view is fixed"
         crowd.failed = [key for (key,) in self.plant.state.look(_FAILED)]
         crowd.busy = [key for (key,) in self.plant.state.look(_BUSY.format(now=stored_text(self.clock.now())))]
         return crowd.change(self.clock.now())

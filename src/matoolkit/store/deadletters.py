@@ -30,7 +30,7 @@ _OPEN = is_any(dead_letters.c.status, {DeadLetterStatus.OPEN})
 
 @dataclass(frozen=True, slots=True)
 class NewDeadLetter:
-    """A message that nobody could handle."""
+    """A message that could not be handled."""
 
     topic: str
     subscription: str

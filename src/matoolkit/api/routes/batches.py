@@ -57,7 +57,7 @@ def create_batch(
     runbook_name_too: Annotated[str | None, Form(alias="runbook_name", max_length=200)] = None,
     reason: Annotated[Reason, Form()] = None,
 ) -> Response:
-    """Make a manual batch of the rows of a file; nothing runs before it is advanced."""
+    """Make a manual batch from the rows of a file; nothing runs before it is advanced."""
     name = runbook_name or runbook_name_too
     if not name:
         raise InvalidRequest([Flaw("/body/runbookName", "is missing")])

@@ -95,7 +95,7 @@ def add_members(
     file: Annotated[UploadFile, File(description="CSV, UTF-8, at most 50 MiB.")],
     reason: Annotated[Reason, Form()] = None,
 ) -> Response:
-    """Let the rows of a file join a manual batch; those that are in it already are skipped and counted."""
+    """Add the rows of a file to a manual batch; members that are already in it are skipped and counted."""
     with change.services.store.reading() as tx:
         (version,) = runbooks_by_id(tx, [existing_batch(tx, batch_id).runbook_id])
 
@@ -131,7 +131,7 @@ def get_member(batch_id: RowId, member_id: RowId, serving: Serving, _: Reader, k
 def remove_member(
     batch_id: RowId, member_id: RowId, change: Changing, reason: Annotated[Reason, Query()] = None
 ) -> Response:
-    """Take an active member out of a manual batch; what is to run for leavers runs."""
+    """Remove an active member from a manual batch; the steps of `on_member_removed` run."""
 
     def remove(store: Store) -> RemovedMember:
         key = member_history(store, batch_id, member_id).member.member_key
@@ -170,7 +170,7 @@ def export_steps(batch_id: RowId, serving: Serving, _: Reader) -> StreamingRespo
 def find_member(
     serving: Serving, _: Reader, key: Annotated[str, Query(min_length=1, max_length=500)]
 ) -> Page[EnrolmentShape]:
-    """Find every batch that somebody is or was in, newest first, at most 100; the case of the key does not matter."""
+    """Find every batch that a person is or was in, newest first, at most 100; the case of the key does not matter."""
     with serving.store.reading() as tx:
         rows = enrolments_of_key(tx, key.strip(), _MOST_ENROLMENTS + 1)
     return whole([EnrolmentShape.model_validate(row) for row in rows], _MOST_ENROLMENTS)

@@ -141,7 +141,7 @@ def preview_retry(batch_id: RowId, serving: Serving, _: Admin, asked: RetrySelec
 
 @router.post("/batches/{batch_id}/retry", response_model=RetryShape)
 def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) -> Response:
-    """Let failed members try again: all, by number, by step or by error."""
+    """Retry failed members: all, by number, by step or by error."""
     reason = asked.reason if asked else None
     # Sources and files are read before any transaction begins.
     meant = _meant(change.services, batch_id, asked)
@@ -156,7 +156,7 @@ def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) 
 
 @router.post("/batches/{batch_id}/init/retry", response_model=InitRetryShape)
 def retry_failed_init(batch_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
-    """Let an init run again that failed."""
+    """Run a failed init again."""
     reason = asked.reason if asked else None
 
     def try_again(store: Store) -> InitRetryShape:
@@ -170,7 +170,7 @@ def retry_failed_init(batch_id: RowId, change: Changing, asked: WithReason | Non
 def list_dead_letters(
     serving: Serving, _: Reader, wanted: Annotated[DeadLetterQuery, Query()]
 ) -> Page[DeadLetterShape]:
-    """List messages that nobody could handle, newest first."""
+    """List messages that could not be handled, newest first."""
     before = position(wanted.cursor, "dead-letters")
     with serving.store.reading() as tx:
         rows = dead_letters_page(tx, status=wanted.status, before=before, limit=wanted.limit + 1)
@@ -187,7 +187,7 @@ def get_dead_letter(letter_id: RowId, serving: Serving, _: Admin, known: IfNoneM
 
 @router.post("/dead-letters/{letter_id}/resend", response_model=ResentShape)
 def resend(letter_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
-    """Send a dead letter again; a job is tried again as its step."""
+    """Send a dead letter again; for a job, its step is retried."""
     reason, serving = asked.reason if asked else None, change.services
 
     def send_again(store: Store) -> ResentShape:
@@ -199,7 +199,7 @@ def resend(letter_id: RowId, change: Changing, asked: WithReason | None = None) 
 
 @router.post("/dead-letters/{letter_id}/discard", response_model=DeadLetterShape)
 def discard(letter_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
-    """Put a dead letter away for good."""
+    """Discard a dead letter for good."""
     reason = asked.reason if asked else None
 
     def put_away(store: Store) -> DeadLetterShape:

@@ -112,7 +112,7 @@ def get_version(name: Name, version: RowId, serving: Serving, _: Reader, known: 
 def deactivate_version(
     name: Name, version: RowId, change: Changing, reason: Annotated[Reason, Query()] = None
 ) -> Response:
-    """Put the active version out of use: nobody new is discovered, batches in flight go on."""
+    """Deactivate the active version: no new members are found, batches in flight go on."""
 
     def put_out_of_use(store: Store) -> RunbookSummary:
         row = deactivate(store, name, version, by=change.by, reason=reason, now=change.services.clock.now())
@@ -129,7 +129,7 @@ def get_automation(name: Name, serving: Serving, _: Reader, known: IfNoneMatch =
 
 @router.put("/{name}/automation", response_model=AutomationShape)
 def put_automation(name: Name, asked: AutomationRequest, change: Changing) -> Response:
-    """Let the scheduler query a runbook's source, or keep it from doing so."""
+    """Let the scheduler query a runbook's source, or stop it."""
 
     def switch(store: Store) -> AutomationShape:
         row = set_automation(store, name, enabled=asked.enabled, by=change.by, now=change.services.clock.now())
@@ -140,7 +140,7 @@ def put_automation(name: Name, asked: AutomationRequest, change: Changing) -> Re
 
 @router.post("/{name}/members/include", response_model=IncludedShape)
 def include(name: Name, asked: IncludeRequest, change: Changing) -> Response:
-    """Let somebody into the batch of its time whom the scheduler keeps outside: T has passed, or it is done before."""
+    """Include a row that the scheduler keeps outside because T has passed or the member is done."""
 
     def let_in(store: Store) -> IncludedShape:
         now = change.services.clock.now()

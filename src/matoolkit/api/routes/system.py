@@ -30,14 +30,14 @@ class AuditQuery(PageQuery):
 
 @router.get("/healthz")
 async def health() -> Health:
-    """Say that the process is there; needs no sign-in."""
+    """Say that the process runs; needs no sign-in."""
     # As a coroutine it needs no thread, and other requests may keep all threads busy.
     return Health(status="ok")
 
 
 @router.get("/readyz")
 def readiness(serving: Serving) -> Health:
-    """Say whether the database is there, has the right tables and can be written to; needs no sign-in."""
+    """Say whether the database answers, has the right tables and can be written to; needs no sign-in."""
     require_current_schema(serving.store)
     require_writable(serving.store)
     return Health(status="ok")

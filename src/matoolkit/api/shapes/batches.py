@@ -131,7 +131,7 @@ class MemberHistoryShape(MemberShape):
 
 
 class EnrolmentShape(Shape):
-    """A batch that somebody is or was in."""
+    """A batch that a person is or was in."""
 
     id: int
     batch_id: int
@@ -159,13 +159,13 @@ class HoldShape(Shape):
     member_count: int
     members: list[str] = Field(description="The first 100; `/hold/members` lists them all.")
     new_start: datetime | None
-    waits_for: str | None = Field(description="What keeps an approval from being followed, if something does.")
+    waits_for: str | None = Field(description="What an approval waits for, if it waits.")
 
 
 class ApprovedShape(BatchDetailShape):
     """A batch whose hold was approved."""
 
-    waits_for: str | None = Field(description="What keeps the approval from being followed, if something does.")
+    waits_for: str | None = Field(description="What the approval waits for, if it waits.")
 
 
 class HeldMemberShape(Shape):

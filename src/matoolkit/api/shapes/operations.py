@@ -70,7 +70,7 @@ class ApproveRequest(WithReason):
 
 
 class LateRequest(WithReason):
-    """Which late batches are meant: those whose T lies before a time, of one runbook or of all."""
+    """Selects late batches: those whose T lies before a time, of one runbook or of all."""
 
     before: AwareDatetime
     runbook_name: Annotated[str | None, Field(max_length=200)] = None
@@ -86,23 +86,23 @@ class LateShape(Shape):
 
 
 class IncludeRequest(WithReason):
-    """Somebody who is to be let into the batch of its time."""
+    """A member to include in the batch of its time."""
 
     member_key: Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class IncludedShape(Shape):
-    """Somebody whom the next tick lets in, if its row stays as it was read."""
+    """A member that the next tick includes, if its row stays as it was read."""
 
     runbook_name: str
     member_key: str
     batch_time: datetime
     batch_id: int | None
-    waits_for: str | None = Field(description="What keeps the next tick from doing it, if something does.")
+    waits_for: str | None = Field(description="What the next tick waits for, if it cannot do it.")
 
 
 class RetrySelection(Shape):
-    """Which failed members are meant: all, some by number, or those that failed in a certain way; and how."""
+    """Selects failed members: all, by number, or by how they failed; and says how to retry them."""
 
     member_ids: Annotated[list[RowId] | None, Field(max_length=100_000)] = None
     phase_name: str | None = None
@@ -112,11 +112,11 @@ class RetrySelection(Shape):
         VersionChoice | None,
         Field(
             description="`current`: the version that the batch follows, even if a newer one waits. "
-            "`active`: the active one, in a batch that has ended, was taken up again or is manual."
+            "`active`: the active one, in a batch that has ended, was reopened or is manual."
         ),
     ] = None
     begin_with: Annotated[
-        str | None, Field(description="Phase with which they begin again, unless they have yet to do an earlier one.")
+        str | None, Field(description="Phase with which they begin again, unless an earlier one is not done yet.")
     ] = None
     data: Annotated[
         DataChoice | None,
@@ -129,7 +129,7 @@ class RetrySelection(Shape):
         str | None, Field(max_length=2 * 1024 * 1024, description="CSV with the rows of members of a manual batch.")
     ] = None
     keep_done: Annotated[
-        bool, Field(description="Whether steps stay done that used a column which has another value now.")
+        bool, Field(description="Whether finished steps that used a changed column stay finished.")
     ] = False
 
 
@@ -161,7 +161,7 @@ class ChangedColumnShape(Shape):
 
 
 class DoneBeforeShape(Shape):
-    """A step that members have done with what these columns held before, and do not do again."""
+    """A finished step that used old values of these columns and does not run again."""
 
     phase_name: str
     step_name: str
@@ -170,7 +170,7 @@ class DoneBeforeShape(Shape):
 
 
 class RetryShape(Shape):
-    """Which version runs, who goes on from where it failed, who begins again and where, and who is left out and why.
+    """Which version runs, which members go on, which begin again and where, and which are left out and why.
 
     Members take their row as it was at `readAt`: these columns change, and these steps were done with the old values.
     """
@@ -209,7 +209,7 @@ class FailureShape(Shape):
 
 
 class DeadLetterShape(Shape):
-    """A message that nobody could handle."""
+    """A message that could not be handled."""
 
     id: int
     topic: str
@@ -235,7 +235,7 @@ class DeadLetterContent(DeadLetterShape):
 
 
 class ResentShape(Shape):
-    """What became of a dead letter: the id under which it was sent again, or the work that is tried again."""
+    """What was done with a dead letter: the id under which it was sent again, or the work that is retried."""
 
     letter_id: int
     message_id: str | None

@@ -17,12 +17,14 @@ from matoolkit.store.automation import TickRow
 class PublishOptions(Shape):
     """How a document is to be published."""
 
-    name: Annotated[str | None, Field(max_length=200, description="Refused unless it is the document's own.")] = None
+    name: Annotated[str | None, Field(max_length=200, description="Refused unless it is the name in the document.")] = (
+        None
+    )
     overdue_behavior: Annotated[
         OverdueBehavior, Field(description="What batches in flight do with phases past due.")
     ] = OverdueBehavior.RERUN
     rerun_init: Annotated[bool, Field(description="Whether batches in flight run their init again.")] = False
-    force: Annotated[bool, Field(description="A new version also of an unchanged document.")] = False
+    force: Annotated[bool, Field(description="Make a new version even if the document has not changed.")] = False
     enable: Annotated[bool, Field(description="Switch automation on as well.")] = False
     dry_run: Annotated[bool, Field(description="Only say what would happen.")] = False
 
@@ -68,7 +70,7 @@ class ImpactShape(Shape):
 
 
 class PublishedShape(Shape):
-    """What became, or in a dry run would become, of a publication."""
+    """The outcome of a publication, or of its dry run."""
 
     id: int | None
     name: str

@@ -7,7 +7,7 @@ from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column
 from matoolkit.hosting.process import stopped_by_signals
 
-app = typer.Typer(help="Serve the admin API, or look whether it is there.", no_args_is_help=True)
+app = typer.Typer(help="Serve the admin API, or see whether it works.", no_args_is_help=True)
 
 _STATUS = (Column("ADDRESS", "address"), Column("PROCESS", "process"), Column("DATABASE", "database"))
 
@@ -28,7 +28,7 @@ def serve(
 @app.command()
 @asks_the_api
 def status(session: Session) -> None:
-    """Say whether the admin API is there and can work: its process answers, its database has the right tables."""
+    """Say whether the admin API works: its process answers, its database has the right tables."""
     process, database = session.client.get("/healthz"), session.client.get("/readyz")
     seen = {"address": session.client.address, "process": process.get("status"), "database": database.get("status")}
     session.show(seen, _STATUS)

@@ -33,8 +33,10 @@ def list_(
     session: Session,
     batch: BatchOption = None,
     runbook: RunbookOption = None,
-    subject_type: Annotated[str | None, typer.Option(help="Only of this kind of thing, such as `batch`.")] = None,
-    subject_id: Annotated[str | None, typer.Option(help="Only of this one of them.")] = None,
+    subject_type: Annotated[
+        str | None, typer.Option(help="Only changes to this kind of subject, such as `batch`.")
+    ] = None,
+    subject_id: Annotated[str | None, typer.Option(help="Only changes to the subject with this id.")] = None,
     limit: Limit = 100,
     *,
     all_: All = False,

@@ -17,7 +17,7 @@ _STANDING = (Column("SIGNED IN", "way"), Column("ACCOUNT", "account"), when("UNT
 _MEANINGS = {
     Way.GIVEN: "the token in MATOOLKIT_ACCESS_TOKEN is used as it is",
     Way.PERSON: "signed in on this machine; the sign-in renews itself",
-    Way.NOBODY: "nobody signed in here; an identity of this machine is used if it has one",
+    Way.NOBODY: "nobody is signed in here; the identity of this machine is used if it has one",
     Way.NOT_NEEDED: "no tenant is configured; an admin API on this machine needs no sign-in",
 }
 
@@ -31,7 +31,7 @@ def login(context: typer.Context) -> None:
 
 @app.command()
 def status(context: typer.Context, output: Output = Form.TABLE, *, json: Json = False) -> None:
-    """Say who is signed in, and until when. Exit code 1: nobody is, and somebody should be."""
+    """Say who is signed in, and until when. Exit code 1: a sign-in is needed and there is none."""
     standing = _sign_in(context).standing()
     print_item(_described(standing), _STANDING, Form.JSON if json else output)
     if standing.way is Way.NOBODY:

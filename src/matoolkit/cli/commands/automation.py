@@ -37,7 +37,7 @@ def enable(session: Session, name: Name) -> None:
 @app.command()
 @asks_the_api
 def disable(session: Session, name: Name) -> None:
-    """Keep the scheduler from querying a runbook's source; batches in flight go on."""
+    """Stop the scheduler from querying a runbook's source; batches in flight go on."""
     _switch(session, name, enabled=False)
 
 

@@ -142,7 +142,7 @@ def create(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV with its members; - is standard input.")],
     reason: Reason = None,
 ) -> None:
-    """Make a manual batch of the rows of a CSV file; nothing runs before it is advanced."""
+    """Make a manual batch from the rows of a CSV file; nothing runs before it is advanced."""
     form = {"runbookName": runbook, **({"reason": reason} if reason else {})}
     done = upload(session, path_of("batches"), form, file)
     if session.is_for_people:
@@ -226,7 +226,7 @@ def upload(session: Session, path: str, form: dict[str, str], file: str) -> dict
     skipped, count = (done.get("skipped") or [])[:_MOST_NAMED], int(done.get("skippedCount") or 0)
     if skipped:
         more = f" and {count - len(skipped):,} more" if count > len(skipped) else ""
-        session.say(f"skipped, in a batch under way already: {wording.text(skipped)}{more}")
+        session.say(f"skipped, already in an unfinished batch: {wording.text(skipped)}{more}")
     return done
 
 

@@ -54,10 +54,10 @@ def failures(session: Session, batch: Batch, *, watch: Watch = False) -> None:
         session.say(f"try a group again with `matoolkit batch retry {batch} --like …`")
 
 
-_Like = Annotated[int | None, typer.Option(min=1, help="Those that failed like this step; `failures` names one.")]
-_Phase = Annotated[str | None, typer.Option(help="Those that failed in this phase.")]
-_Step = Annotated[str | None, typer.Option(help="Those that failed in this step.")]
-_Error = Annotated[str | None, typer.Option(help="Those that failed with this error.")]
+_Like = Annotated[int | None, typer.Option(min=1, help="Members that failed like this step; `failures` names one.")]
+_Phase = Annotated[str | None, typer.Option(help="Members that failed in this phase.")]
+_Step = Annotated[str | None, typer.Option(help="Members that failed in this step.")]
+_Error = Annotated[str | None, typer.Option(help="Members that failed with this error.")]
 _Members = Annotated[list[int] | None, typer.Option(help="These members, by number; may be repeated.")]
 _Version = Annotated[
     VersionChoice | None,
@@ -66,11 +66,11 @@ _Version = Annotated[
 _From = Annotated[
     str | None, typer.Option("--from", help="Begin again with this phase, or with an earlier one not yet done.")
 ]
-_Data = Annotated[DataChoice | None, typer.Option(help="`kept`: members go on with the row that they have.")]
+_Data = Annotated[DataChoice | None, typer.Option(help="`kept`: members keep their row.")]
 _RowsFile = Annotated[str | None, typer.Option(metavar="FILE", help="CSV with the rows of members of a manual batch.")]
-_Refresh = Annotated[bool, typer.Option("--refresh", help="Take the rows that the source has now.")]
+_Refresh = Annotated[bool, typer.Option("--refresh", help="Read the source now and take its rows.")]
 _KeepDone = Annotated[
-    bool, typer.Option("--keep-done", help="Leave steps done that used a value which has changed since.")
+    bool, typer.Option("--keep-done", help="Do not repeat finished steps that used a value which has changed since.")
 ]
 
 
@@ -96,9 +96,9 @@ def retry(
     wait: Wait = False,
     yes: Yes = False,
 ) -> None:
-    """Let failed members try again: all, or those that are chosen. What would happen is shown before.
+    """Retry failed members: all, or those that you choose. The command shows first what would happen.
 
-    --wait waits until nothing is under way; exit code 1 if somebody failed again.
+    --wait waits until nothing is under way; exit code 1 if a member failed again.
     """
     asked: dict[str, Any] = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
     asked |= {"version": version, "beginWith": begin_with, "keepDone": keep_done}
@@ -136,7 +136,7 @@ def _retry(session: Session, batch: int, asked: Mapping[str, Any], *, wait: bool
 @app.command("retry-init")
 @asks_the_api
 def retry_init(session: Session, batch: Batch, reason: Reason = None, *, wait: Wait = False) -> None:
-    """Let an init run again that failed. --wait waits until it has ended; exit code 1 if it failed again."""
+    """Run a failed init again. --wait waits until it has ended; exit code 1 if it failed again."""
     done = session.client.post(path_of("batches", batch, "init", "retry"), {"reason": reason})
     session.say(f"batch {batch}: the init of version {done.get('version')} runs again")
     outcome = wait_for_step(session, batch, {"action": "init_dispatched"}) if wait else None

@@ -54,7 +54,7 @@ def members(
     wanted: Annotated[
         MemberStatus | None, typer.Option("--status", help="Only in this state.", show_default=False)
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Only whose key has this in it.", show_default=False)] = None,
+    key: Annotated[str | None, typer.Option(help="Only members whose key contains this.", show_default=False)] = None,
     limit: Limit = 100,
     *,
     all_: All = False,
@@ -92,7 +92,7 @@ def add_members(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV with the members; - is standard input.")],
     reason: Reason = None,
 ) -> None:
-    """Let the rows of a CSV file join a manual batch; those that are in a batch under way are skipped."""
+    """Add the rows of a CSV file to a manual batch; members of an unfinished batch are skipped."""
     done = upload(session, path_of("batches", batch, "members"), {"reason": reason} if reason else {}, file)
     if session.is_for_people:
         session.say(f"{counted(int(done.get('addedCount') or 0), 'member')} joined batch {batch}")
@@ -103,7 +103,7 @@ def add_members(
 @app.command("remove-member")
 @asks_the_api
 def remove_member(session: Session, batch: Batch, member: Member, reason: Reason = None, *, yes: Yes = False) -> None:
-    """Take a member out of a manual batch; what is to run for leavers runs."""
+    """Remove a member from a manual batch; the steps of `on_member_removed` run."""
     if not yes:
         key = session.client.get(path_of("batches", batch, "members", member)).get("memberKey")
         confirm(f"take {wording.text(key)} out of batch {batch}?", yes=yes)

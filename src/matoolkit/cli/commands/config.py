@@ -1,4 +1,4 @@
-"""`matoolkit config`: what the command line is told, and by whom."""
+"""`matoolkit config`: the settings of the command line, and where they come from."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from matoolkit.cli.output import stderr
 from matoolkit.cli.session import ApiUrl, Json, Output
 from matoolkit.cli.tables import Column, Form, print_items
 
-app = typer.Typer(help="See and change what the command line is told.", no_args_is_help=True)
+app = typer.Typer(help="See and change the settings of the command line.", no_args_is_help=True)
 
 _SETTINGS = (Column("SETTING", "key"), Column("VALUE", "value"), Column("SOURCE", "source"))
 
@@ -24,11 +24,11 @@ def show(output: Output = Form.TABLE, *, json: Json = False, api_url: ApiUrl = N
 @app.command("set")
 def set_(
     key: Annotated[str, typer.Argument(help=f"One of {', '.join(KEYS)}.", autocompletion=lambda: list(KEYS))],
-    value: Annotated[str, typer.Argument(help="Its value; an empty one takes it out.")],
+    value: Annotated[str, typer.Argument(help="Its value; an empty value removes it.")],
 ) -> None:
     """Write a setting into the configuration file."""
     path = tell(key, value)
-    stderr().print(f"{key} is {'set' if value else 'taken out'} in {path}")
+    stderr().print(f"{key} is {'set' if value else 'removed'} in {path}")
 
 
 @app.command()

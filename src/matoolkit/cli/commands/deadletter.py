@@ -1,4 +1,4 @@
-"""`matoolkit dead-letter`: messages that nobody could handle."""
+"""`matoolkit dead-letter`: messages that could not be handled."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from matoolkit.cli.tables import Column, number, status, when
 from matoolkit.cli.watching import watch_items
 from matoolkit.domain.states import DeadLetterStatus
 
-app = typer.Typer(help="Deal with messages that nobody could handle.", no_args_is_help=True)
+app = typer.Typer(help="Deal with messages that could not be handled.", no_args_is_help=True)
 
 _LETTERS = (
     number("ID", "id"),
@@ -45,7 +45,7 @@ def list_(
     all_: All = False,
     watch: Watch = False,
 ) -> None:
-    """List messages that nobody could handle, newest first."""
+    """List messages that could not be handled, newest first."""
     found = session.client.pages(path_of("dead-letters"), None if all_ else limit, status=wanted.value)
     if watch:
         watch_items(session, lambda: list(found), _LETTERS)
@@ -63,7 +63,7 @@ def show(session: Session, letter: Letter) -> None:
 @app.command()
 @asks_the_api
 def resend(session: Session, letter: Letter, reason: Reason = None, *, yes: Yes = False) -> None:
-    """Send a dead letter again; a job is tried again as its step."""
+    """Send a dead letter again; for a job, its step is retried."""
     confirm(f"send dead letter {letter} again?", yes=yes)
     done = session.client.post(path_of("dead-letters", letter, "resend"), {"reason": reason})
     if session.is_for_people:
@@ -78,7 +78,7 @@ def resend(session: Session, letter: Letter, reason: Reason = None, *, yes: Yes 
 @app.command()
 @asks_the_api
 def discard(session: Session, letter: Letter, reason: Reason = None, *, yes: Yes = False) -> None:
-    """Put a dead letter away for good."""
+    """Discard a dead letter for good."""
     confirm(f"discard dead letter {letter}? It is not sent again.", yes=yes)
     done = session.client.post(path_of("dead-letters", letter, "discard"), {"reason": reason})
     if session.is_for_people:

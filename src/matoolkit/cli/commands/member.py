@@ -56,9 +56,9 @@ _ROLLBACKS = (number("EPOCH", "epoch"), Column("UNDOES", "sequenceName"), Column
 @app.command()
 @asks_the_api
 def find(session: Session, key: Annotated[str, typer.Argument(help="Key of the member, in any case.")]) -> None:
-    """Find every batch that somebody is or was in, newest first, at most 100."""
+    """Find every batch that a person is or was in, newest first, at most 100."""
     found = session.client.whole_list(path_of("members"), key=key)
-    session.show_all(found, _ENROLMENTS, nothing="nobody of that key is or was in a batch")
+    session.show_all(found, _ENROLMENTS, nothing="no batch has or had a member with that key")
 
 
 @app.command()
@@ -69,7 +69,7 @@ def include(
     key: Annotated[str, typer.Argument(help="Key of the member, in any case.")],
     reason: Reason = None,
 ) -> None:
-    """Let somebody into the batch of its time whom the scheduler keeps outside: T has passed, or it is done before."""
+    """Include a row that the scheduler keeps outside because T has passed or the member is done."""
     asked = {"memberKey": key, "reason": reason}
     done = session.client.post(path_of("runbooks", name, "members", "include"), asked)
     if not session.is_for_people:

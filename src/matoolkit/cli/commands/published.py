@@ -66,16 +66,20 @@ class Overdue(StrEnum):
 def publish(
     session: Session,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The runbook; - is standard input.")],
-    name: Annotated[str | None, typer.Option(help="Refuse it unless this is its name.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Refuse the document unless this is its name.", show_default=False)
+    ] = None,
     overdue: Annotated[Overdue, typer.Option(help="What batches in flight do with phases past due.")] = Overdue.RERUN,
     *,
     rerun_init: Annotated[bool, typer.Option("--rerun-init", help="Batches in flight run their init again.")] = False,
     enable: Annotated[bool, typer.Option("--enable", help="Switch automation on as well.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="A new version also of an unchanged document.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Make a new version even if the document has not changed.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Publish a runbook as the next version of its name. What would repeat phases is asked about first.
+    """Publish a runbook as its next version. If phases would run again, the command asks first.
 
     Exit code 1: it has errors, which are shown with their lines.
     """
@@ -149,7 +153,7 @@ def delete(
     *,
     yes: Yes = False,
 ) -> None:
-    """Put the active version of a runbook out of use: nobody new is discovered, batches in flight go on."""
+    """Deactivate the active version of a runbook: no new members are found, batches in flight go on."""
     wanted = number_ or version
     if wanted is None or (number_ and version and number_ != version):
         raise typer.BadParameter("say which version, once: VERSION or --version", param_hint="VERSION")

@@ -45,9 +45,9 @@ def lint(
     output: Annotated[LintFormat, typer.Option("--output", "-o", help="How findings are written.")] = LintFormat.TEXT,
     *,
     json: Annotated[bool, typer.Option("--json", help="Short for -o json.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat every warning as an error.")] = False,
 ) -> None:
-    """Check runbooks and say everything that is wrong with them.
+    """Check runbooks and report all problems.
 
     Exit code 0: no errors. 1: errors were found. 3: a file could not be read.
     """
@@ -81,7 +81,7 @@ def schema(
 
 @app.command()
 def explain(code: Annotated[str, typer.Argument(help="Code of a finding, such as RB204.")]) -> None:
-    """Say what a finding means and how to mend it."""
+    """Say what a finding means and how to fix it."""
     kind = kind_of_finding(code)
     stdout().print(f"{kind.code} {kind.title} ({kind.severity})\n\n{kind.explanation}")
 

@@ -18,12 +18,12 @@ _MOST_SHRUNK = 3
 
 def simulate(
     seeds: Annotated[str, typer.Option(help="A seed, or a range of seeds such as 1..1000.")] = "1..100",
-    events: Annotated[int, typer.Option(min=0, help="Events before nothing goes wrong any more.")] = 160,
+    events: Annotated[int, typer.Option(min=0, help="Number of events with faults.")] = 160,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
     members: Annotated[
         int | None, typer.Option(min=1, help="People in the source; as the seed says if left out.")
     ] = None,
-    without: Annotated[list[str] | None, typer.Option(help="A kind of fault that does not happen; repeatable.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="A kind of fault to leave out; may be repeated.")] = None,
     story: Annotated[Path | None, typer.Option(help="Instead of seeds: tell the calendar of this runbook.")] = None,
     history: Annotated[bool, typer.Option("--history", help="Print the history of every seed.")] = False,
 ) -> None:

@@ -22,7 +22,7 @@ def serve(
         Path | None, typer.Option(help="JSON file with users, groups, lags and faults to begin with.")
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="File that keeps the state; one that is there is gone on with.")
+        Path | None, typer.Option(help="File that keeps the state; an existing file is continued.")
     ] = None,
 ) -> None:
     """Serve a simulated tenant until stopped, and print its address. Without --state nothing is kept afterwards."""

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 def up(
     *,
-    fresh: bool = typer.Option(False, "--fresh", help="Forget what was before: begin with a new state."),
+    fresh: bool = typer.Option(False, "--fresh", help="Delete the old state and start again."),
     database_url: str | None = typer.Option(None, "--database-url", help="State database to use instead of SQLite."),
     port: int | None = typer.Option(
         None, min=0, max=65535, help="Port of the admin API; else 8080, or the next that is free."

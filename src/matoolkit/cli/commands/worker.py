@@ -47,7 +47,7 @@ def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     settings = settings_of_service()
     known = worker_settings(worker_id)
     if known.worker_id is None:
-        raise InvalidSettings(["nobody says which jobs to take"], hint="give --id, or set WORKER_ID")
+        raise InvalidSettings(["it is not set which jobs to take"], hint="give --id, or set WORKER_ID")
     with stopped_by_signals() as stop:
         from matoolkit.hosting.worker import run_worker
 

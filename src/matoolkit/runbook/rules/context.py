@@ -1,4 +1,4 @@
-"""What every rule is given: the parts of the runbook, where they stand, and a way to report."""
+"""What every rule gets: the parts of the runbook, their places, and a way to report."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ MAX_TEMPLATE = 32_768
 
 
 class Place(Enum):
-    """Where a step stands, which decides what it may use and what happens when it fails."""
+    """The place of a step, which decides what it may use and what happens when it fails."""
 
     INIT = "init"
     PHASE = "phases"
@@ -82,7 +82,7 @@ class Check:
         return path not in self._touched
 
     def has_lost(self, section: str, *keys: str) -> bool:
-        """Whether a section lost items, or any of these keys, so that a rule about all of them would mislead.
+        """Whether broken items or keys of a section were left out, so that a rule about all of them would mislead.
 
         An output that was left out ends in `output_params` and its name, so the last two parts of a path count.
         """
@@ -107,13 +107,13 @@ class Check:
 
     @cached_property
     def query(self) -> QueryFacts | None:
-        """What can be told of the query."""
+        """What is known about the query."""
         source = self.parts.data_source
         return query_facts(source.query, source.type) if source else None
 
     @cached_property
     def columns(self) -> tuple[str, ...] | None:
-        """The columns of the query, if they can be told."""
+        """The columns of the query, if they are known."""
         return self.query.columns if self.query else None
 
     @cached_property

@@ -20,7 +20,7 @@ _HINTS_FOR_KIND = {"true or false": "write true or false", "text": 'a template h
 
 
 def a_function_from_data_is_limited(check: Check) -> None:
-    """Warn of a function name that data decides alone; report one that its own step forbids (rule R5)."""
+    """Warn of a function name that only data decides; report one that its own step forbids (rule R5)."""
     for at in check.steps:
         step, path = at.step, (*at.path, "function")
         if _is_template(step.function):
@@ -61,7 +61,7 @@ def parameters_fit_the_function(check: Check) -> None:
 
 
 def parameters_are_given_once(check: Check) -> None:
-    """Warn of parameters that stand twice in different cases: functions do not tell them apart."""
+    """Warn of parameters that appear twice in different cases: functions take them for the same."""
     for at in check.steps:
         seen: set[str] = set()
         for name in at.step.params:
@@ -84,7 +84,7 @@ def parameters_have_the_right_kind(check: Check) -> None:
 
 
 def secrets_are_referred_to(check: Check) -> None:
-    """Report secrets written out, and warn of those that rows hold; no text is repeated (rules R10, W8)."""
+    """Report secrets written in the runbook, and warn of those in rows; no text is repeated (rules R10, W8)."""
     for at in check.steps:
         names = secret_names(at.step, check.secret_parameters)
         for path, value in entries(at.step.params, (*at.path, "params")):

@@ -28,7 +28,7 @@ def rollback_names_are_unique(check: Check) -> None:
 
 
 def on_failure_names_a_rollback(check: Check) -> None:
-    """Report references to rollbacks that are not there, and those that can never be followed."""
+    """Report references to rollbacks that do not exist, and references that never take effect."""
     written = check.keys_at(("rollbacks",))
     known = [name for name in written if not name.startswith("x-")]
     folded = {name.casefold() for name in known}
@@ -41,7 +41,7 @@ def on_failure_names_a_rollback(check: Check) -> None:
             hint = "names that begin with x- are notes" if is_note else check.suggestions.hint(name, known)
             check.report("RB204", path, f"there is no rollback '{name}'", hint or "add it under 'rollbacks:'")
         elif at.place in {Place.ROLLBACK, Place.REMOVAL}:
-            message = "'on_failure' has no effect here: when such a step fails, the next one runs all the same"
+            message = "'on_failure' has no effect here: when such a step fails, the next one still runs"
             check.report("RB310", path, message, "remove the key", key=True)
 
 

@@ -110,8 +110,8 @@ def keys_have_an_effect(check: Check) -> None:
 
 
 _OF_NO_USE_AT_ONCE = {
-    "max_removals": "in an immediate runbook nobody is removed for being absent",
-    "late_joiners": "in an immediate runbook T is the time at which somebody joins",
+    "max_removals": "in an immediate runbook a missing row removes no member",
+    "late_joiners": "in an immediate runbook T is the time at which a member joins",
 }
 
 

@@ -1,4 +1,4 @@
-"""Templates: every variable is well written, and somebody supplies it (rule R10)."""
+"""Templates: every variable is well written, and something supplies it (rule R10)."""
 
 from collections.abc import Callable, Iterator
 
@@ -35,7 +35,7 @@ def outputs_can_be_used(check: Check) -> None:
     for at in check.steps:
         path = (*at.path, "output_params")
         if at.step.output_params and at.place is not Place.PHASE:
-            message = f"'output_params' of {at.label} can be used by nobody: it stands in '{at.place.value}'"
+            message = f"'output_params' of {at.label} cannot be used by any step: it is in '{at.place.value}'"
             check.report("RB212", path, message, "remove the key", key=True)
         for variable in at.step.output_params:
             if variable.startswith("_") or "{" in variable or "}" in variable or variable != variable.strip():
@@ -55,7 +55,7 @@ def outputs_can_be_told_apart(check: Check) -> None:
 
 
 def special_variables_exist(check: Check) -> None:
-    """Report names that begin as specials do and are none: nobody can ever supply them."""
+    """Report names that begin like special variables and are not: nothing can ever supply them."""
     for _, use in _uses(check, lambda _: True):
         if _is_unknown_special(use):
             hint = (
@@ -129,7 +129,7 @@ def rollbacks_do_not_need_what_failed(check: Check) -> None:
         moment, variable = latest.get(at.step.on_failure.casefold(), ((-1, -1), ""))
         if moment >= check.moment(at):
             message = f"rollback '{at.step.on_failure}' needs '{variable}', which is not made yet when {at.label} fails"
-            hint = "give this step a rollback that can do without"
+            hint = "give this step a rollback that does not need it"
             check.report("RB305", (*at.path, "on_failure"), message, hint)
 
 
