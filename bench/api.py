@@ -29,7 +29,7 @@ from matoolkit.admin.publishing import publish
 from matoolkit.domain.states import BatchStatus, StepStatus
 from matoolkit.store import Store
 from matoolkit.store.batches import NewBatch, insert_batches
-from matoolkit.store.executions import Work
+from matoolkit.store.executions import NewExecution
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.schema import step_executions
@@ -79,7 +79,7 @@ def filled(store: Store, members: int) -> dict[str, object]:
     """Make a batch whose members have all their steps behind them, and say how to ask for it."""
     row = publish(store, RUNBOOK.replace("NAME", f"size-{members}"), by="bench", now=NOW).row
     assert row is not None
-    work = [Work(step_name=f"s{n}", step_index=n, worker_id="w", timeout_sec=60) for n in range(STEPS)]
+    work = [NewExecution(step_name=f"s{n}", step_index=n, worker_id="w", timeout_sec=60) for n in range(STEPS)]
     with store.transaction() as tx:
         (batch,) = insert_batches(tx, [NewBatch(row.id, row.name, NOW, BatchStatus.ACTIVE)], NOW)
         (phase,) = insert_phases(tx, [NewPhase(batch.id, row.version, "cutover", 0, 0, NOW)])

@@ -5,7 +5,7 @@ from matoolkit.ids import Kind
 from matoolkit.store import Store
 from matoolkit.store.batches import Hold, hold_batches
 from matoolkit.store.enrolments import taken_keys
-from matoolkit.store.executions import Work
+from matoolkit.store.executions import NewExecution
 from matoolkit.store.members import Return, remove_members, return_members
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import batches_of_work, next_steps_of_members, step_states
@@ -13,16 +13,18 @@ from matoolkit.store.narrow_members import caught_up_members, members_to_catch_u
 from matoolkit.store.steps import PhasePlace, cancel_steps_of_older_epochs, insert_phase_steps, steps_page
 from tests.store.world import World
 
-WORKS = [Work(step_name=f"s{index}", step_index=index, worker_id="worker-01", timeout_sec=60) for index in range(3)]
+STEPS = [
+    NewExecution(step_name=f"s{index}", step_index=index, worker_id="worker-01", timeout_sec=60) for index in range(3)
+]
 
 
 def test_o2_members_get_the_steps_of_a_phase_once(store: Store, world: World) -> None:
     batch = world.batch()
     phase, members = world.phase(batch), world.members(batch, 4)
     with store.transaction() as tx:
-        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), WORKS, members[:3], world.now)
-        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), WORKS, members, world.now)
-        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), WORKS, [], world.now)
+        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), STEPS, members[:3], world.now)
+        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), STEPS, members, world.now)
+        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), STEPS, [], world.now)
         steps = steps_page(tx, batch.id)
     assert sorted((step.batch_member_id, step.step_index) for step in steps) == [
         (member, index) for member in members for index in range(3)
@@ -35,8 +37,8 @@ def test_o3_the_first_open_step_of_each_phase_and_every_job_that_is_out(store: S
     first, second = world.phase(batch), world.phase(batch, 1)
     (member, other) = world.members(batch, 2)
     with store.transaction() as tx:
-        insert_phase_steps(tx, PhasePlace(first.id, 1, 0), WORKS, [member, other], world.now)
-        insert_phase_steps(tx, PhasePlace(second.id, 1, 0), WORKS, [member], world.now)
+        insert_phase_steps(tx, PhasePlace(first.id, 1, 0), STEPS, [member, other], world.now)
+        insert_phase_steps(tx, PhasePlace(second.id, 1, 0), STEPS, [member], world.now)
         found = next_steps_of_members(tx, [member])
         assert [(step.phase_execution_id, step.step_index) for step in found] == [(first.id, 0), (second.id, 0)]
         world.dispatched(tx, [found[0].id])
@@ -52,7 +54,7 @@ def test_o3_the_first_open_step_is_found_wherever_others_have_ended(store: Store
     batch = world.batch()
     phase, (member,) = world.phase(batch), world.members(batch, 1)
     with store.transaction() as tx:
-        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), WORKS, [member], world.now)
+        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), STEPS, [member], world.now)
         first, second, third = [step.id for step in steps_page(tx, batch.id)]
         cancel(tx, Kind.STEP, [second], world.now)
         assert [step.id for step in next_steps_of_members(tx, [member])] == [first, third]
@@ -66,10 +68,10 @@ def test_o5_what_is_left_of_an_older_epoch_is_cancelled_and_nothing_else(store: 
     batch = world.batch()
     phase, (back, other) = world.phase(batch), world.members(batch, 2)
     with store.transaction() as tx:
-        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), WORKS[:1], [back, other], world.now)
+        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), STEPS[:1], [back, other], world.now)
         remove_members(tx, [back], "scheduler", "gone", world.now)
         return_members(tx, [Return(back, "{}", "h")], world.now)
-        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), WORKS[:1], [back], world.now)
+        insert_phase_steps(tx, PhasePlace(phase.id, 1, 0), STEPS[:1], [back], world.now)
         cancelled = cancel_steps_of_older_epochs(tx, [back, other], world.now)
         states = {(step.batch_member_id, step.epoch): str(step.status) for step in steps_page(tx, batch.id)}
     assert [step.batch_member_id for step in cancelled] == [back]

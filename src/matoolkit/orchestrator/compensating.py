@@ -5,7 +5,7 @@ from typing import Any
 
 from matoolkit.domain.states import RollbackCause
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.definitions import REMOVAL, definition_of, work_of
+from matoolkit.orchestrator.definitions import REMOVAL, definition_of, fields_from_step
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
 from matoolkit.store.narrow_executions import InitState, NextStep, StepState
@@ -75,7 +75,9 @@ def undo_membership(agenda: Agenda, removed: Sequence[MemberState]) -> None:
 def _sequence(agenda: Agenda, version: Version, steps: Sequence[Step], **origin: Any) -> Iterator[NewRollback]:
     """Make the rows of a sequence; `origin` says what it undoes and why."""
     for index, step in enumerate(steps):
-        yield NewRollback(runbook_version=version.number, **origin, **work_of(agenda, version.runbook, step, index))
+        yield NewRollback(
+            runbook_version=version.number, **origin, **fields_from_step(agenda, version.runbook, step, index)
+        )
 
 
 def _rollback(version: Version, name: str | None) -> Sequence[Step]:

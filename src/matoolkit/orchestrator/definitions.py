@@ -46,8 +46,8 @@ def _sequence_of(runbook: Runbook, work: InitState | RollbackState) -> Sequence[
             return runbook.rollback(work.sequence_name) or ()
 
 
-def work_of(agenda: Agenda, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:
-    """Return what rows of any kind take over from a step of the runbook."""
+def fields_from_step(agenda: Agenda, runbook: Runbook, step: Step, index: int) -> dict[str, Any]:
+    """Return the fields that a new execution of any kind takes from a step of the runbook."""
     retry, poll = runbook.retry_of(step), step.poll
     return {
         "step_name": step.name,

@@ -8,14 +8,15 @@ woken by it.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import UNFINISHED_BATCHES, PhaseStatus
 from matoolkit.ids import continued, cursor_of
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.definitions import work_of
+from matoolkit.orchestrator.definitions import fields_from_step
 from matoolkit.ports import Outgoing
-from matoolkit.store.executions import Work
+from matoolkit.store.executions import NewExecution
 from matoolkit.store.narrow_members import caught_up_members
 from matoolkit.store.phases import PhaseRow, note_expanded
 from matoolkit.store.steps import PhasePlace, insert_phase_steps, members_yet_to_begin
@@ -42,7 +43,8 @@ def expand_phases(agenda: Agenda, dues: Sequence[Due]) -> None:
         agenda.members_to_move.update(members)
         if phase.expanded_at is None:
             place = PhasePlace(phase.id, phase.runbook_version, agenda.place_of(phase))
-            insert_phase_steps(agenda.tx, place, works_of_phase(agenda, phase), members, agenda.at)
+            steps = [NewExecution(**fields) for fields in fields_from_phase(agenda, phase)]
+            insert_phase_steps(agenda.tx, place, steps, members, agenda.at)
         if len(members) == size:
             agenda.messages.append(Outgoing(continued(due.message_id, members[-1]), due.message))
         else:
@@ -63,11 +65,11 @@ def _wake_who_waited(agenda: Agenda, phase: PhaseRow) -> None:
     agenda.members_to_move.update(members_yet_to_begin(agenda.tx, others, without=phase.id))
 
 
-def works_of_phase(agenda: Agenda, phase: PhaseRow) -> list[Work]:
-    """Return what the rows of a phase are made from."""
+def fields_from_phase(agenda: Agenda, phase: PhaseRow) -> list[dict[str, Any]]:
+    """Return, for each step of a phase, the fields that its executions take from the runbook."""
     runbook = agenda.version(phase.batch_id, phase.runbook_version).runbook
     steps = runbook.phases[phase.phase_index].steps
-    return [Work(**work_of(agenda, runbook, step, index)) for index, step in enumerate(steps)]
+    return [fields_from_step(agenda, runbook, step, index) for index, step in enumerate(steps)]
 
 
 def _is_wanted(agenda: Agenda, due: Due) -> bool:

@@ -14,7 +14,7 @@ from matoolkit.domain.progress import Compensate, Situation, next_of
 from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.ids import Kind, occurrence_of_init
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.definitions import work_of
+from matoolkit.orchestrator.definitions import fields_from_step
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.progress import open_compensations
 from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
@@ -48,8 +48,8 @@ def request_inits(agenda: Agenda, requests: Sequence[Request]) -> None:
         version = agenda.version(message.batch_id, message.runbook_version)
         count = agenda.batches[message.batch_id].init_count
         for index, step in enumerate(version.runbook.init):
-            work = work_of(agenda, version.runbook, step, index)
-            new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, init_count=count, **work))
+            fields = fields_from_step(agenda, version.runbook, step, index)
+            new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, init_count=count, **fields))
         if version.runbook.init:
             agenda.inits_to_move.add(message.batch_id)
         else:

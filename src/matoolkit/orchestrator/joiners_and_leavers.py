@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
@@ -11,7 +11,7 @@ from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, 
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.compensating import undo_membership
-from matoolkit.orchestrator.expanding import works_of_phase
+from matoolkit.orchestrator.expanding import fields_from_phase
 from matoolkit.store.members import MemberAt, note_caught_up
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
@@ -116,17 +116,17 @@ def _goes_through(agenda: Agenda, phase: PhaseRow, member: MemberState) -> bool:
 
 
 def _new_steps(agenda: Agenda, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
-    works = [asdict(work) for work in works_of_phase(agenda, phase)]
+    steps = fields_from_phase(agenda, phase)
     return [
         NewStep(
             batch_id=phase.batch_id,
             phase_execution_id=phase.id,
             batch_member_id=member.id,
             epoch=member.epoch,
-            **work,
+            **fields,
         )
         for member in members
-        for work in works
+        for fields in steps
     ]
 
 

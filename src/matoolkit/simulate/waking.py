@@ -31,7 +31,7 @@ _OPEN = ("pending", "dispatched", "polling")
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _Execution:
     """Work that has not ended, or whose job is out."""
 
     kind: str
@@ -57,18 +57,18 @@ class _Work:
         return f"{self.kind} {self.id} of member {self.member} in batch {self.batch} ({self.status}, {self.rest})"
 
 
-def _works(database: MemoryDatabase, kind: str, query: str) -> list[_Work]:
+def _executions(database: MemoryDatabase, kind: str, query: str) -> list[_Execution]:
     return [
-        _Work(kind, row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8:])
+        _Execution(kind, row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8:])
         for row in database.look(query)
     ]
 
 
 def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str]) -> None:
     """Demand that everything that has not ended will be woken, by a message, by a time or by a person."""
-    steps = _works(database, "step", _STEPS)
-    rollbacks = _works(database, "rollback", _ROLLBACKS)
-    inits = _works(database, "init", _INITS)
+    steps = _executions(database, "step", _STEPS)
+    rollbacks = _executions(database, "rollback", _ROLLBACKS)
+    inits = _executions(database, "init", _INITS)
     _times_are_set([*steps, *rollbacks, *inits])
     queued = _Queued(database, message_ids)
     _steps_belong(steps, queued)
@@ -95,15 +95,15 @@ def _numbers(message_ids: Iterable[str], prefix: str) -> set[int]:
     return {int(name[len(prefix) :].split("-")[0]) for name in message_ids if name.startswith(prefix)}
 
 
-def _times_are_set(works: Iterable[_Work]) -> None:
-    for work in works:
+def _times_are_set(executions: Iterable[_Execution]) -> None:
+    for work in executions:
         if work.status == "dispatched" and work.lost_at is None:
             raise Violation(f"a job that would never count as lost: {work}")
         if work.status == "polling" and work.poll_due_at is None:
             raise Violation(f"nobody will poll again: {work}")
 
 
-def _steps_belong(steps: Iterable[_Work], queued: _Queued) -> None:
+def _steps_belong(steps: Iterable[_Execution], queued: _Queued) -> None:
     """Demand that open steps are those of active members in phases and batches that go on."""
     for step in steps:
         is_current, member, batch, _, phase = step.rest[:5]
@@ -119,7 +119,7 @@ def _steps_belong(steps: Iterable[_Work], queued: _Queued) -> None:
             raise Violation(f"open, though its member has started all over: {step}")
 
 
-def _members_go_on(steps: Sequence[_Work], rollbacks: Sequence[_Work], queued: _Queued) -> None:
+def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution], queued: _Queued) -> None:
     for member in {work.member for work in (*steps, *rollbacks) if work.member is not None}:
         mine = [step for step in steps if step.member == member]
         undoing = [rollback for rollback in rollbacks if rollback.member == member]
@@ -146,7 +146,7 @@ def _members_go_on(steps: Sequence[_Work], rollbacks: Sequence[_Work], queued: _
             raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
 
 
-def _sequence_goes_on(undoing: Sequence[_Work], queued: _Queued) -> None:
+def _sequence_goes_on(undoing: Sequence[_Execution], queued: _Queued) -> None:
     first: dict[object, int] = {}
     for rollback in undoing:
         first.setdefault(rollback.rest[0], rollback.id)
@@ -156,7 +156,9 @@ def _sequence_goes_on(undoing: Sequence[_Work], queued: _Queued) -> None:
         raise Violation(f"silently forgotten: {nearest} could start, and nothing will start it")
 
 
-def _inits_go_on(database: MemoryDatabase, inits: Sequence[_Work], rollbacks: Sequence[_Work], queued: _Queued) -> None:
+def _inits_go_on(
+    database: MemoryDatabase, inits: Sequence[_Execution], rollbacks: Sequence[_Execution], queued: _Queued
+) -> None:
     for (batch,) in database.look(_WAITING_INITS):
         if batch in queued.inits:
             continue

@@ -109,8 +109,8 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What work of any kind is made from: the step of the runbook, with its settings resolved."""
+class NewExecution:
+    """What a new execution of any kind takes from its step of the runbook."""
 
     step_name: str
     step_index: int

@@ -4,14 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from matoolkit.store.executions import InitRow, Work, unstarted
+from matoolkit.store.executions import InitRow, NewExecution, unstarted
 from matoolkit.store.schema import init_executions
 from matoolkit.store.sql.statements import change, columns_of, insert_each, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewInit(Work):
+class NewInit(NewExecution):
     """A step of init to be created for a batch."""
 
     batch_id: int

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matoolkit.domain.states import OPEN_STEPS, RollbackCause
-from matoolkit.store.executions import RollbackRow, Work, unstarted
+from matoolkit.store.executions import NewExecution, RollbackRow, unstarted
 from matoolkit.store.schema import rollback_executions
 from matoolkit.store.sql.statements import (
     among,
@@ -20,7 +20,7 @@ from matoolkit.store.sql.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewRollback(Work):
+class NewRollback(NewExecution):
     """A compensating step to be created; its sequence key says what started the sequence."""
 
     batch_id: int

@@ -9,7 +9,7 @@ from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, or_,
 
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.records import record
-from matoolkit.store.executions import StepRow, Work, steps_by_id, unstarted
+from matoolkit.store.executions import NewExecution, StepRow, steps_by_id, unstarted
 from matoolkit.store.moves import cancelled
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.schema import batch_members, step_executions
@@ -34,7 +34,7 @@ _OF_AN_OLDER_EPOCH = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewStep(Work):
+class NewStep(NewExecution):
     """A step to be created for a member in its present epoch."""
 
     batch_id: int
@@ -104,7 +104,7 @@ def insert_steps(tx: Transaction, new: Sequence[NewStep], at: datetime) -> list[
 
 
 def insert_phase_steps(
-    tx: Transaction, phase: PhasePlace, works: Sequence[Work], member_ids: Collection[int], at: datetime
+    tx: Transaction, phase: PhasePlace, steps: Sequence[NewExecution], member_ids: Collection[int], at: datetime
 ) -> None:
     """Create the steps of a phase for members in their present epochs, a statement for each step of the runbook.
 
@@ -112,8 +112,8 @@ def insert_phase_steps(
     """
     if not member_ids:
         return
-    for work in works:
-        alike = Named(asdict(work) | unstarted(at) | {"phase_execution_id": phase.id})
+    for step in steps:
+        alike = Named(asdict(step) | unstarted(at) | {"phase_execution_id": phase.id})
         tx.execute(_phase_steps(tx, member_ids, alike, phase.version, phase.place))
 
 
