@@ -31,7 +31,7 @@ from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.queue import NewQueued
-from matoolkit.store.sql.execution import COMPILED, Compiled, Runner
+from matoolkit.store.sql.execution import COMPILED, Compiled, Runner, no_statements
 from matoolkit.store.sql.prepared import Ready
 from matoolkit.store.upgrade import upgrade_script
 
@@ -74,7 +74,7 @@ class CompilingConnection:
         self.sent: list[str] = []
 
     def get_execution_options(self) -> dict[str, Any]:
-        return {COMPILED: {}}
+        return {COMPILED: no_statements()}
 
     def exec_driver_sql(self, statement: str) -> None:
         self.sent.append(statement)

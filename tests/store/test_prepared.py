@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from sqlalchemy import Column, ColumnElement, Integer, MetaData, Select, String,
 from matoolkit.clock import VirtualClock
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.sql.prepared import Drafting, Named, given, prepared
+from matoolkit.store.sql.prepared import MOST_SHAPES, Drafting, Named, given, prepared
+from matoolkit.store.sql.recent import Recent
 from matoolkit.store.sql.statements import among, change, is_any
+from tests.threads import in_threads
 
 PEOPLE = Table(
     "people", MetaData(), Column("id", Integer, primary_key=True), Column("name", String), Column("at", Instant)
@@ -145,11 +148,51 @@ def test_the_same_words_are_the_same_guard() -> None:
     assert is_any(PEOPLE.c.name, ["Ada", "Grace"]) is is_any(PEOPLE.c.name, {"Grace", "Ada"})
 
 
-def test_a_guard_that_is_made_anew_for_every_run_is_found_out(store: Store) -> None:
+def test_a_guard_that_is_made_anew_for_every_run_is_logged_and_nothing_fails(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    built = []
+
     @prepared
     def guarded(_draft: Drafting, *, guard: ColumnElement[bool]) -> Select[Any]:
+        built.append(guard)
         return select(PEOPLE.c.id).where(guard)
 
-    with store.reading() as tx, pytest.raises(ValueError, match="made anew"):
-        for number in range(5_000):
+    often = PEOPLE.c.id == 2
+    with store.reading() as tx:
+        for number in range(MOST_SHAPES + 500):
             guarded(tx, guard=PEOPLE.c.id == number)
+            assert guarded(tx, guard=often).plan.shape == {"guard": often}
+        assert tx.values(guarded(tx, guard=PEOPLE.c.id == 3)) == [3]
+    assert len(built) == MOST_SHAPES + 502, "what is used often stays"
+    assert [entry.getMessage().partition(" of ")[0] for entry in caplog.records] == ["more than 2000 shapes"]
+
+
+def test_a_full_cache_drops_what_was_not_used_for_longest(caplog: pytest.LogCaptureFixture) -> None:
+    cache: Recent[str, int] = Recent("numbers", 2)
+    cache.add("one", 1)
+    cache.add("two", 2)
+    assert cache.get("one") == 1
+    cache.add("three", 3)
+    assert [cache.get(word) for word in ("one", "two", "three")] == [1, None, 3]
+    assert caplog.messages == ["more than 2 numbers: what was not used for longest is dropped"]
+
+
+def test_a_cache_that_stays_full_is_logged_once_for_each_filling(caplog: pytest.LogCaptureFixture) -> None:
+    cache: Recent[int, int] = Recent("numbers", 10)
+    for number in range(40):
+        cache.add(number, number)
+    assert len(cache) == 10
+    assert len(caplog.messages) == 3
+
+
+def test_threads_that_fill_a_cache_together_find_what_they_put_there() -> None:
+    cache: Recent[int, int] = Recent("numbers", 3)
+
+    def fill(start: int) -> None:
+        for number in range(start, start + 3_000):
+            assert cache.get(number) in (None, number)
+            assert cache.add(number, number) == number
+
+    in_threads([partial(fill, start) for start in (0, 1, 2, 3)])
+    assert len(cache) == 3

@@ -9,7 +9,7 @@ from sqlalchemy.exc import ArgumentError
 from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
-from matoolkit.store.sql.execution import COMPILED
+from matoolkit.store.sql.execution import COMPILED, no_statements
 from matoolkit.store.sql.transaction import PATIENCE_SECONDS, Store
 
 
@@ -22,7 +22,7 @@ def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float 
     parsed = _parsed(url)
     dialect = dialect_for(parsed)
     address = parsed.set(drivername=dialect.driver)
-    options: dict[str, Any] = {"hide_parameters": True, "execution_options": {COMPILED: {}}}
+    options: dict[str, Any] = {"hide_parameters": True, "execution_options": {COMPILED: no_statements()}}
     try:
         engine = create_engine(address, **options, **dialect.engine_options(address))
     except ImportError as missing:

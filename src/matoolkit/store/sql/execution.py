@@ -12,7 +12,8 @@ from sqlalchemy.types import TypeEngine
 from matoolkit.store.dialect.questions import Filling
 from matoolkit.store.sql.driver import run, run_many, run_only
 from matoolkit.store.sql.mapping import Arrangement, arrangement
-from matoolkit.store.sql.prepared import Plan, Ready, name_of
+from matoolkit.store.sql.prepared import MOST_SHAPES, Plan, Ready, name_of
+from matoolkit.store.sql.recent import Recent
 from matoolkit.store.sql.storable import storable_value
 
 # The option under which an engine keeps what was compiled for it, for all its stores.
@@ -27,13 +28,18 @@ Readers = Sequence[tuple[int, Process]]
 Watcher = Callable[[str, Any], None]
 
 
+def no_statements() -> "Recent[Plan, Compiled]":
+    """Make what an engine keeps under `COMPILED`."""
+    return Recent("compiled statements", MOST_SHAPES)
+
+
 class Runner:
     """Runs statements on a connection."""
 
     def __init__(self, connection: Connection, watchers: Iterable[Watcher]) -> None:
         self.connection = connection
         self._watchers = watchers
-        self._known: dict[Plan, Compiled] = connection.get_execution_options()[COMPILED]
+        self._known: Recent[Plan, Compiled] = connection.get_execution_options()[COMPILED]
         self.has_written = False
 
     def changed(self, statement: Executable | Ready) -> int:
@@ -78,7 +84,8 @@ class Runner:
             return Compiled(statement, self.connection.dialect)
         compiled = self._known.get(statement.plan)
         if compiled is None:
-            compiled = self._known[statement.plan] = Compiled(statement.plan.statement, self.connection.dialect)
+            compiled = Compiled(statement.plan.statement, self.connection.dialect)
+            self._known.add(statement.plan, compiled)
         return compiled
 
     def run(self, statement: Executable | Ready, compiled: "Compiled", take: Callable[[Any], TakenT]) -> TakenT:

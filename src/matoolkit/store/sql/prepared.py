@@ -28,6 +28,7 @@ from matoolkit.clock import Clock
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Filling, Rows
 from matoolkit.store.dialect.types import Instant
+from matoolkit.store.sql.recent import Recent
 from matoolkit.store.sql.storable import storable_rows
 
 # Names of parameters must not be names of columns: SQLAlchemy would take them for columns to write.
@@ -35,7 +36,7 @@ _ARGUMENT = "p_"
 _GIVEN = "g_"
 _NOW = "time_of_this_run"
 # There are a few hundred shapes. Many more would mean that something that belongs to the values is in a shape.
-_MOST_SHAPES = 2_000
+MOST_SHAPES = 2_000
 
 Arguments = ParamSpec("Arguments")
 
@@ -147,7 +148,8 @@ class Plan:
 
     statement: Executable
     draft: Draft
-    # Whatever the shape was recognised by must live as long as this does.
+    # Conditions of a shape go by their numbers (see `_identity`), and Python gives the number of an object that is gone
+    # to another one. So they live as long as the plan does, which is as long as its key is in the cache.
     shape: Mapping[str, Any]
 
     def ready(self, clock: Clock | None, given: Mapping[str, Any]) -> Ready:
@@ -184,7 +186,7 @@ def prepared(
     """
     accepted = list(inspect.signature(build).parameters.values())[1:]
     names = [_ARGUMENT + one.name for one in accepted if one.kind is not one.KEYWORD_ONLY]
-    known: dict[Any, Plan] = {}
+    known: Recent[Any, Plan] = Recent(f"shapes of {build.__qualname__}", MOST_SHAPES)
 
     @wraps(build)
     def ready(tx: Drafting, /, *values: Arguments.args, **shape: Arguments.kwargs) -> Ready:
@@ -202,9 +204,7 @@ def prepared(
         found = known.get(key)
         if found is None:
             _check_places(names[len(values) :], shape)
-            found = known[key] = _built(build, tx, map(_placeholder, names, values), shape)
-            if len(known) > _MOST_SHAPES:
-                raise ValueError(f"a condition of {build.__name__} is made anew for every run")
+            found = known.add(key, _built(build, tx, map(_placeholder, names, values), shape))
         return found.ready(tx.clock, given)
 
     return ready
