@@ -15,6 +15,7 @@ import orjson
 from sqlalchemy import delete
 
 from bench.measuring import NOW, ROUNDS, Ratio, ratio_of, run, seconds
+from matoolkit.domain.moves.step import Dispatch, Succeed
 from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.store import Store, schema
@@ -29,7 +30,7 @@ from matoolkit.store.datatables import (
     upsert_rows,
 )
 from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.moves import Dispatch, Success, dispatch, succeed
+from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import NewVersion, publish_version
 from matoolkit.store.steps import NewStep, insert_steps
@@ -94,12 +95,12 @@ def move_ratio(store: Store, batch: BatchRow) -> Ratio:
 
     def at_once() -> None:
         with store.transaction() as tx:
-            assert len(succeed(tx, Kind.STEP, whole, NOW)) == MOVES
+            assert len(move_steps(tx, Kind.STEP, whole, NOW)) == MOVES
 
     def one_by_one() -> None:
         for answer in single:
             with store.transaction() as tx:
-                assert len(succeed(tx, Kind.STEP, [answer], NOW)) == 1
+                assert len(move_steps(tx, Kind.STEP, [answer], NOW)) == 1
 
     mine, least = [seconds(at_once)], [seconds(one_by_one)]
     return ratio_of(
@@ -111,7 +112,7 @@ def move_ratio(store: Store, batch: BatchRow) -> Ratio:
     )
 
 
-def dispatched_steps(store: Store, batch: BatchRow, rounds: int) -> Iterator[list[Success]]:
+def dispatched_steps(store: Store, batch: BatchRow, rounds: int) -> Iterator[list[Succeed]]:
     with store.transaction() as tx:
         members = [member.id for member in insert_members(tx, measured_members(MOVES), NOW)]
         phases = insert_phases(tx, [NewPhase(batch.id, 1, f"phase-{n}", n, 0, NOW) for n in range(rounds)])
@@ -134,8 +135,8 @@ def dispatched_steps(store: Store, batch: BatchRow, rounds: int) -> Iterator[lis
             jobs = [job_id(Kind.STEP, step, Reason.ATTEMPT, 1) for step in ids]
             lost_at = NOW + timedelta(hours=1)
             sent = [Dispatch(step, 1, job, "New-EntraUser", "{}", lost_at) for step, job in zip(ids, jobs, strict=True)]
-            dispatch(tx, Kind.STEP, sent, NOW)
-        yield [Success(step, job, '{"Id": "7"}') for step, job in zip(ids, jobs, strict=True)]
+            move_steps(tx, Kind.STEP, sent, NOW)
+        yield [Succeed(step, job, '{"Id": "7"}') for step, job in zip(ids, jobs, strict=True)]
 
 
 def upsert_ratio(store: Store) -> Ratio:

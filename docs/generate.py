@@ -6,11 +6,10 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import orjson
@@ -22,7 +21,7 @@ from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, U
 from matoolkit import errors
 from matoolkit.api.app import openapi_document
 from matoolkit.cli.main import app
-from matoolkit.domain import batch, member, phase, step
+from matoolkit.domain.moves import Move, batch, member, phase, step
 from matoolkit.duration import format_duration
 from matoolkit.runbook import values
 from matoolkit.runbook.catalogue import BUILT_IN
@@ -324,30 +323,28 @@ def _usage(command: Any) -> str:
     return said
 
 
-def _states(life: ModuleType, first: str) -> Callable[[], str]:
+def _states(table: Sequence[Move[Any]], first: str) -> Callable[[], str]:
     def block() -> str:
         arrows: dict[tuple[str, str], list[str]] = {}
-        for (status, event), after in life.MOVES.items():
-            for to in sorted(after):
-                arrows.setdefault((str(status), str(to)), []).append(_in_words(event.__name__))
+        for move in table:
+            for start in sorted(move.from_states) if move.to_state is not None else ():
+                arrows.setdefault((str(start), str(move.to_state)), []).append(move.name)
         drawn = [f"    [*] --> {first}"]
-        drawn += [f"    {start} --> {to}: {', '.join(why)}" for (start, to), why in arrows.items()]
+        drawn += [f"    {start} --> {to}: {', '.join(names)}" for (start, to), names in arrows.items()]
         rows = (
-            (f"`{status}`", _in_words(event.__name__), (event.__doc__ or "").splitlines()[0], _listed(after))
-            for (status, event), after in life.MOVES.items()
+            (
+                move.name,
+                move.meaning,
+                "any" if move.is_from_anywhere else ", ".join(f"`{status}`" for status in sorted(move.from_states)),
+                "stays" if move.to_state is None else f"`{move.to_state}`",
+                "; ".join(guard.value for guard in move.guards),
+            )
+            for move in table
         )
         diagram = "\n".join(["```mermaid", "stateDiagram-v2", *drawn, "```", "", ""])
-        return diagram + _table(("state", "event", "meaning", "then"), rows)
+        return diagram + _table(("move", "when", "from", "to", "only if"), rows)
 
     return block
-
-
-def _in_words(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
-
-
-def _listed(statuses: Iterable[str]) -> str:
-    return " or ".join(f"`{status}`" for status in sorted(statuses))
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {
@@ -364,10 +361,10 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "commands-batches": _commands("batch", "member"),
     "commands-operations": _commands("hold", "dead-letter", "audit", "worker", "api"),
     "live-view": live_view,
-    "states-step": _states(step, "pending"),
-    "states-member": _states(member, "active"),
-    "states-phase": _states(phase, "pending"),
-    "states-batch": _states(batch, "detected"),
+    "states-step": _states(step.MOVES, "pending"),
+    "states-member": _states(member.MOVES, "active"),
+    "states-phase": _states(phase.MOVES, "pending"),
+    "states-batch": _states(batch.MOVES, "detected"),
 }
 
 if __name__ == "__main__":

@@ -1,88 +1,46 @@
-"""Every state of batches, phases and members, and everything that can happen to them."""
+"""What becomes of batches, phases and members, in every state."""
 
-from itertools import product
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from matoolkit.domain import batch, member, phase
+from matoolkit.domain import batch, phase
+from matoolkit.domain.member import decide_failure
+from matoolkit.domain.moves import Ignore, Move, Value
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves import member as member_moves
+from matoolkit.domain.moves import phase as phase_moves
+from matoolkit.domain.moves import step as step_moves
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 
-PHASE_EVENTS: list[phase.Event] = [
-    phase.Due(),
-    phase.NobodyLeft(),
-    phase.StepsEnded(0),
-    phase.StepsEnded(1),
-    phase.GivenSteps(),
-    phase.Superseded(),
-    phase.BatchCancelled(),
-]
 COMPLETED, FAILED, SKIPPED = PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.SKIPPED
 ACTIVE, REMOVED, GONE = MemberStatus.ACTIVE, MemberStatus.REMOVED, MemberStatus.FAILED
-BATCH_EVENTS: list[batch.Event] = [
-    batch.InitRequested(),
-    batch.InitDone(),
-    batch.InitFailed(is_rerun=False),
-    batch.InitFailed(is_rerun=True),
-    *(
-        batch.PhasesEnded(phases, members)
-        for phases in ([COMPLETED], [FAILED], [SKIPPED])
-        for members in ([ACTIVE], [REMOVED], [GONE])
-    ),
-    batch.PersonCancelled(),
-    batch.Emptied(),
-    batch.PersonRetriedMembers(),
-    batch.PersonRetriedInit(),
-]
-MEMBER_EVENTS: list[member.Event] = [
-    member.StepFailed(1),
-    member.StepFailed(2),
-    member.Removed(),
-    member.Returned(),
-    member.RetriedFromFailure(),
-    member.RetriedFromStart(),
-]
+TABLES: list[tuple[Move[Any], ...]] = [batch_moves.MOVES, member_moves.MOVES, phase_moves.MOVES, step_moves.MOVES]
 
 
-Decided = list[tuple[Any, Any, Any, str | None]]
+@pytest.mark.parametrize("table", TABLES, ids=["batch", "member", "phase", "step"])
+def test_every_row_of_a_table_has_a_name_of_its_own_says_what_it_means_and_starts_somewhere(
+    table: tuple[Move[Any], ...],
+) -> None:
+    assert len({move.name for move in table}) == len(table)
+    assert len({move.meaning for move in table}) == len(table)
+    assert all(move.from_states for move in table)
+    assert all("status" not in move.writes for move in table), "to_state says it"
 
 
-def check(decided: Decided, table: Any, events: list[Any], kinds: Any) -> None:
-    """Everything that is not ignored is in the table, and everything in the table happens."""
-    taken: dict[Any, set[Any]] = {}
-    for status, event, to, ignored in decided:
-        if ignored is None:
-            assert to in table[status, type(event)]
-            taken.setdefault((status, type(event)), set()).add(to)
-        else:
-            assert ignored
-            assert to is status
-    assert taken == {key: set(to) for key, to in table.items()}
-    assert {type(event) for event in events} == set(get_args(kinds))
+@pytest.mark.parametrize("status", list(PhaseStatus))
+def test_o11_a_phase_ends_only_while_it_is_dispatched(status: PhaseStatus) -> None:
+    decided = [phase.decide_end(status, 0), phase.decide_end(status, 1)]
+    if status is PhaseStatus.DISPATCHED:
+        assert decided == [phase_moves.FAIL, phase_moves.COMPLETE]
+    else:
+        assert decided == [Ignore(f"it is {status}")] * 2
 
 
-def test_every_event_in_every_state_of_a_phase() -> None:
-    decided: Decided = []
-    for status, event in product(PhaseStatus, PHASE_EVENTS):
-        decision = phase.decide(status, event)
-        decided.append((status, event, decision.status, decision.ignored))
-    check(decided, phase.MOVES, PHASE_EVENTS, phase.Event)
-
-
-def test_every_event_in_every_state_of_a_batch() -> None:
-    decided: Decided = []
-    for status, event in product(BatchStatus, BATCH_EVENTS):
-        decision = batch.decide(status, event)
-        decided.append((status, event, decision.status, decision.ignored))
-    check(decided, batch.MOVES, BATCH_EVENTS, batch.Event)
-
-
-def test_every_event_in_every_state_of_a_member() -> None:
-    decided: Decided = []
-    for status, event in product(MemberStatus, MEMBER_EVENTS):
-        decision = member.decide(member.Member(status, 1), event)
-        decided.append((status, event, decision.member.status, decision.ignored))
-    check(decided, member.MOVES, MEMBER_EVENTS, member.Event)
+@pytest.mark.parametrize("status", list(BatchStatus))
+def test_o11_a_batch_ends_only_while_it_is_active(status: BatchStatus) -> None:
+    decided = batch.decide_end(status, [COMPLETED], [ACTIVE])
+    assert decided == (batch_moves.COMPLETE if status is BatchStatus.ACTIVE else Ignore(f"it is {status}"))
 
 
 @pytest.mark.parametrize(
@@ -101,18 +59,32 @@ def test_every_event_in_every_state_of_a_member() -> None:
     ],
 )
 def test_o11_how_a_batch_ends(phases: list[PhaseStatus], members: list[MemberStatus], expected: str) -> None:
-    assert batch.decide(BatchStatus.ACTIVE, batch.PhasesEnded(phases, members)).status == expected
+    decided = batch.decide_end(BatchStatus.ACTIVE, phases, members)
+    assert isinstance(decided, Move)
+    assert decided.to_state == expected
 
 
-def test_v5_a_rerun_of_init_that_fails_holds_the_batch() -> None:
-    assert batch.decide(BatchStatus.INIT_DISPATCHED, batch.InitFailed(is_rerun=True)).is_held
-    assert batch.decide(BatchStatus.INIT_DISPATCHED, batch.InitFailed(is_rerun=False)).status is BatchStatus.FAILED
+@pytest.mark.parametrize("status", list(BatchStatus))
+def test_v5_a_rerun_of_init_that_fails_holds_the_batch_and_a_first_one_fails_it(status: BatchStatus) -> None:
+    decided = [batch.decide_failed_init(status, is_rerun=True), batch.decide_failed_init(status, is_rerun=False)]
+    if status is BatchStatus.INIT_DISPATCHED:
+        assert decided == [batch_moves.HOLD, batch_moves.FAIL]
+    else:
+        assert decided == [Ignore(f"it is {status}")] * 2
+
+
+@pytest.mark.parametrize("status", list(MemberStatus))
+def test_o8_a_failed_step_fails_a_member_that_is_active_in_the_same_epoch(status: MemberStatus) -> None:
+    decided = decide_failure(status, 2, 2)
+    assert decided == (member_moves.FAIL if status is ACTIVE else Ignore(f"it is {status}"))
+    assert decide_failure(status, 2, 1) == Ignore("it has started all over since")
 
 
 def test_t5_who_returns_or_begins_again_is_in_a_new_epoch() -> None:
-    gone = member.Member(MemberStatus.REMOVED, 3)
-    assert member.decide(gone, member.Returned()).member == member.Member(MemberStatus.ACTIVE, 4)
-    failed = member.Member(MemberStatus.FAILED, 1)
-    assert member.decide(failed, member.RetriedFromFailure()).member.epoch == 1
-    assert member.decide(failed, member.RetriedFromStart()).member.epoch == 2
-    assert member.decide(member.Member(ACTIVE, 2), member.StepFailed(1)).ignored
+    in_a_new_epoch = {move for move in member_moves.MOVES if move.writes.get("epoch") is Value.ONE_MORE}
+    assert in_a_new_epoch == {member_moves.RETURN, member_moves.RESTART, member_moves.RESTART_UNDONE}
+
+
+def test_o14_members_and_init_are_retried_only_in_these_states() -> None:
+    assert {"active", "completed", "failed"} == batch.MEMBERS_CAN_BE_RETRIED
+    assert {"init_dispatched", "failed"} == batch.INIT_CAN_BE_RETRIED

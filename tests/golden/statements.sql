@@ -80,7 +80,7 @@ GO
 
 -- store.batches.approve_hold
 UPDATE batches SET approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :g_hold_key AND batches.held_at IS NOT NULL AND batches.approved_hold_key IS NULL
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :g_approved_hold_key AND batches.held_at IS NOT NULL AND batches.approved_hold_key IS NULL
 GO
 
 -- store.batches.batches_at
@@ -108,11 +108,6 @@ UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
--- store.batches.complete_batches
-UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active'
-GO
-
 -- store.batches.count_batches
 SELECT count(*) AS count_1 
 FROM batches 
@@ -121,11 +116,6 @@ GO
 
 -- store.batches.dispatch_init
 UPDATE batches SET status=:p_values_status, init_dispatched_at=:p_values_init_dispatched_at, init_count=(batches.init_count + :init_count_1) OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
-GO
-
--- store.batches.fail_batches
-UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
@@ -177,6 +167,11 @@ WHERE batches.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
 GO
 
+-- store.batches.move_batches
+UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active'
+GO
+
 -- store.batches.note_removals_approved
 UPDATE batches SET removals_approved_at=:p_values_removals_approved_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
@@ -190,6 +185,11 @@ GO
 -- store.batches.reopen_batches
 UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at, reopened_at=:p_values_reopened_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('completed', 'failed')
+GO
+
+-- store.batches.reopen_inits
+UPDATE batches SET status=:p_values_status, completed_at=:p_values_completed_at, reopened_at=:p_values_reopened_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'failed'
 GO
 
 -- store.batches.reschedule_batches
@@ -747,58 +747,62 @@ UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_compl
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
 GO
 
--- store.moves.dispatch
+-- store.moves.move_steps
 UPDATE step_executions SET function_name=:p_shared_function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=:p_shared_attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=:p_shared_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [params_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [params_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = :p_shared_attempt - :param_1 AND step_executions.status IN ('pending', 'polling')
 GO
 
--- store.moves.fail
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
--- store.moves.fail_lost
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+GO
+
+-- store.moves.move_steps
 UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
--- store.moves.fail_undispatched
+-- store.moves.move_steps
 UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('pending', 'polling')
 GO
 
--- store.moves.give_up_cancelled
-UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :g_at
-GO
-
--- store.moves.note_late_results
+-- store.moves.move_steps
 UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.answered_at IS NULL
 GO
 
--- store.moves.note_withdrawn
+-- store.moves.move_steps
 UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout')
 GO
 
--- store.moves.poll_later
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+-- store.moves.move_steps
+UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.reopen
 UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending' AND step_executions.lost_at IS NULL
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at IS NULL
 GO
 
--- store.moves.retry_later
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
-GO
-
--- store.moves.retry_lost
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
-GO
-
--- store.moves.succeed
-UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
-GO
-
--- store.moves.time_out_polls
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+-- store.moves.repeat
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout', 'succeeded') AND step_executions.lost_at IS NULL
 GO
 
 -- store.narrow_executions.batches_of_work
@@ -816,14 +820,14 @@ FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) 
 GO
 
 -- store.narrow_executions.init_states
-SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_index, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
+SELECT init_executions.id, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.batch_id, init_executions.step_index, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
 FROM init_executions 
 WHERE init_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.narrow_executions.init_states_of_batches
-SELECT init_executions.status, init_executions.attempt, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.id, init_executions.batch_id, init_executions.step_index, init_executions.job_id, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
+SELECT init_executions.id, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.batch_id, init_executions.step_index, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
 FROM init_executions 
 WHERE init_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -839,14 +843,14 @@ WHERE step_executions_1.batch_member_id = step_executions.batch_member_id AND st
 GO
 
 -- store.narrow_executions.rollback_states
-SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+SELECT rollback_executions.id, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.narrow_executions.step_states
-SELECT step_executions.status, step_executions.attempt, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.id, step_executions.batch_id, step_executions.step_index, step_executions.job_id, step_executions.lost_at, step_executions.timeout_sec, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+SELECT step_executions.id, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.batch_id, step_executions.step_index, step_executions.lost_at, step_executions.timeout_sec, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -860,14 +864,14 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.narrow_executions.unfinished_rollbacks_of_inits
-SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+SELECT rollback_executions.id, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND rollback_executions.batch_member_id IS NULL AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
 GO
 
 -- store.narrow_executions.unfinished_rollbacks_of_members
-SELECT rollback_executions.status, rollback_executions.attempt, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.job_id, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
+SELECT rollback_executions.id, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.answered_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.poll_due_at, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.batch_id, rollback_executions.step_index, rollback_executions.lost_at, rollback_executions.timeout_sec, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL)
@@ -989,11 +993,6 @@ UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_comp
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
--- store.phases.complete_phases
-UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
-GO
-
 -- store.phases.dispatch_phases
 UPDATE phase_executions SET status=:p_values_status, dispatched_at=:p_values_dispatched_at, dispatch_count=(phase_executions.dispatch_count + :dispatch_count_1), expanded_at=:p_values_expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
@@ -1005,17 +1004,17 @@ FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND batches.held_at IS NULL AND batches.runbook_name = :p_wanted_runbook_name ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
--- store.phases.fail_phases
-UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
-GO
-
 -- store.phases.insert_phases
 INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at SELECT anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :p_shared_dispatch_count AS dispatch_count 
 FROM (SELECT [batch_id], [runbook_version], [phase_name], [phase_index], [offset_minutes], [due_at], [status], [completed_at] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(100) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(20) '$[6]', [completed_at] DATETIME2(6) '$[7]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM phase_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.phase_index = anon_1.phase_index))
+GO
+
+-- store.phases.move_phases
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
 GO
 
 -- store.phases.note_expanded

@@ -25,6 +25,11 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.types import TypeEngine
 
 from matoolkit import store
+from matoolkit.domain.moves import Move
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves import phase as phase_moves
+from matoolkit.domain.moves.step import StepMove
+from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Transaction
 from matoolkit.store.datatables import DataRow, DataTable, open_data_table
@@ -44,6 +49,8 @@ OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by
 NOT_STATEMENTS = {
     "store.upgrade",
     "store.listening",
+    "store.moves.make_alike",
+    "store.moves.make_each",
 }
 
 
@@ -148,7 +155,7 @@ def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
             continue
         module = importlib.import_module(f"matoolkit.{name}")
         for function in vars(module).values():
-            if _is_statement_of(module.__name__, function):
+            if _is_statement_of(module.__name__, function) and f"{name}.{function.__name__}" not in NOT_STATEMENTS:
                 yield f"{name}.{function.__name__}", function
 
 
@@ -192,6 +199,10 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     timedelta: lambda _: timedelta(minutes=1),
     Kind: lambda _: Kind.STEP,
     DataTable: _data_table,
+    # A statement for each row of the table.
+    Sequence[StepMove]: lambda _: [sample(one) for one in typing.get_args(StepMove)],
+    Move[PhaseStatus]: lambda _: phase_moves.COMPLETE,
+    Move[BatchStatus]: lambda _: batch_moves.COMPLETE,
     # Two of one topic, of which only one is inserted by what the stand-in answers.
     Sequence[NewQueued]: lambda _: [
         NewQueued("topic", "subscription", f"message-{number}", "type", "{}", "{}", NOON, NOON) for number in (1, 2)

@@ -14,6 +14,8 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.messages import WorkerJob, correlation_of
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves.step import Dispatch, NoteLate
 from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.errors import SourceFailed
 from matoolkit.ids import Kind
@@ -28,13 +30,11 @@ from matoolkit.store.batches import (
     BatchRow,
     approve_hold,
     batches_by_id,
-    cancel_batches,
-    complete_batches,
-    fail_batches,
+    move_batches,
 )
 from matoolkit.store.executions import StepRow, steps_by_id
 from matoolkit.store.members import MemberAt, MemberRow, Outputs, fail_members, keep_outputs, members_by_id
-from matoolkit.store.moves import Dispatch, LateResult, dispatch, note_late_results
+from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import active_runbook
 from matoolkit.store.steps import NewStep, insert_steps
@@ -196,13 +196,10 @@ class Calendar:
 
     def end(self, status: BatchStatus, at: datetime | None = None) -> None:
         """End a batch as the orchestrator would."""
-        ends = {
-            BatchStatus.COMPLETED: complete_batches,
-            BatchStatus.FAILED: fail_batches,
-            BatchStatus.CANCELLED: cancel_batches,
-        }
+        moves = (batch_moves.COMPLETE, batch_moves.FAIL, batch_moves.CANCEL)
+        (move,) = (one for one in moves if one.to_state is status)
         with self.store.transaction() as tx:
-            assert ends[status](tx, [self.batch(at).id], self.clock.now())
+            assert move_batches(tx, move, [self.batch(at).id], self.clock.now())
 
     def fail(self, key: str, at: datetime | None = None) -> None:
         with self.store.transaction() as tx:
@@ -232,7 +229,7 @@ class Calendar:
         with self.store.transaction() as tx:
             (made,) = insert_steps(tx, [step], now)
             job = f"step-{made.id}-attempt-1"
-            dispatch(tx, Kind.STEP, [Dispatch(made.id, 1, job, "F", "{}", now + timedelta(days=1))], now)
+            move_steps(tx, Kind.STEP, [Dispatch(made.id, 1, job, "F", "{}", now + timedelta(days=1))], now)
             message = WorkerJob(
                 job, member.batch_id, "worker-01", "F", {}, correlation_of(made.id, Kind.STEP, "wave", 1)
             )
@@ -249,7 +246,7 @@ class Calendar:
     def answer(self, step: StepRow, outputs: str) -> None:
         """Let the answer to a cancelled step's job come, with outputs."""
         with self.store.transaction() as tx:
-            assert note_late_results(tx, Kind.STEP, [LateResult(step.id, step.job_id or "", "{}")], self.clock.now())
+            assert move_steps(tx, Kind.STEP, [NoteLate(step.id, step.job_id or "", "{}")], self.clock.now())
             keep_outputs(tx, [Outputs(step.batch_member_id, step.epoch, outputs)])
 
     def error(self, name: str = "wave") -> str | None:

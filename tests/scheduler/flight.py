@@ -12,6 +12,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.messages import WorkerJob, correlation_of
+from matoolkit.domain.moves.step import Dispatch
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.ports import Outgoing
@@ -23,7 +24,7 @@ from matoolkit.store.batches import BatchRow, NewBatch, batches_by_id, insert_ba
 from matoolkit.store.executions import InitRow, StepRow, steps_by_id
 from matoolkit.store.inits import NewInit, inits_of_batches, insert_inits
 from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.moves import Dispatch, dispatch
+from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import NewPhase, PhaseRow, dispatch_phases, insert_phases, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook
 from matoolkit.store.steps import NewStep, insert_steps
@@ -175,7 +176,7 @@ class Flight:
     def _send(self, tx: Transaction, kind: Kind, ids: Sequence[int]) -> None:
         lost_at: datetime = self.clock.now() + timedelta(hours=1)
         jobs = {number: f"{kind}-{number}-attempt-1" for number in ids}
-        dispatch(tx, kind, [Dispatch(one, 1, job, "F", "{}", lost_at) for one, job in jobs.items()], self.clock.now())
+        move_steps(tx, kind, [Dispatch(one, 1, job, "F", "{}", lost_at) for one, job in jobs.items()], self.clock.now())
         sent = [
             Outgoing(job, WorkerJob(job, 1, "worker-01", "F", {}, correlation_of(one, kind, "wave", 1)))
             for one, job in jobs.items()

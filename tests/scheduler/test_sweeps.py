@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
+from matoolkit.domain.moves.step import PollLater, RetryLater
 from matoolkit.ids import Kind
-from matoolkit.store.moves import Incomplete, Retry, poll_later, retry_later
+from matoolkit.store.moves import move_steps
 from tests.scheduler.calendar import Calendar
 
 SOON = timedelta(seconds=40)
@@ -22,10 +23,10 @@ def waiting(calendar: Calendar, count: int, *, polls: bool = True) -> list[int]:
     due, at = calendar.clock.now() + SOON, calendar.clock.now()
     with calendar.store.transaction() as tx:
         if polls:
-            poll_later(tx, Kind.STEP, [Incomplete(one.id, one.job_id or "", None, due) for one in steps], at)
+            move_steps(tx, Kind.STEP, [PollLater(one.id, one.job_id or "", None, due) for one in steps], at)
         else:
-            retries = [Retry(one.id, one.job_id or "", None, "no", due, 1) for one in steps]
-            retry_later(tx, Kind.STEP, retries, at)
+            retries = [RetryLater(one.id, one.job_id or "", None, "no", due, 1) for one in steps]
+            move_steps(tx, Kind.STEP, retries, at)
     calendar.messages()
     return [one.id for one in steps]
 

@@ -13,16 +13,19 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves import phase as phase_moves
+from matoolkit.domain.moves.step import PollLater
 from matoolkit.domain.states import BatchStatus, MemberStatus, OverdueBehavior, PhaseStatus, StepStatus
 from matoolkit.errors import LeaseLost
 from matoolkit.ids import Kind
 from matoolkit.scheduler.transitions import SLICE, TransitionCounts
 from matoolkit.store import Store, Transaction
-from matoolkit.store.batches import Hold, fail_batches, hold_batches, release_batches, reopen_batches
+from matoolkit.store.batches import Hold, hold_batches, move_batches, release_batches, reopen_batches, reopen_inits
 from matoolkit.store.executions import polls_due
 from matoolkit.store.members import MemberAt, fail_members, members_by_id
-from matoolkit.store.moves import Incomplete, poll_later
-from matoolkit.store.phases import complete_phases, reopen_phases, skip_phases
+from matoolkit.store.moves import move_steps
+from matoolkit.store.phases import move_phases, reopen_phases, skip_phases
 from tests.databases import Database
 from tests.documents import document
 from tests.scheduler.flight import Flight
@@ -70,7 +73,7 @@ def test_v3_what_has_ended_under_the_old_version_stays_and_runs_again_under_the_
     batch = flight.batch()
     flight.begin([batch], "prepare")
     with flight.store.transaction() as tx:
-        complete_phases(tx, [flight.phase_rows(batch)[0].id], flight.clock.now())
+        move_phases(tx, phase_moves.COMPLETE, [flight.phase_rows(batch)[0].id], flight.clock.now())
     flight.publish(SECOND)
     flight.tick()
     assert flight.phases(batch)[0] == (1, "prepare", PhaseStatus.COMPLETED)
@@ -111,8 +114,8 @@ def test_v6_publishing_does_not_stop_the_polls_of_phases_that_go_on(flight: Flig
     (step,) = flight.begin([flight.batch()], "prepare")
     due = flight.clock.now() + timedelta(minutes=1)
     with flight.store.transaction() as tx:
-        answer = Incomplete(step, f"step-{step}-attempt-1", "{}", due)
-        assert poll_later(tx, Kind.STEP, [answer], flight.clock.now()) == [step]
+        answer = PollLater(step, f"step-{step}-attempt-1", "{}", due)
+        assert move_steps(tx, Kind.STEP, [answer], flight.clock.now()) == [step]
     before = flight.steps([step])
     flight.publish(SECOND, overdue_behavior=IGNORE)
     flight.tick()
@@ -267,8 +270,8 @@ def test_v2_v6_manual_reopened_and_ended_batches_keep_their_version(flight: Flig
     manual = flight.batch(manual=True)
     reopened, ended = flight.batches(2)
     with flight.store.transaction() as tx:
-        fail_batches(tx, [reopened.id, ended.id], flight.clock.now())
-        reopen_batches(tx, [reopened.id], BatchStatus.ACTIVE, flight.clock.now())
+        move_batches(tx, batch_moves.FAIL, [reopened.id, ended.id], flight.clock.now())
+        reopen_batches(tx, [reopened.id], flight.clock.now())
     before = flight.state()
     flight.publish(SECOND, rerun_init=True)
     assert flight.tick() == TransitionCounts()
@@ -343,13 +346,13 @@ def test_v5_unless_asked_for_init_counts_as_done_and_an_unfinished_one_goes_on(f
 def test_v4_ignore_is_for_the_transition_after_its_publication_only(flight: Flight) -> None:
     late = flight.batch()
     with flight.store.transaction() as tx:
-        fail_batches(tx, [late.id], flight.clock.now())
+        move_batches(tx, batch_moves.FAIL, [late.id], flight.clock.now())
     flight.publish(SECOND, overdue_behavior=IGNORE)
     flight.tick()
     assert flight.version().ignore_overdue_applied
     # A batch that failed in init, and that a person retries after that, begins from the start.
     with flight.store.transaction() as tx:
-        reopen_batches(tx, [late.id], BatchStatus.INIT_DISPATCHED, flight.clock.now())
+        reopen_inits(tx, [late.id])
     flight.tick()
     assert flight.phases(late)[3] == (2, "prepare", PENDING)
 
@@ -440,7 +443,7 @@ def test_m4_a_slice_costs_the_same_number_of_statements_whatever_is_in_it(
         assert flight.tick(row=row).batches == batches
         counts.append(len(statements()))
         with flight.store.transaction() as tx:
-            fail_batches(tx, [batch.id for batch in made], flight.clock.now())
+            move_batches(tx, batch_moves.FAIL, [batch.id for batch in made], flight.clock.now())
     assert counts[0] == counts[1] < 40
 
 

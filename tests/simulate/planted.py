@@ -18,6 +18,7 @@ from matoolkit.domain import step as step_rules
 from matoolkit.domain import transitions as version_rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import PhaseDue
+from matoolkit.domain.moves.step import RetryLater
 from matoolkit.domain.snapshot import View
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
@@ -162,17 +163,17 @@ def only_the_first_slice_is_expanded(patch: Patch) -> None:
 
 
 def results_are_matched_without_their_attempt(patch: Patch) -> None:
-    def decided(agenda: Any, state: Any, answer: Any) -> Any:
-        event = event_of(answer.result, state.attempt, agenda.at, agenda.limits.throttle_limit)
+    def decided(agenda: Any, state: Any, ref: Any, result: Any, _outputs: Any) -> Any:
+        event = event_of(result, ref.attempt, agenda.at, agenda.limits.throttle_limit)
         return step_rules.decide(state, event)
 
     original = results.apply_answers
 
     def apply(agenda: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
         matched = [
-            replace(answer, attempt=states[answer.execution_id].attempt)
-            for answer in answers
-            if answer.execution_id in states
+            (replace(ref, attempt=states[ref.execution_id].attempt), result)
+            for ref, result in answers
+            if ref.execution_id in states
         ]
         return original(agenda, kind, states, matched)
 
@@ -236,9 +237,9 @@ def movers_join_while_their_job_runs(patch: Patch) -> None:
 def nobody_asks_for_retries_that_are_due(patch: Patch) -> None:
     original = moving._touch  # noqa: SLF001
 
-    def touch(agenda: Any, kind: Kind, movement: Any) -> None:
-        if not isinstance(movement.move, step_rules.RetryLater):
-            original(agenda, kind, movement)
+    def touch(agenda: Any, kind: Kind, state: Any, move: Any) -> None:
+        if not isinstance(move, RetryLater):
+            original(agenda, kind, state, move)
 
     patch.setattr(moving, "_touch", touch)
     patch.setattr(scheduler_sweeps, "retries_due", nothing)

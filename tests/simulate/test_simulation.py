@@ -77,7 +77,7 @@ def test_the_command_says_what_happened(capsys: pytest.CaptureFixture[str]) -> N
     printed = capsys.readouterr().out
     assert printed.startswith("2 seeds, 0 failed")
     assert "      0  clock jump" in printed
-    assert "Legal moves taken:" in printed
+    assert "Moves made and situations met:" in printed
 
 
 @pytest.mark.parametrize("arguments", [["--seeds", "many"], ["--without", "luck"]])

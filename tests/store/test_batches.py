@@ -2,6 +2,8 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves import phase as phase_moves
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.errors import RowConflict
 from matoolkit.store import Store
@@ -17,14 +19,13 @@ from matoolkit.store.batches import (
     batches_by_id,
     batches_page,
     cancel_batches,
-    complete_batches,
     count_batches,
     dispatch_init,
-    fail_batches,
     follow_version,
     hold_batches,
     insert_batches,
     lock_batches,
+    move_batches,
     release_batches,
     reopen_batches,
     reschedule_batches,
@@ -36,11 +37,10 @@ from matoolkit.store.phases import (
     NewPhase,
     batches_without_open_phases,
     cancel_phases,
-    complete_phases,
     dispatch_phases,
     due_phases,
-    fail_phases,
     insert_phases,
+    move_phases,
     note_expanded,
     phases_by_id,
     phases_of_batches,
@@ -92,8 +92,8 @@ def test_m3_a_move_changes_only_what_its_guard_allows_and_says_which(store: Stor
     ids = [world.batch(runbook, status, world.now + timedelta(days=day)).id for day, status in enumerate(statuses)]
     by_status = dict(zip(statuses, ids, strict=True))
     with store.transaction() as tx:
-        assert complete_batches(tx, ids, world.now) == [by_status[BatchStatus.ACTIVE]]
-        assert complete_batches(tx, ids, world.now) == []
+        assert move_batches(tx, batch_moves.COMPLETE, ids, world.now) == [by_status[BatchStatus.ACTIVE]]
+        assert move_batches(tx, batch_moves.COMPLETE, ids, world.now) == []
         assert activate_batches(tx, ids) == [
             by_status[BatchStatus.DETECTED],
             by_status[BatchStatus.INIT_DISPATCHED],
@@ -101,8 +101,8 @@ def test_m3_a_move_changes_only_what_its_guard_allows_and_says_which(store: Stor
         assert cancel_batches(tx, ids, world.now) == sorted(
             [by_status[BatchStatus.DETECTED], by_status[BatchStatus.INIT_DISPATCHED]]
         )
-        assert fail_batches(tx, ids, world.now) == []
-        assert reopen_batches(tx, ids, BatchStatus.ACTIVE, world.now) == sorted(
+        assert move_batches(tx, batch_moves.FAIL, ids, world.now) == []
+        assert reopen_batches(tx, ids, world.now) == sorted(
             [by_status[BatchStatus.ACTIVE], by_status[BatchStatus.COMPLETED], by_status[BatchStatus.FAILED]]
         )
         assert all(batch.reopened_at for batch in batches_by_id(tx, [by_status[BatchStatus.FAILED]]))
@@ -228,8 +228,8 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
         assert cancel_phases(tx, [superseded, cancelled], world.now) == [cancelled]
         assert note_expanded(tx, everything, world.now) == [dispatched]
         assert [phase.id for phase in phases_without_open_steps(tx)] == [dispatched]
-        assert complete_phases(tx, everything, world.now) == [dispatched]
-        assert fail_phases(tx, everything, world.now) == []
+        assert move_phases(tx, phase_moves.COMPLETE, everything, world.now) == [dispatched]
+        assert move_phases(tx, phase_moves.FAIL, everything, world.now) == []
         assert batches_without_open_phases(tx) == []
         assert reopen_phases(tx, everything, world.now) == [dispatched, skipped]
         assert reschedule_phases(tx, [NewDueTime(number, world.now) for number in everything]) == [pending]

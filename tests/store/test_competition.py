@@ -8,15 +8,17 @@ from threading import Barrier
 import pytest
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves.step import Fail, Succeed
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.errors import LeaseLost, RowConflict, StoreBusy
 from matoolkit.ids import Kind
 from matoolkit.store import Store
-from matoolkit.store.batches import complete_batches, lock_batches
+from matoolkit.store.batches import lock_batches, move_batches
 from matoolkit.store.counts import step_counts
 from matoolkit.store.leases import acquire_lease, confirm_lease
 from matoolkit.store.members import remove_members
-from matoolkit.store.moves import Failure, Success, fail, succeed
+from matoolkit.store.moves import move_steps
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages, delete_sent
 from matoolkit.store.runbooks import NewVersion, publish_version, runbook_versions
 from matoolkit.store.steps import cancel_steps_of_batches
@@ -62,10 +64,10 @@ def test_m3_a_result_racing_a_cancel_is_taken_or_cancelled_never_both(world: Wor
         ready.wait()
         moved: list[int] = []
         for step in range(0, 200, 20):
-            answers = [Success(number, f"step-{number}-attempt-1", "{}") for number in steps[step : step + 20]]
+            answers = [Succeed(number, f"step-{number}-attempt-1", "{}") for number in steps[step : step + 20]]
             with stores[0].transaction() as tx:
                 lock_batches(tx, [batch.id])
-                moved += succeed(tx, Kind.STEP, answers, world.now)
+                moved += move_steps(tx, Kind.STEP, answers, world.now)
         return moved
 
     def cancel() -> list[int]:
@@ -90,10 +92,10 @@ def test_m5_two_results_that_finish_a_phase_at_the_same_moment_end_it_once(world
         ready.wait()
         with store.transaction() as tx:
             lock_batches(tx, [batch.id])
-            failure = Failure(step, f"step-{step}-attempt-1", None, "no")
-            assert fail(tx, Kind.STEP, [failure], world.now) == [step]
+            failure = Fail(step, f"step-{step}-attempt-1", None, "no")
+            assert move_steps(tx, Kind.STEP, [failure], world.now) == [step]
             if [count.count for count in step_counts(tx, [phase.id])] == [2]:
-                return complete_batches(tx, [batch.id], world.now)
+                return move_batches(tx, batch_moves.COMPLETE, [batch.id], world.now)
             return []
 
     results = in_threads([partial(finish, *pair) for pair in zip(stores[:2], steps, strict=True)])

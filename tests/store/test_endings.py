@@ -5,23 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from matoolkit.domain.states import BatchStatus
+from matoolkit.domain.moves import batch as batch_moves
+from matoolkit.domain.moves.step import FailUnsent, PollLater, Succeed, TimeOut
 from matoolkit.ids import Kind
 from matoolkit.store import Store
-from matoolkit.store.batches import complete_batches, fail_batches, follow_version, reopen_batches
+from matoolkit.store.batches import follow_version, move_batches, reopen_batches, reopen_inits
 from matoolkit.store.counts import phase_outcomes
 from matoolkit.store.executions import steps_by_id
 from matoolkit.store.members import Return, remove_members, return_members
-from matoolkit.store.moves import (
-    Failure,
-    Impossible,
-    Incomplete,
-    Success,
-    fail_undispatched,
-    poll_later,
-    succeed,
-    time_out_polls,
-)
+from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import (
     NewPhase,
     batches_without_open_phases,
@@ -45,7 +37,7 @@ def test_o10_a_skipped_phase_that_is_given_steps_ends_when_they_have(store: Stor
     with store.transaction() as tx:
         world.dispatched(tx, [step])
         assert phases_without_open_steps(tx) == []
-        succeed(tx, Kind.STEP, [Success(step, f"step-{step}-attempt-1", "{}")], world.now)
+        move_steps(tx, Kind.STEP, [Succeed(step, f"step-{step}-attempt-1", "{}")], world.now)
         assert [found.id for found in phases_without_open_steps(tx)] == [phase.id]
 
 
@@ -55,8 +47,8 @@ def test_v2_manual_and_reopened_batches_keep_their_version(store: Store, world: 
     ordinary = world.batch(first, start=world.now)
     second = world.runbook()
     with store.transaction() as tx:
-        complete_batches(tx, [reopened.id], world.now)
-        reopen_batches(tx, [reopened.id], BatchStatus.ACTIVE, world.now)
+        move_batches(tx, batch_moves.COMPLETE, [reopened.id], world.now)
+        reopen_batches(tx, [reopened.id], world.now)
         assert follow_version(tx, [manual.id, reopened.id, ordinary.id], second.id) == [ordinary.id]
 
 
@@ -64,8 +56,8 @@ def test_v2_a_batch_that_failed_in_init_takes_the_active_version_when_retried(st
     batch = world.batch(world.runbook())
     second = world.runbook()
     with store.transaction() as tx:
-        fail_batches(tx, [batch.id], world.now)
-        reopen_batches(tx, [batch.id], BatchStatus.INIT_DISPATCHED, world.now)
+        move_batches(tx, batch_moves.FAIL, [batch.id], world.now)
+        reopen_inits(tx, [batch.id])
         assert follow_version(tx, [batch.id], second.id) == [batch.id]
 
 
@@ -76,7 +68,7 @@ def test_m3_two_moves_of_one_row_are_refused(store: Store, world: World) -> None
     with store.transaction() as tx:
         world.dispatched(tx, [step])
         with pytest.raises(ValueError, match="two changes of one row of step_executions"):
-            succeed(tx, Kind.STEP, [Success(step, job, "1"), Success(step, job, "2")], world.now)
+            move_steps(tx, Kind.STEP, [Succeed(step, job, "1"), Succeed(step, job, "2")], world.now)
 
 
 def test_t8_phases_due_at_the_same_moment_come_in_the_order_of_their_runbook(store: Store, world: World) -> None:
@@ -93,9 +85,9 @@ def test_o6_the_answer_at_the_deadline_is_a_poll_like_the_others(store: Store, w
     later = world.now + timedelta(hours=1)
     with store.transaction() as tx:
         world.dispatched(tx, [step])
-        poll_later(tx, Kind.STEP, [Incomplete(step, f"step-{step}-attempt-1", "{}", later)], world.now)
+        move_steps(tx, Kind.STEP, [PollLater(step, f"step-{step}-attempt-1", "{}", later)], world.now)
         world.dispatched(tx, [step], 2)
-        time_out_polls(tx, Kind.STEP, [Failure(step, f"step-{step}-attempt-2", None, "not done")], later)
+        move_steps(tx, Kind.STEP, [TimeOut(step, f"step-{step}-attempt-2", None, "not done")], later)
         (row,) = steps_by_id(tx, [step])
         assert (row.poll_count, row.last_polled_at) == (2, later)
 
@@ -114,10 +106,10 @@ def test_o11_what_a_member_did_before_it_started_all_over_does_not_count(store: 
     (step,) = world.steps(batch, phase, members)
     with store.transaction() as tx:
         world.dispatched(tx, [step])
-        succeed(tx, Kind.STEP, [Success(step, f"step-{step}-attempt-1", "{}")], world.now)
+        move_steps(tx, Kind.STEP, [Succeed(step, f"step-{step}-attempt-1", "{}")], world.now)
         remove_members(tx, members, "scheduler", "gone", world.now)
         return_members(tx, [Return(members[0], "{}", "1" * 32)], world.now)
         (again,) = insert_steps(tx, [replace(world.new_step(batch.id, phase.id, members[0]), epoch=2)], world.now)
-        fail_undispatched(tx, Kind.STEP, [Impossible(again.id, None, "no")], world.now)
+        move_steps(tx, Kind.STEP, [FailUnsent(again.id, None, "no")], world.now)
         (outcome,) = phase_outcomes(tx, [phase.id])
         assert (outcome.members, outcome.members_through) == (1, 0)

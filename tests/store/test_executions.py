@@ -4,6 +4,19 @@ from typing import Any
 
 import pytest
 
+from matoolkit.domain.moves.step import (
+    Dispatch,
+    Fail,
+    FailLost,
+    FailUnsent,
+    GiveUp,
+    NoteLate,
+    PollLater,
+    RetryLater,
+    RetryLost,
+    Succeed,
+    TimeOut,
+)
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
@@ -18,28 +31,7 @@ from matoolkit.store.executions import (
 )
 from matoolkit.store.inits import NewInit, inits_of_batches, insert_inits
 from matoolkit.store.members import MemberAt, Restart, fail_members, restart_members
-from matoolkit.store.moves import (
-    Dispatch,
-    Failure,
-    Impossible,
-    Incomplete,
-    LateResult,
-    Retry,
-    Success,
-    cancel,
-    dispatch,
-    fail,
-    fail_lost,
-    fail_undispatched,
-    give_up_cancelled,
-    note_late_results,
-    poll_later,
-    reopen,
-    retry_later,
-    retry_lost,
-    succeed,
-    time_out_polls,
-)
+from matoolkit.store.moves import cancel, move_steps, reopen
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.rollbacks import (
     NewRollback,
@@ -124,12 +116,12 @@ def test_m2_an_attempt_is_dispatched_once(store: Store, world: World) -> None:
 def test_o4_an_answer_counts_once_and_only_for_the_job_it_belongs_to(store: Store, world: World) -> None:
     step = one_step(world)
     with store.transaction() as tx:
-        assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == []
+        assert move_steps(tx, Kind.STEP, [Succeed(step, job(step), "{}")], world.now) == []
         world.dispatched(tx, [step])
-        assert succeed(tx, Kind.STEP, [Success(step, job(step, 7), "{}")], world.now) == []
-        assert succeed(tx, Kind.STEP, [Success(step, job(step), '{"id": 7}')], world.now) == [step]
-        assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == []
-        assert fail(tx, Kind.STEP, [Failure(step, job(step), None, "late")], world.now) == []
+        assert move_steps(tx, Kind.STEP, [Succeed(step, job(step, 7), "{}")], world.now) == []
+        assert move_steps(tx, Kind.STEP, [Succeed(step, job(step), '{"id": 7}')], world.now) == [step]
+        assert move_steps(tx, Kind.STEP, [Succeed(step, job(step), "{}")], world.now) == []
+        assert move_steps(tx, Kind.STEP, [Fail(step, job(step), None, "late")], world.now) == []
         (row,) = steps_by_id(tx, [step])
     assert (row.status, row.result_json, row.completed_at) == (StepStatus.SUCCEEDED, '{"id": 7}', world.now)
     assert not row.is_in_flight
@@ -137,11 +129,11 @@ def test_o4_an_answer_counts_once_and_only_for_the_job_it_belongs_to(store: Stor
 
 def test_o7_a_failure_delivered_twice_uses_up_one_retry(store: Store, world: World) -> None:
     step = one_step(world)
-    retry = Retry(step, job(step), "Graph", "busy", world.now + timedelta(minutes=5), 1)
+    retry = RetryLater(step, job(step), "Graph", "busy", world.now + timedelta(minutes=5), 1)
     with store.transaction() as tx:
         world.dispatched(tx, [step])
-        assert retry_later(tx, Kind.STEP, [retry], world.now) == [step]
-        assert retry_later(tx, Kind.STEP, [retry], world.now) == []
+        assert move_steps(tx, Kind.STEP, [retry], world.now) == [step]
+        assert move_steps(tx, Kind.STEP, [retry], world.now) == []
         assert retries_due(tx, Kind.STEP, world.now + timedelta(minutes=4)) == []
         (due,) = retries_due(tx, Kind.STEP, world.now + timedelta(minutes=5))
         assert (due.kind, due.id, due.attempt) == (Kind.STEP, step, 1)
@@ -156,8 +148,8 @@ def test_o6_polling_keeps_the_time_of_the_first_incomplete_answer(store: Store, 
     for attempt in (1, 2):
         with store.transaction() as tx:
             assert world.dispatched(tx, [step], attempt) == [step]
-            incomplete = Incomplete(step, job(step, attempt), "{}", world.now + timedelta(minutes=1))
-            assert poll_later(tx, Kind.STEP, [incomplete], world.now) == [step]
+            incomplete = PollLater(step, job(step, attempt), "{}", world.now + timedelta(minutes=1))
+            assert move_steps(tx, Kind.STEP, [incomplete], world.now) == [step]
             assert polls_due(tx, Kind.STEP, world.now) == []
             world.clock.advance(timedelta(minutes=1))
             assert [poll.id for poll in polls_due(tx, Kind.STEP, world.now)] == [step]
@@ -166,8 +158,8 @@ def test_o6_polling_keeps_the_time_of_the_first_incomplete_answer(store: Store, 
         assert (row.poll_started_at, row.poll_count) == (start, 2)
         assert row.last_polled_at == start + timedelta(minutes=1)
         world.dispatched(tx, [step], 3)
-        too_late = Failure(step, job(step, 3), "PollTimeout", "not done in time")
-        assert time_out_polls(tx, Kind.STEP, [too_late], world.now) == [step]
+        too_late = TimeOut(step, job(step, 3), "PollTimeout", "not done in time")
+        assert move_steps(tx, Kind.STEP, [too_late], world.now) == [step]
     assert status_of(store, step) is StepStatus.POLL_TIMEOUT
 
 
@@ -175,13 +167,13 @@ def test_o16_a_lost_jobs_answer_still_counts_while_its_retry_waits(store: Store,
     step = one_step(world)
     with store.transaction() as tx:
         world.dispatched(tx, [step])
-        retry = Retry(step, job(step), "Lost", "no answer", world.now + timedelta(hours=3), 1)
-        assert retry_lost(tx, Kind.STEP, [retry], world.now) == []
+        retry = RetryLost(step, job(step), "Lost", "no answer", world.now + timedelta(hours=3), 1)
+        assert move_steps(tx, Kind.STEP, [retry], world.now) == []
         world.clock.advance(timedelta(hours=2))
         assert [lost.id for lost in lost_jobs(tx, Kind.STEP, world.now)] == [step]
-        assert retry_lost(tx, Kind.STEP, [retry], world.now) == [step]
+        assert move_steps(tx, Kind.STEP, [retry], world.now) == [step]
         assert lost_jobs(tx, Kind.STEP, world.now) == []
-        assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == [step]
+        assert move_steps(tx, Kind.STEP, [Succeed(step, job(step), "{}")], world.now) == [step]
         assert retries_due(tx, Kind.STEP, world.now + timedelta(days=1)) == []
     assert status_of(store, step) is StepStatus.SUCCEEDED
 
@@ -191,12 +183,12 @@ def test_o16_the_answer_to_a_job_that_failed_as_lost_is_only_noted(store: Store,
     with store.transaction() as tx:
         world.dispatched(tx, [step])
         world.clock.advance(timedelta(hours=2))
-        failure = Failure(step, job(step), "Lost", "no answer")
-        assert fail_lost(tx, Kind.STEP, [failure], world.now) == [step]
-        assert succeed(tx, Kind.STEP, [Success(step, job(step), "{}")], world.now) == []
-        late = [LateResult(step, job(step), '{"id": 7}')]
-        assert note_late_results(tx, Kind.STEP, late, world.now) == [step]
-        assert note_late_results(tx, Kind.STEP, late, world.now) == []
+        failure = FailLost(step, job(step), "Lost", "no answer")
+        assert move_steps(tx, Kind.STEP, [failure], world.now) == [step]
+        assert move_steps(tx, Kind.STEP, [Succeed(step, job(step), "{}")], world.now) == []
+        late = [NoteLate(step, job(step), '{"id": 7}')]
+        assert move_steps(tx, Kind.STEP, late, world.now) == [step]
+        assert move_steps(tx, Kind.STEP, late, world.now) == []
     assert status_of(store, step) is StepStatus.FAILED
 
 
@@ -210,12 +202,12 @@ def test_o5_a_cancelled_job_stays_in_flight_until_its_answer_comes_or_it_is_lost
         assert [step.id for step in cancelled] == steps
         assert [step.id for step in steps_by_id(tx, steps) if step.is_in_flight] == [answered, lost]
         assert reopen(tx, Kind.STEP, steps) == [unsent]
-        late = LateResult(answered, job(answered), '{"id": 7}')
-        assert note_late_results(tx, Kind.STEP, [late], world.now) == [answered]
-        assert give_up_cancelled(tx, Kind.STEP, steps, world.now) == []
+        late = NoteLate(answered, job(answered), '{"id": 7}')
+        assert move_steps(tx, Kind.STEP, [late], world.now) == [answered]
+        assert move_steps(tx, Kind.STEP, [GiveUp(step) for step in steps], world.now) == []
         world.clock.advance(timedelta(hours=1))
         assert [entry.id for entry in lost_jobs(tx, Kind.STEP, world.now)] == [lost]
-        assert give_up_cancelled(tx, Kind.STEP, steps, world.now) == [lost]
+        assert move_steps(tx, Kind.STEP, [GiveUp(step) for step in steps], world.now) == [lost]
         assert not any(step.is_in_flight for step in steps_by_id(tx, steps))
         assert reopen(tx, Kind.STEP, steps) == [answered, lost]
 
@@ -224,7 +216,7 @@ def test_m2_reopened_work_forgets_everything_but_its_attempts(store: Store, worl
     step = one_step(world)
     with store.transaction() as tx:
         world.dispatched(tx, [step])
-        fail(tx, Kind.STEP, [Failure(step, job(step), "Graph", "no such user")], world.now)
+        move_steps(tx, Kind.STEP, [Fail(step, job(step), "Graph", "no such user")], world.now)
         assert reopen(tx, Kind.STEP, [step]) == [step]
         (row,) = steps_by_id(tx, [step])
         assert (row.status, row.attempt, row.job_id, row.params_json) == (StepStatus.PENDING, 1, None, None)
@@ -237,8 +229,8 @@ def test_r9_work_without_job_fails_only_while_pending(store: Store, world: World
     pending, sent = steps = world.steps(batch, world.phase(batch), world.members(batch, 2))
     with store.transaction() as tx:
         world.dispatched(tx, [sent])
-        failures = [Impossible(step, "UnresolvedVariable", "no such variable") for step in steps]
-        assert fail_undispatched(tx, Kind.STEP, failures, world.now) == [pending]
+        failures = [FailUnsent(step, "UnresolvedVariable", "no such variable") for step in steps]
+        assert move_steps(tx, Kind.STEP, failures, world.now) == [pending]
         assert cancel(tx, Kind.STEP, steps, world.now) == [sent]
 
 
@@ -250,7 +242,7 @@ def test_o8_all_open_steps_of_members_or_phases_are_cancelled_at_once(store: Sto
     steps = world.steps(batch, first, members, 2) + world.steps(batch, second, members)
     with store.transaction() as tx:
         world.dispatched(tx, steps[:1])
-        succeed(tx, Kind.STEP, [Success(steps[0], job(steps[0]), "{}")], world.now)
+        move_steps(tx, Kind.STEP, [Succeed(steps[0], job(steps[0]), "{}")], world.now)
         if scope == "members":
             moved = cancel_steps_of_members(tx, members[:1], world.now)
             assert {step.batch_member_id for step in moved} == {members[0]}
@@ -280,8 +272,8 @@ def test_o11_a_member_went_through_a_phase_when_all_its_steps_succeeded(store: S
     through, half = steps[:2], steps[2:3]
     with store.transaction() as tx:
         world.dispatched(tx, steps)
-        good = [Success(step, job(step), "{}") for step in through + half]
-        succeed(tx, Kind.STEP, good, world.now)
+        good = [Succeed(step, job(step), "{}") for step in through + half]
+        move_steps(tx, Kind.STEP, good, world.now)
         (outcome,) = phase_outcomes(tx, [phase.id])
         assert (outcome.members, outcome.members_through) == (3, 1)
         assert [(count.status, count.count) for count in step_counts(tx, [phase.id])] == [
@@ -295,9 +287,9 @@ def test_failures_are_grouped_by_error_with_the_largest_group_first(store: Store
     steps = world.steps(batch, world.phase(batch), world.members(batch, 5))
     with store.transaction() as tx:
         world.dispatched(tx, steps)
-        rare = [Failure(steps[0], job(steps[0]), "Graph", "no licence")]
-        common = [Failure(step, job(step), None, "mailbox not found") for step in steps[1:4]]
-        fail(tx, Kind.STEP, rare + common, world.now)
+        rare = [Fail(steps[0], job(steps[0]), "Graph", "no licence")]
+        common = [Fail(step, job(step), None, "mailbox not found") for step in steps[1:4]]
+        move_steps(tx, Kind.STEP, rare + common, world.now)
         first, second = failures_by_error(tx, batch.id)
     assert (first.error, first.error_type, first.steps, first.members) == ("mailbox not found", None, 3, 3)
     assert first.example_step_id == steps[1]
@@ -311,8 +303,8 @@ def test_o14_members_to_retry_are_chosen_by_step_and_error_of_their_present_epoc
     with store.transaction() as tx:
         world.dispatched(tx, steps)
         errors = ["no licence", "mailbox\0 not found", "mailbox\ud800 not found"]
-        failures = [Failure(step, job(step), None, error) for step, error in zip(steps, errors, strict=True)]
-        fail(tx, Kind.STEP, failures, world.now)
+        failures = [Fail(step, job(step), None, error) for step, error in zip(steps, errors, strict=True)]
+        move_steps(tx, Kind.STEP, failures, world.now)
         assert members_that_failed(tx, batch.id) == members
         group = failures_by_error(tx, batch.id)[0]
         chosen = members_that_failed(
@@ -332,7 +324,7 @@ def test_r7_a_function_name_from_a_template_may_be_long(store: Store, world: Wor
     long_name = "Enable-" + "x" * 1000
     with store.transaction() as tx:
         jobs = [world.job(first), replace(world.job(second), function_name=long_name)]
-        assert dispatch(tx, Kind.STEP, jobs, world.now) == [first, second]
+        assert move_steps(tx, Kind.STEP, jobs, world.now) == [first, second]
         assert [step.function_name for step in steps_by_id(tx, [first, second])] == ["New-EntraUser", long_name]
 
 
@@ -393,7 +385,7 @@ def test_o1_steps_of_init_are_created_once_for_each_version_and_move_like_any_st
         assert insert_inits(tx, new, world.now) == []
         assert inits_of_batches(tx, [batch.id]) == [first, second]
         sent = Dispatch(first.id, 1, f"init-{first.id}-attempt-1", "New-EntraUser", "{}", world.now)
-        assert dispatch(tx, Kind.INIT, [sent], world.now) == [first.id]
+        assert move_steps(tx, Kind.INIT, [sent], world.now) == [first.id]
         assert [(lost.kind, lost.id) for lost in lost_jobs(tx, Kind.INIT, world.now)] == [(Kind.INIT, first.id)]
         assert inits_by_id(tx, [first.id])[0].status is StepStatus.DISPATCHED
 

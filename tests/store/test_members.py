@@ -2,10 +2,11 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.domain.moves import batch as batch_moves
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.errors import RowConflict, UnusableKey
 from matoolkit.store import Store
-from matoolkit.store.batches import complete_batches
+from matoolkit.store.batches import move_batches
 from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import (
     enrolments_of_key,
@@ -145,7 +146,7 @@ def test_t7_the_latest_place_of_a_key_is_found_whatever_became_of_its_batch(stor
     first = world.batch(runbook, start=world.now)
     world.members(first, 2)
     with store.transaction() as tx:
-        complete_batches(tx, [first.id], world.now)
+        move_batches(tx, batch_moves.COMPLETE, [first.id], world.now)
     second = world.batch(runbook, start=world.now + timedelta(hours=1))
     world.members(second, 1)
     with store.reading() as tx:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.moves.step import Dispatch, Succeed
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.ports import Subscription
@@ -27,7 +28,7 @@ from matoolkit.store.enrolments import (
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.moves import Dispatch, Success, cancel, dispatch, succeed
+from matoolkit.store.moves import cancel, move_steps
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
@@ -233,12 +234,12 @@ def test_every_query_that_runs_in_a_loop_uses_an_index(
 def test_bulk_moves_find_their_rows_by_the_primary_key(explained: Callable[..., str], rows: int) -> None:
     """The defect: statistics from before a phase began let PostgreSQL hold all its steps against every id."""
     numbers = range(1, rows + 1)
-    answers = [Success(number, f"job-{number}", "{}") for number in numbers]
+    answers = [Succeed(number, f"job-{number}", "{}") for number in numbers]
     jobs = [Dispatch(number, 1, f"job-{number}", "Create", "{}", LATER) for number in numbers]
     for move in (
-        lambda tx: succeed(tx, Kind.STEP, answers, NOON),
+        lambda tx: move_steps(tx, Kind.STEP, answers, NOON),
         lambda tx: cancel(tx, Kind.STEP, numbers, NOON),
-        lambda tx: dispatch(tx, Kind.STEP, jobs, NOON),
+        lambda tx: move_steps(tx, Kind.STEP, jobs, NOON),
     ):
         plan = explained(move)
         assert "INTEGER PRIMARY KEY" in plan or "pk_step_executions" in plan, plan

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit.domain.moves.step import Succeed
 from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import lock_batches
@@ -23,7 +24,7 @@ from matoolkit.store.members import (
     members_by_id,
     refresh_members,
 )
-from matoolkit.store.moves import Success, cancel, reopen, succeed
+from matoolkit.store.moves import cancel, move_steps, reopen
 from matoolkit.store.outbox import NewMessage, add_messages
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
@@ -52,8 +53,8 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         latest_enrolments(tx, "wave", [f"user{number}" for number in range(size)])
         phases_of_batches(tx, [batch.id])
         rollbacks_of_members(tx, mine)
-        answers = [Success(step, f"step-{step}-attempt-1", '{"id": 1}') for step in chosen]
-        assert succeed(tx, Kind.STEP, answers, world.now) == chosen
+        answers = [Succeed(step, f"step-{step}-attempt-1", '{"id": 1}') for step in chosen]
+        assert move_steps(tx, Kind.STEP, answers, world.now) == chosen
         assert keep_outputs(tx, [Outputs(number, 1, "{}") for number in mine]) == mine
         assert refresh_members(tx, [Refresh(number, "{}", "h") for number in mine]) == mine
         assert fail_members(tx, [MemberAt(number, 1) for number in mine], world.now) == mine

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.moves.step import Dispatch
 from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
 from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.moves import Dispatch, dispatch
+from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import NewPhase, PhaseRow, insert_phases
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
 from matoolkit.store.steps import NewStep, insert_steps
@@ -82,7 +83,7 @@ class World:
         )
 
     def dispatched(self, tx: Transaction, ids: list[int], attempt: int = 1) -> list[int]:
-        return dispatch(tx, Kind.STEP, [self.job(number, attempt) for number in ids], self.now)
+        return move_steps(tx, Kind.STEP, [self.job(number, attempt) for number in ids], self.now)
 
     def job(self, step: int, attempt: int = 1) -> Dispatch:
         lost_at = self.now + timedelta(hours=1)

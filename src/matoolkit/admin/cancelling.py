@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.withdrawal import withdraw_unsent
-from matoolkit.domain.batch import PersonCancelled, decide
+from matoolkit.domain.moves.batch import CANCEL
 from matoolkit.domain.states import OPEN_STEPS, StepStatus
 from matoolkit.errors import WrongBatchStatus
 from matoolkit.ids import Kind
@@ -35,7 +35,7 @@ def cancel_batch(
     """Cancel a batch: nothing more is dispatched, and compensations that have begun finish."""
     with store.transaction() as tx:
         batch, at = locked_batch(tx, batch_id), tx.time()
-        if (decision := decide(batch.status, PersonCancelled())).ignored is not None:
+        if batch.status not in CANCEL.from_states:
             raise WrongBatchStatus(batch_id, batch.status, "only one that has not ended can be cancelled")
         cancel_batches(tx, [batch_id], at)
         release_batches(tx, [batch_id])
@@ -46,7 +46,7 @@ def cancel_batch(
         finishing = _cancel_compensations(tx, batch_id)
         in_flight = sum(step.lost_at is not None for step in steps) - len(withdrawn)
         outcome = Cancellation(batch_id, len(phases), len(steps), in_flight, finishing)
-        after = {"status": decision.status, "phases": len(phases), "steps": len(steps)}
+        after = {"status": CANCEL.to_state, "phases": len(phases), "steps": len(steps)}
         record(tx, batch, "batch.cancel", by, reason, {"status": batch.status}, after)
         return outcome
 

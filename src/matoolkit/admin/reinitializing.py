@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.following import change_phases
 from matoolkit.announcing.waking import wake_after_init
-from matoolkit.domain.batch import PersonRetriedInit, decide
+from matoolkit.domain.batch import INIT_CAN_BE_RETRIED
 from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import BatchInit
-from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MOVED, UNSUCCESSFUL_STEPS, BatchStatus
+from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MOVED, BatchStatus
 from matoolkit.domain.transitions import TargetVersion, transition
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
 from matoolkit.ids import Kind, batch_init_id
@@ -23,14 +23,14 @@ from matoolkit.store.batches import (
     dispatch_init,
     follow_version,
     release_batches,
-    reopen_batches,
+    reopen_inits,
 )
 from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import InitRow
 from matoolkit.store.inflight import batches_in_flight
 from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
-from matoolkit.store.moves import reopen
+from matoolkit.store.moves import reopen, repeat
 from matoolkit.store.narrow_members import active_members
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
@@ -55,14 +55,14 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
     """Let the init of a batch run again, as part of a larger change."""
     batch = locked_batch(tx, batch_id)
     lock_runbook(tx, batch.runbook_name)
-    if decide(batch.status, PersonRetriedInit()).ignored is not None:
+    if batch.status not in INIT_CAN_BE_RETRIED:
         raise WrongBatchStatus(batch_id, batch.status, "only an init that failed can be retried")
     inits = inits_of_batches(tx, [batch_id])
     _refuse_unsettled(tx, batch, inits)
     version = _version_to_run(tx, batch)
     left_out = _leave_out(tx, batch, by)
     if batch.status is BatchStatus.FAILED:
-        reopen_batches(tx, [batch_id], BatchStatus.INIT_DISPATCHED, tx.time())
+        reopen_inits(tx, [batch_id])
     release_batches(tx, [batch_id])
     model = parse_runbook(version.yaml_content)
     if version.id != batch.runbook_id:
@@ -121,5 +121,5 @@ def _reopen(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
     """Let what failed begin again; if a rollback undid the rest, all of it."""
     ids = {init.id for init in inits}
     was_undone = any(row.init_execution_id in ids and row.attempt > 0 for row in rollbacks_of_batches(tx, [batch.id]))
-    reopen(tx, Kind.INIT, ids, ENDED_STEPS if was_undone else UNSUCCESSFUL_STEPS)
+    (repeat if was_undone else reopen)(tx, Kind.INIT, ids)
     note_requested(tx, ids, batch.init_count + 1)

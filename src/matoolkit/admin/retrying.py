@@ -14,7 +14,7 @@ from matoolkit.admin.retryplan import Chosen, Plan, Terms, keys_of, plan_retry
 from matoolkit.announcing.following import change_phases
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.domain.retrying import BeginAgain, DataChoice, LeftOutBecause
-from matoolkit.domain.states import ENDED_BATCHES, BatchStatus
+from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.errors import DoneWithOldData
 from matoolkit.ids import Kind, asked_for, member_added_id
 from matoolkit.ports import Outgoing, Publisher
@@ -120,7 +120,7 @@ def _take_up(tx: Transaction, publisher: Publisher, batch: BatchRow, plan: Plan)
     """Take up a batch again that had ended, and let it take the version that runs."""
     at, runs = tx.time(), plan.runs
     if batch.status in ENDED_BATCHES:
-        reopen_batches(tx, [batch.id], BatchStatus.ACTIVE, at)
+        reopen_batches(tx, [batch.id], at)
         # A tick passes by what a person reopened, so nothing else would end a hold that was left from before.
         release_batches(tx, [batch.id])
     if runs.transition is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matoolkit.admin.retrychanges import DoneBefore, RowChange, Ways, done_before, row_changes
 from matoolkit.admin.retryrows import Rows, rows_to_take
-from matoolkit.domain.batch import PersonRetriedMembers, decide
+from matoolkit.domain.batch import MEMBERS_CAN_BE_RETRIED
 from matoolkit.domain.keys import folded
 from matoolkit.domain.retrying import (
     BeginAgain,
@@ -115,7 +115,7 @@ class Plan:
 
 def plan_retry(tx: Transaction, batch: BatchRow, chosen: Chosen, terms: Terms) -> Plan:
     """Decide what a retry does; whatever stands in its way is an error."""
-    if decide(batch.status, PersonRetriedMembers()).ignored is not None:
+    if batch.status not in MEMBERS_CAN_BE_RETRIED:
         raise WrongBatchStatus(batch.id, batch.status, "members of a batch that is under way or over can be retried")
     failed = _failed_members(tx, batch, chosen)
     runs = version_that_runs(tx, batch, terms)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from matoolkit.domain.moves.step import Withdraw
 from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
-from matoolkit.store.moves import Withdrawal, note_withdrawn
+from matoolkit.store.moves import move_steps
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -32,4 +33,4 @@ def withdraw_unsent(
     """Take back the jobs of cancelled work that nobody has seen, and return the work for which no answer will come."""
     jobs = {work.job_id: work.id for work in cancelled if work.job_id is not None and work.lost_at is not None}
     withdrawn = publisher.withdraw(tx, list(jobs)) if jobs else []
-    return note_withdrawn(tx, kind, [Withdrawal(jobs[job], job) for job in withdrawn])
+    return move_steps(tx, kind, [Withdraw(jobs[job], job) for job in withdrawn])

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from matoolkit.domain.masking import MASK
 from matoolkit.domain.messages import ResultStatus, WorkerResult
-from matoolkit.domain.step import Failed, Incomplete, Problem, Succeeded
+from matoolkit.domain.step import Answer, Failed, Incomplete, Problem, Succeeded
 from matoolkit.runbook.templates import Json
 
 
@@ -19,15 +19,24 @@ class Outputs:
 
 
 def event_of(
-    result: WorkerResult, attempt: int, at: datetime, throttle_limit: timedelta
-) -> Succeeded | Incomplete | Failed:
-    """Say what happened to the step whose job has this result."""
+    result: WorkerResult,
+    attempt: int,
+    at: datetime,
+    throttle_limit: timedelta,
+    kept_json: str | None = None,
+    missing_json: str | None = None,
+) -> Answer:
+    """Say what happened to the step whose job has this result, what is kept of it, and which outputs it owes."""
     if result.status is ResultStatus.FAILURE:
         error = result.error
         if error is None:
-            return Failed(at, attempt, Problem("the worker reported a failure and did not say why"))
-        return Failed(at, attempt, Problem(error.message, error.type), error.is_throttled, throttle_limit)
-    return Incomplete(at, attempt) if _field(result.result, "complete") is False else Succeeded(at, attempt)
+            problem = Problem("the worker reported a failure and did not say why")
+            return Failed(at, attempt, problem, result_json=kept_json)
+        problem = Problem(error.message, error.type)
+        return Failed(at, attempt, problem, error.is_throttled, throttle_limit, kept_json)
+    if _field(result.result, "complete") is False:
+        return Incomplete(at, attempt, kept_json)
+    return Succeeded(at, attempt, kept_json, missing_json)
 
 
 def outputs_of(result: Json, wanted: Mapping[str, str]) -> Outputs:

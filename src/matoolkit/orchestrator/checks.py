@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from matoolkit.domain.messages import PollCheck, RetryCheck
 from matoolkit.domain.states import MemberStatus, StepStatus
-from matoolkit.domain.step import Dispatch, Ignore, PollDue, RetryDue, decide
+from matoolkit.domain.step import why_not_sent_again
 from matoolkit.ids import Kind, Reason
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.dispatching import send_again
@@ -36,17 +36,14 @@ def apply_checks(
         if state.id in unwanted:
             _log_ignored(check, "its member has left")
             continue
-        event = PollDue(agenda.at) if isinstance(check, PollCheck) else RetryDue(agenda.at)
-        match decide(state, event):
-            case Dispatch(reason):
-                again[state.id] = (state, reason)
-            case Ignore() if state.status is StepStatus.PENDING and state.retry_after is None:
-                # A person let it begin again: it is sent when its turn comes, with parameters resolved anew.
-                touch_freed(agenda, state)
-            case Ignore(reason=why):
-                _log_ignored(check, why)
-            case _:
-                pass
+        reason = Reason.POLL if isinstance(check, PollCheck) else Reason.RETRY
+        if (ignored := why_not_sent_again(state, reason, agenda.at)) is None:
+            again[state.id] = (state, reason)
+        elif state.status is StepStatus.PENDING and state.retry_after is None:
+            # A person let it begin again: it is sent when its turn comes, with parameters resolved anew.
+            touch_freed(agenda, state)
+        else:
+            _log_ignored(check, ignored)
     if again:
         send_again(agenda, kind, list(again.values()))
 

@@ -12,6 +12,7 @@ import orjson
 
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import WorkerJob, correlation_of
+from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
@@ -24,7 +25,7 @@ from matoolkit.ports import Outgoing
 from matoolkit.runbook.calls import Call
 from matoolkit.runbook.secrecy import REFERENCE
 from matoolkit.runbook.templates import Json
-from matoolkit.store.moves import Dispatch, Impossible, dispatch, fail_undispatched
+from matoolkit.store.moves import move_steps
 from matoolkit.store.narrow_executions import stored_calls
 from matoolkit.store.narrow_members import MemberInFull, members_in_full
 
@@ -60,7 +61,7 @@ class _Departing:
         """Send the jobs whose rows moved; of another one another process was first."""
         agenda = self._agenda
         agenda.messages += [
-            self._jobs[number] for number in dispatch(agenda.tx, self._kind, self._dispatches, agenda.at)
+            self._jobs[number] for number in move_steps(agenda.tx, self._kind, self._dispatches, agenda.at)
         ]
 
 
@@ -117,10 +118,10 @@ def _fail(
     }
     blamed = blamed_on_debtors(agenda, states, unresolved)
     failures = [
-        Impossible(state.id, type(errors[state.id]).__name__, errors[state.id].message + blamed.get(state.id, ""))
+        FailUnsent(state.id, type(errors[state.id]).__name__, errors[state.id].message + blamed.get(state.id, ""))
         for state in states
     ]
-    failed = set(fail_undispatched(agenda.tx, kind, failures, agenda.at))
+    failed = set(move_steps(agenda.tx, kind, failures, agenda.at))
     for state in states:
         if state.id in failed:
             touch_failure(agenda, state)

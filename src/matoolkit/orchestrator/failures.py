@@ -3,8 +3,8 @@
 import logging
 
 from matoolkit.announcing.withdrawal import withdraw_unsent
-from matoolkit.domain.member import Member, StepFailed, decide
-from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.member import decide_failure
+from matoolkit.domain.moves import Ignore
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.compensating import undo_inits, undo_steps
@@ -29,12 +29,12 @@ def handle_failed_steps(agenda: Agenda) -> None:
         member = members[state.batch_member_id]
         agenda.phases_to_end.add(state.phase_execution_id)
         agenda.members_to_move.add(member.id)
-        decision = decide(Member(member.status, member.epoch), StepFailed(state.epoch))
-        if decision.ignored is None and decision.member.status is MemberStatus.FAILED:
-            failing[member.id] = MemberAt(member.id, member.epoch)
-        else:
+        decided = decide_failure(member.status, member.epoch, state.epoch)
+        if isinstance(decided, Ignore):
             about = {"member": member.member_key, "step": definition_of(agenda, state).step.name}
-            log.info("a failed step fails nobody: %s", decision.ignored, extra=about)
+            log.info("a failed step fails nobody: %s", decided.reason, extra=about)
+        else:
+            failing[member.id] = MemberAt(member.id, member.epoch)
     gone = set(fail_members(agenda.tx, list(failing.values()), agenda.at))
     cancelled = cancel_steps_of_members(agenda.tx, gone, agenda.at)
     withdraw_unsent(agenda.tx, agenda.publisher, cancelled)

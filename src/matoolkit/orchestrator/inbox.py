@@ -40,7 +40,7 @@ class Inbox:
 
     def work(self, kind: Kind) -> set[int]:
         """Return the work of a kind that answers and checks are about."""
-        answered = {answer.execution_id for answer in self.answers[kind]}
+        answered = {ref.execution_id for ref, _ in self.answers[kind]}
         return answered | {check.execution_id for check in self.checks[kind]}
 
 
@@ -87,4 +87,4 @@ def _take_result(inbox: Inbox, result: WorkerResult) -> None:
     if ref is None:
         log.warning("a result is ignored: its job id is none of ours", extra={"job": result.job_id[:200]})
     else:
-        inbox.answers[ref.kind].append(Answer(ref.execution_id, ref.attempt, result))
+        inbox.answers[ref.kind].append((ref, result))

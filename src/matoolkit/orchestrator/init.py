@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import orjson
 
 from matoolkit.announcing.waking import wake_after_init
-from matoolkit.domain.batch import InitDone, InitFailed, decide
+from matoolkit.domain.batch import decide_failed_init
 from matoolkit.domain.messages import BatchInit
+from matoolkit.domain.moves import Ignore
+from matoolkit.domain.moves.batch import HOLD
 from matoolkit.domain.progress import Compensate, Situation, next_of
 from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
 from matoolkit.ids import Kind, occurrence_of_init
@@ -17,7 +19,7 @@ from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import fields_from_step
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.progress import open_compensations
-from matoolkit.store.batches import BatchRow, Hold, activate_batches, fail_batches, hold_batches
+from matoolkit.store.batches import BatchRow, Hold, activate_batches, hold_batches, move_batches
 from matoolkit.store.inits import NewInit, insert_inits
 from matoolkit.store.narrow_executions import (
     InitState,
@@ -85,8 +87,7 @@ def move_inits(agenda: Agenda) -> None:
 
 def activate(agenda: Agenda, batch_ids: Sequence[int]) -> None:
     """Let the phases of batches begin whose init is done, and wake the members that waited for it."""
-    ready = [number for number in batch_ids if decide(agenda.batches[number].status, InitDone()).ignored is None]
-    moved = activate_batches(agenda.tx, ready)
+    moved = activate_batches(agenda.tx, batch_ids)
     agenda.note_status(moved, BatchStatus.ACTIVE)
     wake_after_init(agenda.tx, agenda.publisher, moved)
 
@@ -140,11 +141,13 @@ def _end_failed(agenda: Agenda, batch: BatchRow, version: int, inits: Sequence[I
     older = {phase.runbook_version for phase in agenda.phases_of(batch.id) if phase.runbook_version < version}
     # Under a version whose own init failed nothing has begun, unless a person passed that by: then an older one has.
     begun = older - {state.runbook_version for state in inits if state.status in FAILED_STEPS}
-    decision = decide(batch.status, InitFailed(is_rerun=bool(begun)))
-    if decision.is_held:
+    decided = decide_failed_init(batch.status, is_rerun=bool(begun))
+    if isinstance(decided, Ignore):
+        return
+    if decided is HOLD:
         shown = orjson.dumps({"kind": "init", "version": version}).decode()
         reason = f"init of version {version} failed; the batch had begun under an older version"
         hold_batches(agenda.tx, [Hold(batch.id, reason, f"init-v{version}-{batch.init_count}", shown)], agenda.at)
     else:
-        agenda.note_status(fail_batches(agenda.tx, [batch.id], agenda.at), BatchStatus.FAILED)
-    log.warning("init failed; the batch is %s", "held" if decision.is_held else "failed", extra={"batch": batch.id})
+        agenda.note_status(move_batches(agenda.tx, decided, [batch.id], agenda.at), BatchStatus.FAILED)
+    log.warning("init failed; the batch is %s", "held" if decided is HOLD else "failed", extra={"batch": batch.id})

@@ -16,21 +16,20 @@ from matoolkit.store.narrow_members import member_outputs
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a step put out, and what it owes; late if nobody waited for it any more."""
+    """What a step put out, and what it owes."""
 
     state: StepState
     values: dict[str, Json]
     missing: tuple[str, ...]
-    is_late: bool
 
 
-def outputs_found(agenda: Agenda, state: StepState, result: Json, *, is_late: bool) -> Found | None:
+def outputs_found(agenda: Agenda, state: StepState, result: Json) -> Found | None:
     """Look up what a step promises in its result; nothing if it promises nothing."""
     wanted = definition_of(agenda, state).step.output_params
     if not wanted:
         return None
     outputs = outputs_of(result, wanted)
-    return Found(state, outputs.found, outputs.missing, is_late)
+    return Found(state, outputs.found, outputs.missing)
 
 
 def store_outputs(agenda: Agenda, found: Sequence[Found]) -> None:

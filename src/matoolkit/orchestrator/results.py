@@ -2,91 +2,84 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from operator import attrgetter
+from typing import TypeAlias
 
 import orjson
 
-from matoolkit.domain import step as rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import ResultStatus, WorkerResult
-from matoolkit.ids import Kind
+from matoolkit.domain.moves import Ignore
+from matoolkit.domain.moves.step import NoteLate, StepMove, Succeed
+from matoolkit.domain.step import decide
+from matoolkit.ids import JobRef, Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.concealing import concealed, kept_result, masks_of
-from matoolkit.orchestrator.moving import Movement, State, apply_moves
+from matoolkit.orchestrator.moving import State, apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
-from matoolkit.records import record
 from matoolkit.runbook.templates import Json
 from matoolkit.store.narrow_executions import StepState
 
 log = logging.getLogger(__name__)
 
-_IGNORED = (rules.Ignore, rules.NoteLate)
-_WITH_OUTPUTS = (rules.Succeed, rules.NoteLate)
-_IN_ORDER = attrgetter("execution_id", "attempt")
-
-
-@record
-class Answer:
-    """A result, and which attempt of which work it answers."""
-
-    execution_id: int
-    attempt: int
-    result: WorkerResult
+# A result, and which attempt of which work it answers.
+Answer: TypeAlias = tuple[JobRef, WorkerResult]
 
 
 def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> set[int]:
     """Move work as its answers say, keep what it put out, and return the work that moved."""
-    movements: list[Movement] = []
-    found: list[Found] = []
-    masks = masks_of(agenda, [states[number] for number in {one.execution_id for one in answers} & states.keys()])
-    for answer in _each_once(answers):
-        state = states.get(answer.execution_id)
+    moves: list[StepMove] = []
+    found: list[tuple[Found, bool]] = []
+    masks = masks_of(agenda, [states[number] for number in {ref.execution_id for ref, _ in answers} & states.keys()])
+    for ref, received in _each_once(answers):
+        state = states.get(ref.execution_id)
         if state is None:
-            _log_ignored(answer, "there is no such work")
+            _log_ignored(ref, received, "there is no such work")
             continue
-        if state.id in masks:
-            answer = replace(answer, result=concealed(answer.result, masks[state.id]))  # noqa: PLW2901
-        move = _decided(agenda, state, answer)
-        if isinstance(move, _IGNORED):
-            _log_ignored(answer, move.reason)
-        if isinstance(move, rules.Ignore):
-            continue
-        missing = None
-        if (outputs := _outputs(agenda, state, answer, move)) is not None:
-            found.append(outputs)
-            missing = _json(list(outputs.missing)) if outputs.missing else None
-        # The row of an attempt that another one has followed is the other's by now.
-        if answer.attempt == state.attempt:
-            result = kept_result(agenda, state, answer.result.result)
-            movements.append(Movement(state, move, _json(result), missing))
-    moved = apply_moves(agenda, kind, movements)
-    store_outputs(agenda, [outputs for outputs in found if outputs.is_late or outputs.state.id in moved])
+        result = concealed(received, masks.get(state.id))
+        outputs = _outputs(agenda, state, result)
+        decided = _decided(agenda, state, ref, result, outputs)
+        if isinstance(decided, Ignore):
+            _log_ignored(ref, result, decided.reason)
+            is_late = decided.keeps_outputs
+        else:
+            moves.append(decided)
+            if is_late := isinstance(decided, NoteLate):
+                _log_ignored(ref, result, f"the step is {state.status}")
+        if outputs is not None and (is_late or isinstance(decided, Succeed)):
+            found.append((outputs, is_late))
+    moved = apply_moves(agenda, kind, states, moves)
+    store_outputs(agenda, [outputs for outputs, is_late in found if is_late or outputs.state.id in moved])
     return moved
 
 
-def _decided(agenda: Agenda, state: State, answer: Answer) -> rules.Move:
-    if answer.attempt == state.attempt and answer.result.job_id != state.job_id:
-        return rules.Ignore(f"the job that is waited for is {state.job_id}")
-    return rules.decide(state, event_of(answer.result, answer.attempt, agenda.at, agenda.limits.throttle_limit))
+def _decided(
+    agenda: Agenda, state: State, ref: JobRef, result: WorkerResult, outputs: Found | None
+) -> StepMove | Ignore:
+    if ref.attempt == state.attempt and result.job_id != state.job_id:
+        return Ignore(f"the job that is waited for is {state.job_id}")
+    kept = _json(kept_result(agenda, state, result.result))
+    missing = _json(list(outputs.missing)) if outputs is not None and outputs.missing else None
+    return decide(state, event_of(result, ref.attempt, agenda.at, agenda.limits.throttle_limit, kept, missing))
 
 
-def _outputs(agenda: Agenda, state: State, answer: Answer, move: rules.Move) -> Found | None:
-    if not isinstance(state, StepState) or answer.result.status is not ResultStatus.SUCCESS:
+def _outputs(agenda: Agenda, state: State, result: WorkerResult) -> Found | None:
+    if not isinstance(state, StepState) or result.status is not ResultStatus.SUCCESS:
         return None
-    if not isinstance(move, _WITH_OUTPUTS):
-        return None
-    return outputs_found(agenda, state, answer.result.result, is_late=isinstance(move, rules.NoteLate))
+    return outputs_found(agenda, state, result.result)
 
 
 def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
     """Pass over answers that come twice in one pile; older attempts first, so that newer outputs win."""
-    unique = {answer.result.job_id: answer for answer in reversed(list(answers))}
-    return sorted(unique.values(), key=_IN_ORDER)
+    unique = {result.job_id: (ref, result) for ref, result in reversed(list(answers))}
+    return sorted(unique.values(), key=_in_order)
 
 
-def _log_ignored(answer: Answer, reason: str) -> None:
-    log.info("a result moves nothing: %s", reason, extra={"job": answer.result.job_id, "attempt": answer.attempt})
+def _in_order(answer: Answer) -> tuple[int, int]:
+    return answer[0].execution_id, answer[0].attempt
+
+
+def _log_ignored(ref: JobRef, result: WorkerResult, reason: str) -> None:
+    log.info("a result moves nothing: %s", reason, extra={"job": result.job_id, "attempt": ref.attempt})
 
 
 def _json(value: Json) -> str | None:

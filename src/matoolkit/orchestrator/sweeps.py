@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from matoolkit.domain import step as rules
 from matoolkit.domain.messages import MemberAdded, MemberRemoved
-from matoolkit.domain.states import UNSUCCESSFUL_STEPS
+from matoolkit.domain.moves import Ignore
+from matoolkit.domain.moves.step import StepMove
+from matoolkit.domain.step import JobDead, JobLost, Problem, decide
 from matoolkit.ids import JobRef, Kind, parse_job_id
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.consequences import follow_up
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
-from matoolkit.orchestrator.moving import Movement, apply_moves, touch_freed
+from matoolkit.orchestrator.moving import apply_moves
 from matoolkit.orchestrator.states import states_of
 from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
 from matoolkit.store.executions import Overdue, lost_jobs
-from matoolkit.store.moves import give_up_cancelled
 from matoolkit.store.narrow_executions import batches_of_work
 from matoolkit.store.narrow_members import MemberState, members_to_catch_up, members_to_see_off
 from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
@@ -112,15 +112,9 @@ def _give_up(tx: Transaction, open_agenda: OpenAgenda, refs: Sequence[JobRef]) -
     for kind in Kind:
         states = states_of(tx, kind, {ref.execution_id for ref in refs if ref.kind is kind})
         overdue = [state for state in states.values() if state.lost_at is not None and state.lost_at <= agenda.at]
-        unwanted = [state for state in overdue if state.status in UNSUCCESSFUL_STEPS]
-        given_up = set(give_up_cancelled(tx, kind, [state.id for state in unwanted], agenda.at))
-        for state in unwanted:
-            if state.id in given_up:
-                touch_freed(agenda, state)
-        problem = rules.Problem("no result came in time: the job counts as lost", "JobLost")
-        event = rules.JobLost(agenda.at, problem)
-        decided = [Movement(state, rules.decide(state, event), is_lost=True) for state in overdue]
-        apply_moves(agenda, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+        lost = JobLost(agenda.at, Problem("no result came in time: the job counts as lost", "JobLost"))
+        decided = [decide(state, lost) for state in overdue]
+        apply_moves(agenda, kind, states, [move for move in decided if not isinstance(move, Ignore)])
     follow_up(agenda)
 
 
@@ -128,14 +122,14 @@ def _bury(tx: Transaction, open_agenda: OpenAgenda, jobs: Sequence[DeadJob]) -> 
     agenda = open_agenda(tx, _batches(tx, [job.ref for job in jobs]))
     for kind in Kind:
         mine = {job.ref.execution_id: job for job in jobs if job.ref.kind is kind}
-        decided: list[Movement] = []
-        for state in states_of(tx, kind, set(mine)).values():
+        states = states_of(tx, kind, set(mine))
+        decided: list[StepMove | Ignore] = []
+        for state in states.values():
             job = mine[state.id]
             if job.job_id == state.job_id:
-                problem = rules.Problem(f"the job became a dead letter: {job.why}", "DeadLetter")
-                move = rules.decide(state, rules.JobDead(agenda.at, job.ref.attempt, problem))
-                decided.append(Movement(state, move))
-        apply_moves(agenda, kind, [entry for entry in decided if not isinstance(entry.move, rules.Ignore)])
+                problem = Problem(f"the job became a dead letter: {job.why}", "DeadLetter")
+                decided.append(decide(state, JobDead(agenda.at, job.ref.attempt, problem)))
+        apply_moves(agenda, kind, states, [move for move in decided if not isinstance(move, Ignore)])
     follow_up(agenda)
 
 

@@ -1,61 +1,82 @@
-"""Which legal moves of steps, phases, batches and members were taken, and which situations were met."""
+"""Which moves of steps, phases, batches and members were made, and which situations were met."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import orjson
 
-from matoolkit.domain import batch, member, phase, step
 from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.moves import Move
+from matoolkit.domain.moves import batch as batches
+from matoolkit.domain.moves import member as members
+from matoolkit.domain.moves import phase as phases
+from matoolkit.domain.moves import step as steps
 from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.recording import Entry
 
-Move = tuple[str, str, str]
+# Which machine, in which state, and the name of its move or of the situation.
+Case: TypeAlias = tuple[str, str, str]
 
-
-def _targets() -> dict[Move, frozenset[str]]:
-    tables = {"step": step.MOVES, "phase": phase.MOVES, "batch": batch.MOVES, "member": member.MOVES}
-    return {
-        (name, str(status), event.__name__): frozenset(map(str, targets))
-        for name, table in tables.items()
-        for (status, event), targets in table.items()  # type: ignore[attr-defined]
-    }
-
-
-_TARGETS = _targets()
-# What makes a move a case of its own: why a batch is held, and under what a member is retried.
-_UNDER_ANOTHER_VERSION: Move = ("member", "failed", "RetriedUnderAnotherVersion")
-_WITH_ANOTHER_ROW: Move = ("member", "failed", "RetriedWithAnotherRow")
-_STAYING_DUE: Move = ("phase", "pending", "StaysDueUnderIgnore")
-_SITUATIONS: frozenset[Move] = frozenset({_UNDER_ANOTHER_VERSION, _WITH_ANOTHER_ROW, _STAYING_DUE}) | {
-    ("batch", "held", str(kind)) for kind in HoldKind
+_TABLES: Mapping[str, Collection[Move[Any]]] = {
+    "step": steps.MOVES,
+    "init": steps.MOVES,
+    "rollback": steps.MOVES,
+    "phase": phases.MOVES,
+    "batch": batches.MOVES,
+    "member": members.MOVES,
 }
+_MACHINES = {"init": "step", "rollback": "step"}
+
+# What makes a move a case of its own: why it is made, why a batch is held, and under what a member is retried.
+_SENT_AGAIN: Case = ("step", "pending", "is sent for another try")
+_DEAD: Case = ("step", "dispatched", "fails as a dead letter")
+_GIVEN_MORE: Case = ("phase", "dispatched", "is given more steps")
+_STAYING_DUE: Case = ("phase", "pending", "stays due under ignore")
+_GOING_ON: Case = ("batch", "active", "goes on with members who are retried")
+_INIT_RETRIED: Case = ("batch", "init_dispatched", "is asked for its init again by a person")
+_EMPTIED: Case = ("batch", "detected", "is cancelled because nobody is left")
+_ALL_REMOVED: Case = ("batch", "active", "is cancelled because nobody is left")
+_UNDER_ANOTHER_VERSION: Case = ("member", "failed", "is retried under another version")
+_WITH_ANOTHER_ROW: Case = ("member", "failed", "is retried with another row")
+_CANCELLED_BY_PERSON: frozenset[Case] = frozenset(
+    ("batch", str(status), "is cancelled by a person") for status in batches.CANCEL.from_states
+)
+_HELD: frozenset[Case] = frozenset(("batch", "held", str(kind)) for kind in HoldKind)
+_SITUATIONS: frozenset[Case] = (
+    frozenset({_SENT_AGAIN, _DEAD, _GIVEN_MORE, _STAYING_DUE, _GOING_ON, _INIT_RETRIED, _EMPTIED, _ALL_REMOVED})
+    | {_UNDER_ANOTHER_VERSION, _WITH_ANOTHER_ROW}
+    | _CANCELLED_BY_PERSON
+    | _HELD
+)
 
 
-def legal_moves() -> set[Move]:
-    """Return all moves that the tables of the rules allow, and the situations that are to be met."""
-    return set(_TARGETS) | _SITUATIONS
+def legal_cases() -> set[Case]:
+    """Return all moves to another state that the tables have, from each state, and the situations to be met."""
+    made = {
+        (machine, str(status), move.name)
+        for machine, table in _TABLES.items()
+        if machine not in _MACHINES
+        for move in table
+        if move.to_state is not None
+        for status in move.from_states
+    }
+    return made | _SITUATIONS
 
 
 class Coverage:
-    """Recognises moves by what was committed, and those that no table allows."""
+    """Recognises moves by what was committed, and changes that no table has."""
 
     def __init__(self) -> None:
-        self.taken: set[Move] = set()
+        self.met: set[Case] = set()
 
     def see(self, entries: Sequence[Entry], *, by_person: bool, by_both: bool = False) -> None:
         """Note the moves of one event, made by a person, by the system, or by both in turn."""
-        whose = (True, False) if by_both else (by_person,)
         for entry in entries:
-            self.taken.update(_situations(entry))
-            if entry.what not in _MACHINES or (entry.old == entry.new and entry.what not in ("batch", "new_step")):
-                continue
-            found = {_MACHINES[entry.what](entry, is_person) for is_person in whose}
-            moves = [(_NAMES.get(entry.what, entry.what), entry.old or "", event) for event in found if event]
-            legal = [move for move in moves if entry.what == "new_step" or entry.new in _TARGETS.get(move, ())]
-            if not legal and entry.old != entry.new and entry.what != "new_step":
-                raise Violation(f"no rule allows this move: {entry}")
-            if len(legal) == 1:
-                self.taken.update(legal)
+            self.met.update(_situations(entry))
+            if not by_both:
+                self.met.update(_causes(entry, is_person=by_person))
+            if entry.what in _TABLES and (entry.old != entry.new or _is_init_requested(entry)):
+                self.met.update(_moves(entry))
         self._see_retries(entries)
 
     def _see_retries(self, entries: Sequence[Entry]) -> None:
@@ -63,12 +84,22 @@ class Coverage:
         reopened = {entry.id for entry in entries if entry.what == "batch" and entry.new == "active"}
         retried = {entry.about["batch"] for entry in entries if _is_retry(entry)}
         if retried - reopened:
-            self.taken.add(("batch", "active", "PersonRetriedMembers"))
+            self.met.add(_GOING_ON)
         if {entry.id for entry in entries if _is_retry(entry)} & {entry.id for entry in entries if entry.what == "row"}:
-            self.taken.add(_WITH_ANOTHER_ROW)
+            self.met.add(_WITH_ANOTHER_ROW)
 
 
-def _situations(entry: Entry) -> Iterator[Move]:
+def _moves(entry: Entry) -> Iterator[Case]:
+    """Find the move that was made; where several lead from the one state to the other, what else changed tells."""
+    possible = [move for move in _TABLES[entry.what] if entry.old in move.from_states and entry.new == move.to_state]
+    if not possible:
+        raise Violation(f"no table has this move: {entry}")
+    told = [move for move in possible if move not in _TOLD_BY or _TOLD_BY[move](entry)]
+    if len(told) == 1:
+        yield _MACHINES.get(entry.what, entry.what), entry.old or "", told[0].name
+
+
+def _situations(entry: Entry) -> Iterator[Case]:
     about = entry.about
     if entry.what == "batch" and about["held"] and not about["was_held"]:
         yield ("batch", "held", orjson.loads(about["hold"] or "{}").get("kind", ""))
@@ -76,109 +107,58 @@ def _situations(entry: Entry) -> Iterator[Move]:
         yield _UNDER_ANOTHER_VERSION
     if entry.what == "new_phase" and entry.new == "pending" and about["ignores"] and about["is_overdue"]:
         yield _STAYING_DUE
+    if entry.what == "new_step" and entry.old == "dispatched" and about["expanded"]:
+        yield _GIVEN_MORE
+    if _TABLES.get(entry.what) is steps.MOVES:
+        if (entry.old, entry.new) == ("pending", "dispatched") and "-retry-" in (about["job"] or ""):
+            yield _SENT_AGAIN
+        if (entry.old, entry.new) == ("dispatched", "failed") and about["error"] == "DeadLetter":
+            yield _DEAD
 
 
-_NAMES = {"init": "step", "rollback": "step", "new_step": "phase"}
+def _causes(entry: Entry, *, is_person: bool) -> Iterator[Case]:
+    """Find what matters of a batch's move only if it is known who made it."""
+    if entry.what != "batch":
+        return
+    if is_person and entry.old == entry.new == "init_dispatched" and _is_init_requested(entry):
+        yield _INIT_RETRIED
+    if entry.new == "cancelled" and entry.old != "cancelled":
+        if is_person:
+            yield ("batch", entry.old or "", "is cancelled by a person")
+        else:
+            yield _EMPTIED if entry.old == "detected" else _ALL_REMOVED
 
 
 def _is_retry(entry: Entry) -> bool:
     return entry.what == "member" and (entry.old, entry.new) == ("failed", "active")
 
 
-_STEPS = {
-    ("pending", "failed"): "Unsendable",
-    ("polling", "failed"): "Unsendable",
-    ("polling", "dispatched"): "PollDue",
-    ("dispatched", "pending"): "Failed",
-    ("dispatched", "failed"): "Failed",
-}
-_STEPS_TO = {
-    "succeeded": "Succeeded",
-    "polling": "Incomplete",
-    "poll_timeout": "Incomplete",
-    "cancelled": "Cancelled",
-    "pending": "Reopened",
-}
-_ERRORS = {"JobLost": "JobLost", "DeadLetter": "JobDead"}
+def _is_init_requested(entry: Entry) -> bool:
+    return entry.what == "batch" and entry.about["init_count"] != entry.about["old_init_count"]
 
 
-def _step(entry: Entry, _: bool) -> str | None:
-    old, new, job = entry.old or "", entry.new or "", entry.about["job"] or ""
-    if (old, new) == ("pending", "dispatched"):
-        return "RetryDue" if "-retry-" in job else "TurnCame"
-    found = _STEPS.get((old, new)) or _STEPS_TO.get(new)
-    if found == "Reopened" and entry.about.get("undone"):
-        return "Undone"
-    return _ERRORS.get(entry.about["error"], found) if found == "Failed" else found
+def _is_lost(entry: Entry) -> bool:
+    return bool(entry.about["error"] == "JobLost")
 
 
-def _phase(entry: Entry, _: bool) -> str | None:
-    match entry.old, entry.new:
-        case "pending", "dispatched":
-            return "Due"
-        case _, "skipped":
-            return "NobodyLeft"
-        case _, "completed" | "failed":
-            return "StepsEnded"
-        case _, "dispatched":
-            return "GivenSteps"
-        case _, "superseded":
-            return "Superseded"
-        case _, "cancelled":
-            return "BatchCancelled"
-        case _:
-            return None
+def _is_undone(entry: Entry) -> bool:
+    return bool(entry.about.get("undone"))
 
 
-def _batch(entry: Entry, is_person: bool) -> str | None:
-    about = entry.about
-    if about["init_count"] != about["old_init_count"]:
-        return "PersonRetriedInit" if is_person and entry.old in ("init_dispatched", "failed") else "InitRequested"
-    match entry.old, entry.new:
-        case "init_dispatched", "init_dispatched":
-            return "InitFailed" if about["held"] and '"init"' in (about["hold"] or "") else None
-        case "init_dispatched", "failed":
-            return "InitFailed"
-        case "failed", "init_dispatched":
-            return "PersonRetriedInit"
-        case "init_dispatched" | "detected", "active":
-            return "InitDone"
-        case (("completed" | "failed"), "active"):
-            return "PersonRetriedMembers"
-        case _, "cancelled":
-            ended = "Emptied" if entry.old == "detected" else "PhasesEnded"
-            return "PersonCancelled" if is_person else ended
-        case "active", "completed" | "failed":
-            return "PhasesEnded"
-        case _:
-            return None
+def _is_new_epoch(entry: Entry) -> bool:
+    return bool(entry.about["epoch"] != entry.about["old_epoch"])
 
 
-def _member(entry: Entry, _: bool) -> str | None:
-    match entry.old, entry.new:
-        case _, "failed":
-            return "StepFailed"
-        case _, "removed":
-            return "Removed"
-        case "removed", "active":
-            return "Returned"
-        case "failed", "active":
-            same = entry.about["epoch"] == entry.about["old_epoch"]
-            return "RetriedFromFailure" if same else "RetriedFromStart"
-        case _:
-            return None
-
-
-def _new_step(entry: Entry, _: bool) -> str | None:
-    return "GivenSteps" if entry.old == "dispatched" and entry.about["expanded"] else None
-
-
-_MACHINES = {
-    "step": _step,
-    "init": _step,
-    "rollback": _step,
-    "phase": _phase,
-    "batch": _batch,
-    "member": _member,
-    "new_step": _new_step,
+_TOLD_BY: Mapping[Move[Any], Callable[[Entry], bool]] = {
+    steps.FAIL: lambda entry: not _is_lost(entry),
+    steps.FAIL_LOST: _is_lost,
+    steps.RETRY_LATER: lambda entry: not _is_lost(entry),
+    steps.RETRY_LOST: _is_lost,
+    steps.REOPEN: lambda entry: not _is_undone(entry),
+    steps.REPEAT: _is_undone,
+    members.REACTIVATE: lambda entry: not _is_new_epoch(entry),
+    members.RESTART: lambda entry: _is_new_epoch(entry) and entry.about["outputs"] != "{}",
+    members.RESTART_UNDONE: lambda entry: (
+        _is_new_epoch(entry) and entry.about["outputs"] == "{}" != entry.about["old_outputs"]
+    ),
 }

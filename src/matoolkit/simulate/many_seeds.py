@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
 
-from matoolkit.simulate.coverage import Move, legal_moves
+from matoolkit.simulate.coverage import Case, legal_cases
 from matoolkit.simulate.faults import Fault
 from matoolkit.simulate.plans import Outcome, Plan
 from matoolkit.simulate.world import World
@@ -20,7 +20,7 @@ class Summary:
     seeds: int = 0
     events: list[int] = field(default_factory=list)
     faults: Counter[Fault] = field(default_factory=Counter)
-    moves: Counter[Move] = field(default_factory=Counter)
+    cases: Counter[Case] = field(default_factory=Counter)
     failures: list[Outcome] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
@@ -28,7 +28,7 @@ class Summary:
         self.seeds += 1
         self.events.append(outcome.events)
         self.faults.update(outcome.faults)
-        self.moves.update(outcome.moves)
+        self.cases.update(outcome.cases)
         if outcome.violation is not None:
             self.failures.append(outcome)
 
@@ -38,9 +38,9 @@ class Summary:
         return median(self.events) if self.events else 0
 
     @property
-    def moves_not_taken(self) -> list[Move]:
-        """Legal moves that no seed made."""
-        return sorted(legal_moves() - set(self.moves))
+    def cases_not_met(self) -> list[Case]:
+        """Moves that no seed made, and situations that none met."""
+        return sorted(legal_cases() - set(self.cases))
 
 
 def play(plan: Plan) -> Outcome:

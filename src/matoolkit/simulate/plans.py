@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from matoolkit.simulate.coverage import Move
+from matoolkit.simulate.coverage import Case
 from matoolkit.simulate.faults import Fault
 
 
@@ -25,7 +25,7 @@ class Outcome:
     events: int
     history: list[str]
     faults: dict[Fault, int]
-    moves: set[Move]
+    cases: set[Case]
     violation: str | None
 
     @property

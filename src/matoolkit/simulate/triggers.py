@@ -71,6 +71,7 @@ _KIND = "COALESCE(json_extract(hold_json, '$.kind'), '')"
 _IS_SHUT = f"held_at IS NOT NULL AND {_KIND} NOT IN ('late', 'repeat')"
 _MEMBERS = f"""
     'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason,
+    'outputs', NEW.worker_data_json, 'old_outputs', OLD.worker_data_json,
     'version', (SELECT runbook_id FROM batches WHERE id = NEW.batch_id), 'by', NEW.removed_by,
     'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
     'failed_under', (SELECT MAX(p.runbook_version) FROM step_executions s JOIN phase_executions p

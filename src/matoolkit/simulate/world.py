@@ -94,7 +94,7 @@ class World:
             except Violation as found:
                 violation = str(found)
         faults = {kind: count for kind, count in self.faults.counts.items() if count > 0}
-        return Outcome(self.plan, len(self.history), self.history, faults, self.coverage.taken, violation)
+        return Outcome(self.plan, len(self.history), self.history, faults, self.coverage.met, violation)
 
     def event(self, name: str, act: Act) -> None:
         """Let somebody move, write down what came of it, and look whether all is well."""

@@ -1,4 +1,4 @@
-"""Batches: finding, creating and moving them."""
+"""Batches: finding and creating them, and making their moves."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,31 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Select, case, false, func, select, true
+from sqlalchemy import ColumnElement, Select, false, func, select, true
 
 from matoolkit.domain.holds import NOT_BEGUN, HoldKind
-from matoolkit.domain.states import ENDED_BATCHES, UNFINISHED_BATCHES, BatchStatus
-from matoolkit.store.dialect.types import Instant
-from matoolkit.store.schema import batches, runbooks
-from matoolkit.store.sql.prepared import Drafting, given, prepared
+from matoolkit.domain.moves import Move
+from matoolkit.domain.moves.batch import (
+    ACTIVATE,
+    ADVANCE,
+    APPROVE,
+    CANCEL,
+    FOLLOW,
+    HOLD,
+    NOTE_REMOVALS,
+    RELEASE,
+    REOPEN,
+    REOPEN_INIT,
+    REQUEST_INIT,
+    RESCHEDULE,
+    TAKE_VERSION,
+)
+from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus
+from matoolkit.store.moves import make_alike, make_each
+from matoolkit.store.schema import batches
+from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import (
     among,
-    change,
-    change_each,
     insert_each,
     is_any,
     records_among,
@@ -26,22 +40,9 @@ from matoolkit.store.sql.statements import (
 from matoolkit.store.sql.transaction import Transaction
 
 _NOBODYS_TIME = datetime(1, 1, 2, tzinfo=UTC)
-_ACTIVE = is_any(batches.c.status, {BatchStatus.ACTIVE})
 _UNFINISHED = is_any(batches.c.status, UNFINISHED_BATCHES)
 _AUTOMATED = batches.c.is_manual == false()
-_MANUAL = batches.c.is_manual == true()
 _HELD = batches.c.held_at.is_not(None)
-_HELD_FOR_THIS = batches.c.hold_key == given("hold_key", batches.c.hold_key.type)
-_NOT_APPROVED = batches.c.approved_hold_key.is_(None)  # a hold that comes to stand for something else forgets it
-_ONE_MORE_INIT = batches.c.init_count + 1
-_OF_ANOTHER_VERSION = (
-    batches.c.runbook_id != given("runbook_id", batches.c.runbook_id.type),
-    batches.c.runbook_name
-    == select(runbooks.c.name).where(runbooks.c.id == given("runbook_id", runbooks.c.id.type)).scalar_subquery(),
-)
-_FOLLOWS_ANOTHER = (*_OF_ANOTHER_VERSION, batches.c.reopened_at.is_(None))
-_HELD_BY_THEN = func.coalesce(batches.c.held_at, given("at", Instant()))
-_ONE_MORE_HOLD = batches.c.hold_count + case((batches.c.held_at.is_(None), 1), else_=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,46 +231,34 @@ def _conditions(wanted: BatchFilter) -> list[ColumnElement[bool]]:
     return found
 
 
+def move_batches(tx: Transaction, move: Move[BatchStatus], ids: Collection[int], at: datetime) -> list[int]:
+    """Make the move that was decided for batches."""
+    return make_alike(tx, batches, move, ids, at)
+
+
 def dispatch_init(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Request the init of batches that have not ended, once more."""
-    values = {
-        "status": BatchStatus.INIT_DISPATCHED,
-        "init_dispatched_at": at,
-        "init_count": _ONE_MORE_INIT,
-    }
-    return change(tx, batches, ids, values, _UNFINISHED)
+    return move_batches(tx, REQUEST_INIT, ids, at)
 
 
 def activate_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Let the phases of batches begin: their init is done, or they have none."""
-    waiting = is_any(batches.c.status, {BatchStatus.DETECTED, BatchStatus.INIT_DISPATCHED})
-    return change(tx, batches, ids, {"status": BatchStatus.ACTIVE}, waiting)
-
-
-def complete_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """End active batches well."""
-    return change(tx, batches, ids, {"status": BatchStatus.COMPLETED, "completed_at": at}, _ACTIVE)
-
-
-def fail_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """End batches badly: their init failed, or all their phases did."""
-    values = {"status": BatchStatus.FAILED, "completed_at": at}
-    return change(tx, batches, ids, values, _UNFINISHED)
+    return make_alike(tx, batches, ACTIVATE, ids)
 
 
 def cancel_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End batches because a person says so, or because nobody is left in them."""
-    values = {"status": BatchStatus.CANCELLED, "completed_at": at}
-    return change(tx, batches, ids, values, _UNFINISHED)
+    return move_batches(tx, CANCEL, ids, at)
 
 
-def reopen_batches(tx: Transaction, ids: Collection[int], to: BatchStatus, at: datetime) -> list[int]:
-    """Take up ended batches again for a person's retry: `active`, or `init_dispatched` if init had failed."""
-    # A batch whose init failed takes the active version when it is retried (rule V2), so it is not marked as reopened.
-    reopened_at = None if to is BatchStatus.INIT_DISPATCHED else at
-    values = {"status": to, "completed_at": None, "reopened_at": reopened_at}
-    retryable = is_any(batches.c.status, ENDED_BATCHES - {BatchStatus.CANCELLED})
-    return change(tx, batches, ids, values, retryable)
+def reopen_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
+    """Take up ended batches again for a person's retry of their members."""
+    return move_batches(tx, REOPEN, ids, at)
+
+
+def reopen_inits(tx: Transaction, ids: Collection[int]) -> list[int]:
+    """Take up batches again whose init had failed."""
+    return make_alike(tx, batches, REOPEN_INIT, ids)
 
 
 def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> list[int]:
@@ -277,25 +266,23 @@ def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> li
     # Unique keys are checked row by row, so all step aside to times that nobody has
     # before they take their new ones.
     aside = [Reschedule(entry.id, _NOBODYS_TIME + timedelta(seconds=entry.id)) for entry in reschedules]
-    change_each(tx, batches, aside, {}, _UNFINISHED, _AUTOMATED)
-    return change_each(tx, batches, reschedules, {}, _UNFINISHED, _AUTOMATED)
+    make_each(tx, batches, RESCHEDULE, aside)
+    return make_each(tx, batches, RESCHEDULE, reschedules)
 
 
 def follow_version(tx: Transaction, ids: Collection[int], runbook_id: int) -> list[int]:
     """Let unfinished batches of a runbook follow another version of it, except manual and reopened ones (V2, V6)."""
-    values = {"runbook_id": runbook_id}
-    return change(tx, batches, ids, values, _UNFINISHED, _AUTOMATED, *_FOLLOWS_ANOTHER, having=values)
+    return make_alike(tx, batches, FOLLOW, ids, brought={"runbook_id": runbook_id})
 
 
 def take_version(tx: Transaction, batch_id: int, runbook_id: int) -> list[int]:
     """Let an unfinished batch follow another version because a person says so (rule O14)."""
-    values = {"runbook_id": runbook_id}
-    return change(tx, batches, [batch_id], values, _UNFINISHED, *_OF_ANOTHER_VERSION, having=values)
+    return make_alike(tx, batches, TAKE_VERSION, [batch_id], brought={"runbook_id": runbook_id})
 
 
 def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[int]:
     """Note which phase a manual batch was advanced to."""
-    return change(tx, batches, [batch_id], {"current_phase": phase_name}, _ACTIVE, _MANUAL)
+    return make_alike(tx, batches, ADVANCE, [batch_id], brought={"current_phase": phase_name})
 
 
 def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
@@ -303,28 +290,20 @@ def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[i
 
     A hold for the very same thing stays as it is, with its approval.
     """
-    values = {
-        "held_at": _HELD_BY_THEN,
-        "hold_count": _ONE_MORE_HOLD,
-        "approved_hold_key": None,
-        "approved_hold_by": None,
-        "approved_hold_at": None,
-    }
-    return change_each(tx, batches, holds, values, _UNFINISHED, differing=("hold_key",), having={"at": at})
+    return make_each(tx, batches, HOLD, holds, at)
 
 
 def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
     """End the hold of batches."""
-    values = {"held_at": None, "hold_reason": None, "hold_key": None, "hold_json": None}
-    return change(tx, batches, ids, values, _HELD)
+    return make_alike(tx, batches, RELEASE, ids)
 
 
 def note_removals_approved(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that removals were made that a person approved: the removal guard counts from then on (rule T6)."""
-    return change(tx, batches, ids, {"removals_approved_at": at}, _UNFINISHED)
+    return move_batches(tx, NOTE_REMOVALS, ids, at)
 
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
     """Approve exactly what was shown, once; if the hold now stands for something else, nothing is approved."""
-    values = {"approved_hold_key": hold_key, "approved_hold_by": by, "approved_hold_at": at}
-    return change(tx, batches, [batch_id], values, _HELD_FOR_THIS, _HELD, _NOT_APPROVED, having={"hold_key": hold_key})
+    approval = {"approved_hold_key": hold_key, "approved_hold_by": by}
+    return make_alike(tx, batches, APPROVE, [batch_id], at, approval)

@@ -1,4 +1,4 @@
-"""Members of batches: reading them and moving them."""
+"""Members of batches: reading them and making their moves."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,20 +7,30 @@ from datetime import datetime
 from sqlalchemy import Update, select, update
 
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
+from matoolkit.domain.moves.member import (
+    ANNOUNCE,
+    ANNOUNCE_REMOVAL,
+    CATCH_UP,
+    FAIL,
+    KEEP_OUTPUTS,
+    LEAVE_SOURCE,
+    REACTIVATE,
+    REENTER_SOURCE,
+    REFRESH,
+    REMOVE,
+    RESTART,
+    RESTART_UNDONE,
+    RETURN,
+)
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
+from matoolkit.store.moves import make_alike, make_each
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, change, change_each, columns_of, insert_each, is_any, records_among
+from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 _ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
-_REMOVED = is_any(batch_members.c.status, {MemberStatus.REMOVED})
-_FAILED = is_any(batch_members.c.status, {MemberStatus.FAILED})
-_IN_SOURCE = batch_members.c.left_source_at.is_(None)
-_GONE = batch_members.c.left_source_at.is_not(None)
-_NOT_CAUGHT_UP = batch_members.c.caught_up_at.is_(None)
-_NEXT_EPOCH = batch_members.c.epoch + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,43 +170,32 @@ def member_labels(tx: Transaction, ids: Collection[int]) -> list[MemberLabel]:
 
 def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:
     """Give active members the data that the source has now."""
-    return change_each(tx, batch_members, refreshes, {}, _ACTIVE)
+    return make_each(tx, batch_members, REFRESH, refreshes)
 
 
 def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, at: datetime) -> list[int]:
     """Take active members out of their batches; until the orchestrator has seen them off their batch cannot end."""
-    values = {
-        "status": MemberStatus.REMOVED,
-        "caught_up_at": None,
-        "removed_at": at,
-        "removed_by": by,
-        "remove_reason": reason,
-        "remove_dispatched_at": None,
-    }
-    return change(tx, batch_members, ids, values, _ACTIVE)
+    return make_alike(tx, batch_members, REMOVE, ids, at, {"removed_by": by, "remove_reason": reason})
 
 
 def return_members(tx: Transaction, returns: Sequence[Return], at: datetime) -> list[int]:
     """Take removed members in again, in a new epoch that has yet to catch up (rule T5)."""
-    return change_each(tx, batch_members, returns, _fresh_start(at), _REMOVED)
+    return make_each(tx, batch_members, RETURN, returns, at)
 
 
 def fail_members(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
     """Mark active members failed that have not started all over since."""
-    values = {"status": MemberStatus.FAILED, "failed_at": at}
-    return change_each(tx, batch_members, members, values, _ACTIVE, matching=("epoch",))
+    return make_each(tx, batch_members, FAIL, members, at)
 
 
 def reactivate_members(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Let failed members go on from where they failed (rule O14)."""
-    values = {"status": MemberStatus.ACTIVE, "failed_at": None, "caught_up_at": None}
-    return change(tx, batch_members, ids, values, _FAILED)
+    return make_alike(tx, batch_members, REACTIVATE, ids)
 
 
 def restart_members(tx: Transaction, restarts: Sequence[Restart], at: datetime, *, forget_outputs: bool) -> list[int]:
     """Let failed members begin again in a new epoch, without their outputs if a rollback undid them (O14)."""
-    values = _new_epoch(at) | ({"worker_data_json": "{}"} if forget_outputs else {})
-    return change_each(tx, batch_members, restarts, values, _FAILED)
+    return make_each(tx, batch_members, RESTART_UNDONE if forget_outputs else RESTART, restarts, at)
 
 
 def follow_new_starts(tx: Transaction, batch_ids: Collection[int]) -> None:
@@ -214,52 +213,32 @@ def _following(draft: Drafting, batch_ids: Collection[int]) -> Update:
 
 def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note, once, that the source no longer returns active members after T (rule T5)."""
-    return change(tx, batch_members, ids, {"left_source_at": at}, _ACTIVE, _IN_SOURCE)
+    return make_alike(tx, batch_members, LEAVE_SOURCE, ids, at)
 
 
 def note_in_source(tx: Transaction, ids: Collection[int]) -> list[int]:
     """Note that the source returns members again that had left it."""
-    return change(tx, batch_members, ids, {"left_source_at": None}, _GONE)
+    return make_alike(tx, batch_members, REENTER_SOURCE, ids)
 
 
 def note_add_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that the orchestrator was told of members that joined."""
-    return change(tx, batch_members, ids, {"add_dispatched_at": at}, _ACTIVE)
+    return make_alike(tx, batch_members, ANNOUNCE, ids, at)
 
 
 def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that the orchestrator was told of members that left."""
-    return change(tx, batch_members, ids, {"remove_dispatched_at": at}, _REMOVED)
+    return make_alike(tx, batch_members, ANNOUNCE_REMOVAL, ids, at)
 
 
 def note_caught_up(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
     """Note that members have caught up with their batch or were seen off, unless they have started all over since."""
-    return change_each(tx, batch_members, members, {"caught_up_at": at}, _NOT_CAUGHT_UP, matching=("epoch",))
+    return make_each(tx, batch_members, CATCH_UP, members, at)
 
 
 def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
     """Store what members' steps have put out; the caller holds the lock of their batch and has merged it."""
-    return change_each(tx, batch_members, outputs, {}, matching=("epoch",))
-
-
-def _fresh_start(at: datetime) -> dict[str, object]:
-    return _new_epoch(at) | {"first_phase_version": None, "first_phase_place": None}
-
-
-def _new_epoch(at: datetime) -> dict[str, object]:
-    return {
-        "status": MemberStatus.ACTIVE,
-        "epoch": _NEXT_EPOCH,
-        "added_at": at,
-        "caught_up_at": None,
-        "left_source_at": None,
-        "removed_at": None,
-        "removed_by": None,
-        "remove_reason": None,
-        "failed_at": None,
-        "add_dispatched_at": None,
-        "remove_dispatched_at": None,
-    }
+    return make_each(tx, batch_members, KEEP_OUTPUTS, outputs)
 
 
 def _to_insert(member: NewMember) -> _MemberToInsert:

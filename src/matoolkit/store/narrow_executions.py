@@ -22,10 +22,8 @@ from matoolkit.store.sql.transaction import Transaction
 class WorkState(Step):
     """What all executed work has that matters for its next move and its next job, and that no runbook says."""
 
-    id: int
     batch_id: int
     step_index: int
-    job_id: str | None
     lost_at: datetime | None
     timeout_sec: int
 

@@ -1,15 +1,16 @@
-"""Phases of batches: finding what is due, and moving them."""
+"""Phases of batches: finding what is due, and making their moves."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy import Select, exists, or_, select
 
+from matoolkit.domain.moves import Move
+from matoolkit.domain.moves.phase import CANCEL, DISPATCH, EXPAND, REOPEN, RESCHEDULE, SKIP, SUPERSEDE
 from matoolkit.domain.progress import PhaseOrder, phase_order
 from matoolkit.domain.states import (
-    ENDED_PHASES,
     MOVED,
     OPEN_PHASES,
     OPEN_STEPS,
@@ -17,13 +18,11 @@ from matoolkit.domain.states import (
     MemberStatus,
     PhaseStatus,
 )
-from matoolkit.store.dialect.types import Instant
+from matoolkit.store.moves import make_alike, make_each
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
-from matoolkit.store.sql.prepared import Drafting, Named, given, prepared
+from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import (
     among,
-    change,
-    change_each,
     columns_of,
     insert_each,
     is_any,
@@ -35,8 +34,6 @@ from matoolkit.store.sql.transaction import Transaction
 _PENDING = is_any(phase_executions.c.status, {PhaseStatus.PENDING})
 _DISPATCHED = is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED})
 _OPEN = is_any(phase_executions.c.status, OPEN_PHASES)
-_ONCE_MORE = phase_executions.c.dispatch_count + 1
-_EXPANDED_BY_THEN = func.coalesce(phase_executions.c.expanded_at, given("at", Instant()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,60 +173,41 @@ def _without_open_phases(draft: Drafting, wanted: Named, *, limit: int) -> Selec
     return query.order_by(batches.c.id).limit(limit)
 
 
+def move_phases(tx: Transaction, move: Move[PhaseStatus], ids: Collection[int], at: datetime) -> list[int]:
+    """Make the move that was decided for phases."""
+    return make_alike(tx, phase_executions, move, ids, at)
+
+
 def dispatch_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Let pending phases begin."""
-    values = {
-        "status": PhaseStatus.DISPATCHED,
-        "dispatched_at": at,
-        "dispatch_count": _ONCE_MORE,
-        "expanded_at": None,
-    }
-    return change(tx, phase_executions, ids, values, _PENDING)
+    return move_phases(tx, DISPATCH, ids, at)
 
 
 def note_expanded(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that all members of dispatched phases have their steps."""
-    return change(tx, phase_executions, ids, {"expanded_at": at}, _DISPATCHED)
-
-
-def complete_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """End dispatched phases through which a member went."""
-    return _end(tx, ids, PhaseStatus.COMPLETED, at, _DISPATCHED)
-
-
-def fail_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """End dispatched phases through which no member went."""
-    return _end(tx, ids, PhaseStatus.FAILED, at, _DISPATCHED)
+    return move_phases(tx, EXPAND, ids, at)
 
 
 def skip_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Pass pending phases by: nobody is there for them."""
-    return _end(tx, ids, PhaseStatus.SKIPPED, at, _PENDING)
+    return move_phases(tx, SKIP, ids, at)
 
 
 def supersede_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Put open phases of an old version out of use."""
-    return _end(tx, ids, PhaseStatus.SUPERSEDED, at, _OPEN)
+    return move_phases(tx, SUPERSEDE, ids, at)
 
 
 def cancel_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """End open phases together with their batch."""
-    return _end(tx, ids, PhaseStatus.CANCELLED, at, _OPEN)
+    return move_phases(tx, CANCEL, ids, at)
 
 
 def reopen_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Take up ended phases again whose steps run again; it counts as handled that they are due."""
-    values = {"status": PhaseStatus.DISPATCHED, "completed_at": None, "expanded_at": _EXPANDED_BY_THEN}
-    reopenable = ENDED_PHASES - {PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED}
-    return change(tx, phase_executions, ids, values, is_any(phase_executions.c.status, reopenable), having={"at": at})
+    return move_phases(tx, REOPEN, ids, at)
 
 
 def reschedule_phases(tx: Transaction, times: Sequence[NewDueTime]) -> list[int]:
     """Give pending phases other due times."""
-    return change_each(tx, phase_executions, times, {}, _PENDING)
-
-
-def _end(
-    tx: Transaction, ids: Collection[int], status: PhaseStatus, at: datetime, guard: ColumnElement[bool]
-) -> list[int]:
-    return change(tx, phase_executions, ids, {"status": status, "completed_at": at}, guard)
+    return make_each(tx, phase_executions, RESCHEDULE, times)

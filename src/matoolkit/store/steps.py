@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, or_, select, type_coerce, update
 
-from matoolkit.domain.states import OPEN_STEPS, StepStatus
+from matoolkit.domain.moves.step import CANCEL
+from matoolkit.domain.states import StepStatus
 from matoolkit.records import record
 from matoolkit.store.executions import NewExecution, StepRow, steps_by_id, unstarted
-from matoolkit.store.moves import cancelled
+from matoolkit.store.moves import guards_of, values_of
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.schema import batch_members, step_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
@@ -26,7 +27,6 @@ from matoolkit.store.sql.statements import (
 from matoolkit.store.sql.transaction import Transaction
 
 _KEY = ("batch_member_id", "epoch", "phase_execution_id", "step_index")
-_OPEN = is_any(step_executions.c.status, OPEN_STEPS)
 _OF_AN_OLDER_EPOCH = (
     step_executions.c.epoch
     < select(batch_members.c.epoch).where(batch_members.c.id == step_executions.c.batch_member_id).scalar_subquery()
@@ -249,7 +249,9 @@ def _cancel(
 ) -> list[CancelledStep]:
     if not ids:
         return []
-    statement = _cancelled(tx, ids, Named(cancelled(at)), column=step_executions.c[column], guards=guards)
+    values = values_of(step_executions, CANCEL, at)
+    all_guards = (*guards_of(step_executions, CANCEL), *guards)
+    statement = _cancelled(tx, ids, Named(values), column=step_executions.c[column], guards=all_guards)
     return rows_by_id(tx, CancelledStep, statement)
 
 
@@ -262,5 +264,5 @@ def _cancelled(
     column: Column[Any],
     guards: tuple[ColumnElement[bool], ...],
 ) -> Update:
-    mine = update(step_executions).where(among(draft, column, ids), _OPEN, *guards)
+    mine = update(step_executions).where(among(draft, column, ids), *guards)
     return mine.values(values).returning(*columns_of(CancelledStep, step_executions))

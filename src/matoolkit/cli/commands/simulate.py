@@ -29,8 +29,8 @@ def simulate(
 ) -> None:
     """Play seeds: scheduler, orchestrators, workers, people and a source, in one thread, while things go wrong.
 
-    Prints what went wrong how often and which legal moves were taken. For a seed that breaks a rule: the shortest
-    history that is found, and the command that replays it. The exit code is 1 if a seed does.
+    Prints what went wrong how often, which moves were made and which situations met. For a seed that breaks a rule:
+    the shortest history that is found, and the command that replays it. The exit code is 1 if a seed does.
     """
     from matoolkit.simulate.many_seeds import played, summed_up
     from matoolkit.simulate.plans import Plan
@@ -64,15 +64,15 @@ def _histories(plans: Sequence["Plan"]) -> Iterable["Outcome"]:
 
 
 def _in_words(summary: "Summary") -> Iterable[str]:
-    from matoolkit.simulate.coverage import legal_moves
+    from matoolkit.simulate.coverage import legal_cases
     from matoolkit.simulate.faults import Fault
 
     failed = len(summary.failures)
     yield f"{summary.seeds} seeds, {failed} failed, {summary.median_events:.0f} events in the middle one"
     yield "Faults:"
     yield from (f"  {summary.faults[kind]:>7}  {kind.value}" for kind in Fault)
-    yield f"Legal moves taken: {len(summary.moves)} of {len(legal_moves())}"
-    yield from (f"  never: {machine} {status}, {event}" for machine, status, event in summary.moves_not_taken)
+    yield f"Moves made and situations met: {len(summary.cases)} of {len(legal_cases())}"
+    yield from (f"  never: {machine} {status}, {what}" for machine, status, what in summary.cases_not_met)
     yield from (f"seed {outcome.plan.seed} fails: {outcome.violation}" for outcome in summary.failures)
 
 

@@ -1,0 +1,117 @@
+"""The moves of a member in its batch."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from matoolkit.domain.moves import Guard, Move, Value
+from matoolkit.domain.states import MemberStatus
+
+_ANY = frozenset(MemberStatus)
+_ACTIVE = frozenset({MemberStatus.ACTIVE})
+_REMOVED = frozenset({MemberStatus.REMOVED})
+_FAILED = frozenset({MemberStatus.FAILED})
+
+_NEW_EPOCH: Mapping[str, object] = MappingProxyType(
+    {
+        "epoch": Value.ONE_MORE,
+        "added_at": Value.NOW,
+        **dict.fromkeys(("caught_up_at", "left_source_at", "removed_at", "removed_by", "remove_reason", "failed_at")),
+        **dict.fromkeys(("add_dispatched_at", "remove_dispatched_at")),
+    }
+)
+_FROM_THE_FIRST_PHASE: Mapping[str, object] = MappingProxyType({"first_phase_version": None, "first_phase_place": None})
+
+REMOVE = Move(
+    "remove",
+    "It left the source, moved to another batch, or a person took it out.",
+    _ACTIVE,
+    MemberStatus.REMOVED,
+    # Until the orchestrator has seen it off its batch cannot end.
+    {"caught_up_at": None, "removed_at": Value.NOW, "remove_dispatched_at": None},
+)
+RETURN = Move(
+    "return",
+    "The source has it again: it begins again in a new epoch.",
+    _REMOVED,
+    MemberStatus.ACTIVE,
+    {**_NEW_EPOCH, **_FROM_THE_FIRST_PHASE},
+)
+FAIL = Move(
+    "fail",
+    "One of its steps has failed for good.",
+    _ACTIVE,
+    MemberStatus.FAILED,
+    {"failed_at": Value.NOW},
+    (Guard.SAME_EPOCH,),
+)
+REACTIVATE = Move(
+    "reactivate",
+    "A person lets it go on from where it failed.",
+    _FAILED,
+    MemberStatus.ACTIVE,
+    {"failed_at": None, "caught_up_at": None},
+)
+RESTART = Move(
+    "restart",
+    "A person lets it begin again in a new epoch: what it did belongs to an old version.",
+    _FAILED,
+    MemberStatus.ACTIVE,
+    _NEW_EPOCH,
+)
+RESTART_UNDONE = Move(
+    "restart undone",
+    "A person lets it begin again in a new epoch without its outputs: what it did was undone.",
+    _FAILED,
+    MemberStatus.ACTIVE,
+    {**_NEW_EPOCH, "worker_data_json": "{}"},
+)
+REFRESH = Move("refresh", "The source has other data for it.", _ACTIVE, None, {})
+LEAVE_SOURCE = Move(
+    "leave the source",
+    "The source no longer returns it after T.",
+    _ACTIVE,
+    None,
+    {"left_source_at": Value.NOW},
+    (Guard.IN_SOURCE,),
+)
+REENTER_SOURCE = Move(
+    "reenter the source",
+    "The source returns it again after T.",
+    _ANY,
+    None,
+    {"left_source_at": None},
+    (Guard.GONE_FROM_SOURCE,),
+)
+ANNOUNCE = Move("announce", "The orchestrator is told that it joined.", _ACTIVE, None, {"add_dispatched_at": Value.NOW})
+ANNOUNCE_REMOVAL = Move(
+    "announce its removal",
+    "The orchestrator is told that it left.",
+    _REMOVED,
+    None,
+    {"remove_dispatched_at": Value.NOW},
+)
+CATCH_UP = Move(
+    "catch up",
+    "It has the steps of all phases that have begun, or was seen off.",
+    _ANY,
+    None,
+    {"caught_up_at": Value.NOW},
+    (Guard.SAME_EPOCH, Guard.NOT_CAUGHT_UP),
+)
+KEEP_OUTPUTS = Move("keep outputs", "One of its steps has put something out.", _ANY, None, {}, (Guard.SAME_EPOCH,))
+
+MOVES = (
+    REMOVE,
+    RETURN,
+    FAIL,
+    REACTIVATE,
+    RESTART,
+    RESTART_UNDONE,
+    REFRESH,
+    LEAVE_SOURCE,
+    REENTER_SOURCE,
+    ANNOUNCE,
+    ANNOUNCE_REMOVAL,
+    CATCH_UP,
+    KEEP_OUTPUTS,
+)
