@@ -37,7 +37,7 @@ class JobRef:
 
 
 _KINDS = {str(kind): kind for kind in Kind}
-# No number of ours is longer; a longer one would be refused by the database.
+# Our numbers are not longer; the database would refuse a longer one.
 _JOB_ID = re.compile(r"(step|init|rollback)-([1-9][0-9]{0,17})-(?:attempt|retry|poll)-([1-9][0-9]{0,8})", re.ASCII)
 
 
@@ -112,7 +112,7 @@ def reissued_after_init(message_id: str, init_count: int) -> str:
 
 
 def continued(message_id: str, cursor: int) -> str:
-    """Id of what is left of a message that was handled up to a member; what that was itself left of is dropped."""
+    """Id of the rest of a message that was handled up to a member; an older `-c` ending is replaced."""
     return f"{_CURSOR.sub('', message_id)}-c{cursor}"
 
 
@@ -123,7 +123,7 @@ def cursor_of(message_id: str) -> int:
 
 
 def occurrence_of_init(message_id: str) -> int | None:
-    """Return for the how manieth time the request for an init was made, if that is what the id names."""
+    """Return the number of the init request that an id names, if it names one."""
     match = _BATCH_INIT.match(message_id)
     return int(match[1]) if match else None
 

@@ -1,4 +1,4 @@
-"""Requests of this machine alone, and not of a web page that a browser on it has open either (rule A2)."""
+"""Requests of this machine alone, and not of foreign web pages in a browser on it (rule A2)."""
 
 import ipaddress
 import re

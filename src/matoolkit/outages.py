@@ -1,4 +1,4 @@
-"""Trouble that lasts is told when it begins, once a minute while it lasts, and when it is over (one line each).
+"""An outage is logged when it begins, once a minute while it lasts, and when it is over (one line each).
 
 Every loop that tries again has an `Outage` and asks it how long to pause. What owns a connection has one too, and tells
 of it for all its users: errors with `is_outage` are told there, and a loop that meets one only pauses.
@@ -53,7 +53,7 @@ class Outage:
         return self._began_at is not None
 
     def opened(self) -> None:
-        """Note that it is there, which says nothing about an outage that is on."""
+        """Note that it exists; this ends no outage."""
         if self._worked_at is None:
             self._worked_at = self._clock.monotonic()
 
@@ -62,7 +62,7 @@ class Outage:
         return self._clock.monotonic()
 
     def failed(self, fault: Exception, begun: float | None = None) -> float:
-        """Note a try that failed, tell of it if it is time to, and return how many seconds to pause.
+        """Note a failed try, log it if it is time to, and return how many seconds to pause.
 
         A try that began before another one worked says nothing about the time after.
         """
@@ -74,7 +74,7 @@ class Outage:
             return pause
 
     def worked(self) -> None:
-        """Note a try that worked, and tell that the trouble is over if there was any."""
+        """Note a try that worked, and log the end of an outage if there was one."""
         self._worked_at = self._clock.monotonic()
         if self._began_at is None and not self._failures:
             return
@@ -99,13 +99,13 @@ class Outage:
 
     def _is_ours(self, fault: Exception) -> bool:
         if self._is_owner:
-            # What has never worked has no outage: the one that opens it says what is wrong.
+            # A connection that has never worked has no outage: the code that opens it reports the error.
             return self._worked_at is not None
         return not getattr(fault, "is_outage", False)
 
 
 def _told(fault: Exception) -> tuple[str, Exception | None]:
-    """Return what is said of a fault; only one that is a bug of ours comes with its traceback."""
-    # Only what we raise ourselves has a message of its own.
+    """Return the text of a fault; only a bug of ours comes with its traceback."""
+    # Only our own exceptions have a `message`.
     message = getattr(fault, "message", None)
     return (message, None) if isinstance(message, str) else (f"{type(fault).__name__}: {fault}", fault)

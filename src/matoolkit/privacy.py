@@ -1,4 +1,4 @@
-"""Files that are the owner's alone: what the system keeps holds people's data, and what it executes is code."""
+"""Files that only their owner may use: they hold people's data, or code that is executed."""
 
 import logging
 import os

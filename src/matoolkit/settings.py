@@ -52,7 +52,7 @@ def _address(value: str) -> str:
         raise ValueError("should be an address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in value:
         raise ValueError("should be an address that begins with https:// or http://, without a name or a query in it")
-    # Whether it is https is asked of the address itself, so the scheme has one spelling.
+    # Other code looks at the scheme, so it has one spelling.
     return parts.geturl().rstrip("/")
 
 
@@ -90,18 +90,18 @@ class Settings(_FromEnvironment):
     )
     step_timeout: Duration = Field(
         timedelta(hours=24),
-        description="A job without result for this long counts as lost, unless its step says.",
+        description="A job without result for this long counts as lost, unless its step has a `timeout`.",
     )
     throttle_limit: Duration = Field(
         timedelta(hours=24),
-        description="For how long a throttled job is tried again without using up a retry.",
+        description="How long a throttled job is tried again without using up a retry.",
     )
     entra_tenant_id: str | None = Field(None, description="Entra tenant whose tokens the admin API accepts.")
     entra_client_id: str | None = Field(None, description="Application id of the admin API in that tenant.")
     entra_audience: str | None = Field(
         None, description="Audience a token must have, unless it is the client id; `api://` and that when not given."
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Lowest level that is logged.")
     log_format: Literal["auto", "text", "json"] = Field(
         "auto",
         description="`text` for people, `json` for one JSON object a line; `auto` is text on a terminal.",

@@ -1,4 +1,4 @@
-"""Control characters written out where people read, so that none steers a terminal or fakes a line of a log."""
+"""Writes out control characters where people read, so that they cannot control a terminal or fake a log line."""
 
 import json
 
@@ -14,7 +14,7 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 def visible_json(text: str) -> str:
-    """Do the same for JSON, which means what it meant before; line ends between its parts stay."""
+    """Do the same for JSON without changing its meaning; line ends between its parts stay."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)

@@ -69,7 +69,7 @@ def test_a4_bad_keys_are_named_by_their_rows(source: DataSource) -> None:
     text = "Email,Name\nann@x,1\n ,2\nANN@X,3\nbob@x\neve@x,4,5\n"
     assert problems(text, source) == (
         "row 3: 'Email' holds no usable key",
-        "row 4: 'ANN@X' stands in row 2 too",
+        "row 4: 'ANN@X' is in row 2 too",
         "row 5: has 1 cells, the header has 2",
         "row 6: has 3 cells, the header has 2",
     )

@@ -33,9 +33,9 @@ def test_w9_a_tenant_is_served_until_it_is_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "it is no JSON"),
-        ([], "it is no JSON object"),
-        ({"user": []}, "it has user, and only domains, users, applications, groups"),
+        ("{", "it is not JSON"),
+        ([], "it is not a JSON object"),
+        ({"user": []}, "it has user, but only domains, users, applications, groups"),
         ({"users": [{"displayName": "x"}]}, "users cannot be done: 'userPrincipalName'"),
         ({"users": [JANE], "lags": {"graf": 1}}, "there is no lag 'graf'"),
         ({"users": [JANE, JANE]}, "jane@contoso.example: there is such a user already"),

@@ -119,7 +119,7 @@ def test_a_fresh_start_forgets_everything(store: Store) -> None:
 
 
 def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
-    with alone_in(folder / "state"), pytest.raises(AlreadyUp, match="runs already"), alone_in(folder / "state"):
+    with alone_in(folder / "state"), pytest.raises(AlreadyUp, match="already runs"), alone_in(folder / "state"):
         pass
     with alone_in(folder / "state"):
         pass

@@ -1,1 +1,1 @@
-"""What people may ask of the system, and what is recorded of it."""
+"""What people can do with the system; each change is recorded."""

@@ -20,7 +20,7 @@ from matoolkit.store.runbooks import runbooks_by_id
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What a batch was advanced to, its init or a phase, and what comes after; nothing if all its phases are over."""
+    """What an advance began, the init or a phase, and what comes next; nothing if all phases are over."""
 
     batch_id: int
     action: Literal["init_dispatched", "phase_dispatched", "all_phases_complete"]
@@ -31,7 +31,7 @@ class Advance:
 
 
 def advance_batch(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> Advance:
-    """Let a manual batch go on to what comes next, once what came before has ended."""
+    """Start the next part of a manual batch, once the part before has ended."""
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
         if not batch.is_manual:

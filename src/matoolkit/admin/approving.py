@@ -1,4 +1,4 @@
-"""Approving a hold: exactly what was shown, and nothing that it has become since (rule T6)."""
+"""Approving a hold: exactly what was shown, not what the hold stands for now (rule T6)."""
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.waking import release_and_wake

@@ -58,7 +58,7 @@ def _cancel_init(tx: Transaction, publisher: Publisher, batch_id: int) -> None:
 
 
 def _cancel_compensations(tx: Transaction, batch_id: int) -> int:
-    """Drop compensations that have not begun, and say how many steps of others are still to come."""
+    """Drop compensations that have not begun, and return how many steps of the others are still to come."""
     waiting = open_rollbacks_of_batches(tx, [batch_id])
     keys = {rollback.sequence_key for rollback in waiting}
     begun = {row.sequence_key for row in rollbacks_in_sequences(tx, keys) if _has_begun(row.status, row.attempt)}
@@ -67,5 +67,5 @@ def _cancel_compensations(tx: Transaction, batch_id: int) -> int:
 
 
 def _has_begun(status: StepStatus, attempt: int) -> bool:
-    # One of which no job could be made has had its turn too.
+    # A step for which no job could be made has begun too.
     return attempt > 0 or status not in (StepStatus.PENDING, StepStatus.CANCELLED)

@@ -32,7 +32,7 @@ def _function(row: FunctionRow) -> Function | None:
     try:
         parameters = _PARAMETERS.validate_python(orjson.loads(row.parameters_json))
     except (ValidationError, orjson.JSONDecodeError) as error:
-        # What a worker says of itself must not keep anybody from publishing.
+        # A bad announcement of a worker must not block publishing.
         log.warning("worker %s announced %s in a form unknown here: %s", row.worker_id, row.function_name, error)
         return None
     return Function(

@@ -23,14 +23,14 @@ _PACKED = {
     "comma_delimited": "first,second",
     "json_array": '["first", "second"]',
 }
-# What a spreadsheet takes for a formula, full-width forms included; a plain number is none.
+# What a spreadsheet takes for a formula, full-width forms included; a plain number is not one.
 _FORMULA = re.compile("^\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]")
 _NUMBER = re.compile(r"^[+-]?\d+(\.\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """The rows of a file, read from its beginning whenever they are gone through, and what is odd about its columns."""
+    """The rows of a file, read from its beginning at each iteration, and warnings about its columns."""
 
     file: BinaryIO
     source: DataSource
@@ -59,7 +59,7 @@ def template_csv(source: DataSource) -> str:
 
 
 def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Write rows as CSV, line by line, with every cell made harmless."""
+    """Write rows as CSV, line by line, with every cell made safe."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     for row in chain([header], rows):
@@ -70,7 +70,7 @@ def csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[
 
 
 def harmless(cell: str) -> str:
-    """Let a spreadsheet show a cell that it would execute."""
+    """Change a cell that a spreadsheet would execute so that it is only shown."""
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.match(cell) else cell
 
 
@@ -113,7 +113,7 @@ def _rows(
     except UnicodeDecodeError:
         raise _not_text() from None
     finally:
-        # The file is the caller's to close, and whoever gave up reading may have closed it already.
+        # The caller closes the file, and may have done so if it stopped reading early.
         if not text.closed:
             text.detach()
 

@@ -80,7 +80,7 @@ def _open_letter(tx: Transaction, letter_id: int) -> DeadLetterRow:
 
 
 def _insist(tx: Transaction, letter_id: int, moved: Sequence[int]) -> None:
-    """Undo everything if somebody else dealt with the letter while we looked at it."""
+    """Roll back if another person resolved the letter while we looked at it."""
     if not moved:
         raise DeadLetterResolved(letter_id, dead_letters_by_id(tx, [letter_id])[0].status)
 
@@ -88,13 +88,13 @@ def _insist(tx: Transaction, letter_id: int, moved: Sequence[int]) -> None:
 def _retry(
     tx: Transaction, publisher: Publisher, ref: JobRef, letter: DeadLetterRow, by: str, reason: str | None
 ) -> str:
-    """Try the work of a dead job again as a person's retry does, and say what is tried."""
+    """Retry the work of a dead job like a person's retry, and say what is retried."""
     match ref.kind:
         case Kind.STEP:
             step = next(iter(steps_by_id(tx, [ref.execution_id])), None)
             if step is None or step.job_id != letter.message_id or step.status is not StepStatus.FAILED:
                 raise NothingToRetry(letter.message_id, "its step has moved on since")
-            # It is this job that is sent again, so the member keeps the row with which it was made.
+            # This job is sent again, so the member keeps the row that the job was made from.
             terms = Terms(data=DataChoice.KEPT)
             retry_members_within(tx, publisher, step.batch_id, Chosen([step.batch_member_id]), terms, by, reason)
         case Kind.INIT:
@@ -120,7 +120,7 @@ def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: 
 
 
 def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:
-    """Refuse to undo the work of an init that runs again or has, or of somebody who works again (rules T5, O9)."""
+    """Refuse to undo the work of an init that has begun again, or of a member that has begun again (rules T5, O9)."""
     if rollback.batch_member_id is None:
         if version_that_failed(inits_of_batches(tx, [batch.id])) != rollback.runbook_version:
             raise NothingToRetry(letter.message_id, "its init has begun again since")

@@ -1,4 +1,4 @@
-"""Letting somebody into the batch of its time whom the scheduler keeps outside (rules T5 and U3)."""
+"""Including a member that the scheduler keeps outside the batch of its time (rules T5 and U3)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ _NEW_TIME = "give it a time in the source that is still to come"
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """Somebody whom the next tick lets in: at which time, and into which batch if there is one."""
+    """A member that the next tick includes: at which time, and into which batch if there is one."""
 
     runbook_name: str
     member_key: str
@@ -31,7 +31,7 @@ class Included:
 
 
 def include_member(store: Store, name: str, key: str, *, by: str, reason: str | None = None, now: datetime) -> Included:
-    """Let somebody in at the time that its row had in the last reading; the next tick does it, if the row stays so."""
+    """Include a member at the time of its row in the last reading; the next tick does it, if the row stays so."""
     with store.transaction() as tx:
         lock_runbook(tx, name)
         runbook = latest_runbook(tx, name)
@@ -47,7 +47,7 @@ def include_member(store: Store, name: str, key: str, *, by: str, reason: str | 
 
 
 def _refuse_in_vain(tx: Transaction, runbook: RunbookRow, key: str, batch: BatchRow | None, now: datetime) -> None:
-    """Refuse what no tick would do, however much a person wants it."""
+    """Refuse what no tick would do, even for a person."""
     if batch is not None and batch.status in ENDED_BATCHES:
         raise NotIncluded(key, f"batch {batch.id} of its time has ended", _NEW_TIME)
     if batch is not None and batch.reopened_at is not None:

@@ -71,7 +71,7 @@ def _each(store: Store, batches: Sequence[BatchRow], decide: Callable[[BatchRow]
         try:
             decide(batch)
         except Refused:
-            # Somebody else has decided about it meanwhile.
+            # Another person has decided about it since.
             continue
         done.append(batch)
     return _counted(store, done)

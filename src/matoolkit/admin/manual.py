@@ -70,7 +70,7 @@ class ManualChange:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts who joined and who was left out, piece by piece."""
+    """Counts members that joined and rows that were left out, part by part."""
 
     joined: int = 0
     left_out_count: int = 0
@@ -118,11 +118,11 @@ class ManualUpload:
         self._tally = _Tally()
 
     def resume(self, batch_id: int | None) -> None:
-        """Go on with the batch, if any, that this upload made before it broke off; who is in it counts as joined."""
+        """Go on with the batch that this upload made before it broke off, if any; its members count as joined."""
         self._batch_id, self._is_resumed = batch_id, True
 
     def parts(self, told: Callable[[ManualChange], ToldT]) -> Iterator[Callable[[Store], ToldT | None]]:
-        """Return what is to be done, part by part; each tells how far it has come, once there is a batch."""
+        """Return the work part by part; each part says how far it has come, once there is a batch."""
         for number, rows in enumerate(self._upload.parts(), start=1):
             yield partial(self._take, told, rows, number == len(self._upload))
 
@@ -157,13 +157,13 @@ def create_manual_batch(
 
 
 def _nobody_free() -> InvalidMembers:
-    return InvalidMembers(["all of them are in batches under way, or something still runs for them there"])
+    return InvalidMembers(["all of them are in unfinished batches, or something still runs for them there"])
 
 
 def _created(
     tx: Transaction, runbook_name: str, rows: Iterable[Row | UploadedRow], by: str, reason: str | None
 ) -> tuple[BatchRow | None, _Tally]:
-    """Make a batch of those rows whom no other batch has, if there are any."""
+    """Make a batch of the rows that are in no other batch, if there are any."""
     lock_runbook(tx, runbook_name)
     version = _version_in_use(tx, runbook_name)
     model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
@@ -224,7 +224,7 @@ def _added(
 
 
 def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, at: datetime) -> Collection[str]:
-    """Let those of some rows join who can, and return their folded keys."""
+    """Let the rows join that can, and return their folded keys."""
     known = {folded(member.member_key): member for member in members_with_keys(tx, batch.id, piece)}
     taken = taken_keys(tx, batch.runbook_name, piece, besides=batch.id)
     joining = {
@@ -257,7 +257,7 @@ def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, 
 def remove_from_manual_batch(
     store: Store, publisher: Publisher, batch_id: int, keys: Sequence[str], *, by: str, reason: str | None = None
 ) -> ManualChange:
-    """Take active members out of a manual batch; what is to run for leavers runs."""
+    """Remove active members from a manual batch; their removal steps run."""
     with store.transaction() as tx:
         batch, at = _manual_batch(tx, batch_id), tx.time()
         wanted = {folded(key.strip()): key for key in keys}
@@ -282,7 +282,7 @@ def remove_from_manual_batch(
 
 
 def _why(reason: str | None) -> str:
-    # In words of our own first: what a person says is never taken for a reason that means something to the system.
+    # Our own words come first, so that a person's text is never taken for a reason that the system acts on.
     return f"{_TAKEN_OUT}: {reason}" if reason else _TAKEN_OUT
 
 

@@ -35,7 +35,7 @@ def preview_query(store: Store, open_source: Callable[[DataSource], Source], nam
         runbook = latest_runbook(tx, name)
         secret = secret_columns(tx, name)
     description = parse_runbook(runbook.yaml_content).data_source
-    # No row's data is kept but the samples', so that a million rows fit.
+    # Only the data of the samples is kept, so that a million rows fit into memory.
     reader = RowReader(description, lambda _: True)
     samples: list[Mapping[str, Any]] = []
     columns: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""Publishing runbooks, putting versions out of use, switching automation on and off (rules V1, V7 and T1)."""
+"""Publishing runbooks, deactivating versions, switching automation on and off (rules V1, V7 and T1)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -73,13 +73,13 @@ class Published:
 
     @property
     def repeats_phases(self) -> bool:
-        """Whether members will do again what they have begun before: worth asking a person first."""
+        """Whether phases that members have begun would run again; then a person is asked first."""
         return any(impact.transition.repeated for impact in self.impacts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A document that was found good, and what is wanted of it."""
+    """A valid document, and how to publish it."""
 
     new: NewVersion
     runbook: Runbook
@@ -120,7 +120,7 @@ def publish(
 
 
 def content_hash(text: str) -> str:
-    """Return the same for the same document, also when an editor wrote its lines' ends in another way."""
+    """Return the same hash for the same document, whatever its line endings."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()
 
 
@@ -149,7 +149,7 @@ def set_automation(store: Store, name: str, *, enabled: bool, by: str, now: date
 
 
 def _publish(store: Store, request: _Request) -> Published:
-    # Whoever is overtaken between looking and writing looks again: what was found may not hold for the other's version.
+    # If another publication comes between reading and writing, read again: its version may change the outcome.
     for _ in range(_TRIES):
         try:
             with store.transaction() as tx:
@@ -162,7 +162,7 @@ def _publish(store: Store, request: _Request) -> Published:
 def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Published:
     new, latest = request.new, latest_version(tx, request.new.name)
     name = latest.name if latest else new.name
-    # What has not begun is not in flight: it follows whatever version is active when it begins (rule T5).
+    # A batch that has not begun is not in flight: it follows the version that is active when it begins (rule T5).
     batches = [batch for batch in unfinished_batches(tx, name) if not batch.is_unbegun]
     row = latest if latest is not None and _is_same(latest, request) else None
     if row is not None:
@@ -200,7 +200,7 @@ def _is_same(latest: RunbookRow, request: _Request) -> bool:
 def _refuse_changed_key(tx: Transaction, runbook: Runbook, batches: Sequence[BatchRow]) -> None:
     automated = [batch for batch in batches if not batch.is_manual]
     for row in runbooks_by_id(tx, {batch.runbook_id for batch in automated}):
-        # A document that today's rules do not take any more must not stand in the way of one that they do.
+        # An old document that today's rules refuse must not block a new valid one.
         old = lint_runbook(row.yaml_content).runbook
         if old is None:
             continue

@@ -134,13 +134,13 @@ def one_version(store: Store, name: str, version: int) -> RunbookRow:
 
 
 def automation_status(tx: Transaction, name: str) -> AutomationRow:
-    """Return whether a runbook is automated; one for which nobody decided is not."""
+    """Return whether a runbook is automated; without a decision it is not."""
     runbook = latest_runbook(tx, name)
     return automation_of(tx, name) or AutomationRow(runbook.name, False, None, None, None, None)
 
 
 def what_waits(store: Store, name: str) -> str | None:
-    """Say why no tick follows what people decide about a runbook's batches, if none does (rules T1 and V7)."""
+    """Say why no tick acts on decisions about a runbook's batches, if none does (rules T1 and V7)."""
     with store.reading() as tx:
         return _what_ticks_wait_for(tx, name)
 
@@ -155,7 +155,7 @@ def _what_ticks_wait_for(tx: Transaction, name: str) -> str | None:
 
 
 def _whom_it_waits_for(tx: Transaction, batch: BatchRow) -> str | None:
-    """Say that everybody has left a batch that has not begun, if they have: what was approved stands for them."""
+    """Say so if everybody has left a batch that has not begun: an approval still counts for them."""
     if not batch.is_unbegun or any(count.status is MemberStatus.ACTIVE for count in member_counts(tx, [batch.id])):
         return None
     return "nobody is in the batch: it begins when they return, and is cancelled after T"
@@ -221,7 +221,7 @@ def _hold(tx: Transaction, batch_id: int) -> tuple[BatchRow, dict[str, Any]]:
 
 
 def _held_ids(tx: Transaction, batch: BatchRow, held: Mapping[str, Any]) -> list[int]:
-    """Return whom a hold is about: those whom it names, or everybody in a batch that is late."""
+    """Return the members of a hold: those that it names, or everybody in a late batch."""
     if batch.hold_kind is HoldKind.LATE:
         return [member.id for member in active_members(tx, batch.id)]
     if keys := held.get("memberKeys"):

@@ -1,4 +1,4 @@
-"""What every move of a person has: the batch, locked, and an entry in the audit log (rules A5 and M5)."""
+"""What every change by a person needs: the locked batch, and an entry in the audit log (rules A5 and M5)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -38,7 +38,7 @@ from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, r
 
 @dataclass(frozen=True, slots=True)
 class InitRetry:
-    """The version whose init runs again, and who is left out because another batch has it by now."""
+    """The version whose init runs again, and the members that are left out because another batch has them."""
 
     batch_id: int
     version: int
@@ -46,13 +46,13 @@ class InitRetry:
 
 
 def retry_init(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> InitRetry:
-    """Let the init of a batch run again that failed, in a batch that is over or held for it: the active version's."""
+    """Run the failed init of a batch again, under the active version; the batch has failed or is held for its init."""
     with store.transaction() as tx:
         return retry_init_within(tx, publisher, batch_id, by, reason)
 
 
 def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: str, reason: str | None) -> InitRetry:
-    """Let the init of a batch run again, as part of a larger change."""
+    """Run the init of a batch again, as part of a larger change."""
     batch = locked_batch(tx, batch_id)
     lock_runbook(tx, batch.runbook_name)
     if batch.status not in INIT_CAN_BE_RETRIED:
@@ -95,7 +95,7 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) ->
 
 
 def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
-    """Let those go whom another batch took while this one was over, or still does something for (rule T5)."""
+    """Remove members that another batch took since, or for which another batch still runs something (T5)."""
     active = {folded(member.member_key): member for member in active_members(tx, batch.id)}
     taken = taken_keys(tx, batch.runbook_name, active, besides=batch.id)
     gone = [member for fold, member in active.items() if fold in taken]
@@ -109,7 +109,7 @@ def _version_to_run(tx: Transaction, batch: BatchRow) -> RunbookRow:
 
 
 def _take_version(tx: Transaction, publisher: Publisher, batch: BatchRow, version: RunbookRow, model: Runbook) -> None:
-    """Let a batch follow the active version as it was published; that its init runs is what the person wants."""
+    """Let a batch follow the active version as it was published; its init runs in any case."""
     (now,) = batches_in_flight(tx, [batch], version.id)
     ready = replace(now, status=BatchStatus.INIT_DISPATCHED, is_held=False)
     target = TargetVersion(version.version, model, version.overdue_behavior, rerun_init=True)
@@ -118,7 +118,7 @@ def _take_version(tx: Transaction, publisher: Publisher, batch: BatchRow, versio
 
 
 def _reopen(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
-    """Let what failed begin again; if a rollback undid the rest, all of it."""
+    """Reopen the failed steps; if a rollback undid the rest, all steps."""
     ids = {init.id for init in inits}
     was_undone = any(row.init_execution_id in ids and row.attempt > 0 for row in rollbacks_of_batches(tx, [batch.id]))
     (repeat if was_undone else reopen)(tx, Kind.INIT, ids)

@@ -1,4 +1,4 @@
-"""What the rows that retried members take change, and which steps were done with what they had before (rule O14)."""
+"""What changes with the new rows of retried members, and which finished steps used the old values (rule O14)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class DoneBefore:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Where retried members take their work up again, and what they have behind them."""
+    """Where retried members begin, and what they have done before."""
 
     retried: Retried
     phases: Mapping[int, PastPhase]
@@ -63,7 +63,7 @@ class Ways:
 
 
 def row_changes(tx: Transaction, members: Sequence[MemberState], rows: Rows) -> list[RowChange]:
-    """Compare the rows that members take with what they have; who has its row already is left out."""
+    """Compare the new rows of members with the old ones; members whose row is the same are left out."""
     stored = {member.id: member for member in members_by_id(tx, [member.id for member in members])}
     changes = []
     for member in members:
@@ -84,7 +84,7 @@ def by_column(changes: Sequence[RowChange]) -> tuple[ChangedColumn, ...]:
 
 
 def done_before(tx: Transaction, runbook_name: str, changes: Sequence[RowChange], ways: Ways) -> tuple[DoneBefore, ...]:
-    """Return the steps that used a column that changes, and that the members concerned do not do again."""
+    """Return the steps that used a changed column and do not run again for these members."""
     concerned = {change.member.id: change for change in changes if change.columns}
     definitions = _Definitions(tx, runbook_name)
     used: dict[tuple[str, str], tuple[set[str], set[str]]] = {}

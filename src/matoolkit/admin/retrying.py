@@ -117,11 +117,11 @@ def retry_members_within(
 
 
 def _take_up(tx: Transaction, publisher: Publisher, batch: BatchRow, plan: Plan) -> None:
-    """Take up a batch again that had ended, and let it take the version that runs."""
+    """Reopen a batch that had ended, and let it take the version that runs."""
     at, runs = tx.time(), plan.runs
     if batch.status in ENDED_BATCHES:
         reopen_batches(tx, [batch.id], at)
-        # A tick passes by what a person reopened, so nothing else would end a hold that was left from before.
+        # A tick leaves a reopened batch alone, so nothing else would end an old hold.
         release_batches(tx, [batch.id])
     if runs.transition is not None:
         take_version(tx, batch.id, runs.row.id)

@@ -57,7 +57,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How failed members are tried again: which version, with which phase at the latest, and which row they take.
+    """How failed members are retried: which version, from which phase at the latest, and with which row.
 
     Rows of a file, or of the source as it is now, are given. With `keep_done` it does not matter what was done before.
     """
@@ -86,7 +86,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who takes up what under which version and with which row, and who is left out and why."""
+    """Which members do what under which version and with which row, and which are left out and why."""
 
     runs: Runs
     members: Sequence[MemberState]
@@ -114,9 +114,9 @@ class Plan:
 
 
 def plan_retry(tx: Transaction, batch: BatchRow, chosen: Chosen, terms: Terms) -> Plan:
-    """Decide what a retry does; whatever stands in its way is an error."""
+    """Decide what a retry does; an obstacle is an error."""
     if batch.status not in MEMBERS_CAN_BE_RETRIED:
-        raise WrongBatchStatus(batch.id, batch.status, "members of a batch that is under way or over can be retried")
+        raise WrongBatchStatus(batch.id, batch.status, "only members of a batch that has begun can be retried")
     failed = _failed_members(tx, batch, chosen)
     runs = version_that_runs(tx, batch, terms)
     rows = rows_to_take(tx, batch, terms.data, terms.rows, {folded(member.member_key) for member in failed})

@@ -44,7 +44,7 @@ class Rows:
     read_at: datetime | None = None
 
     def why_not(self, fold: str, start: datetime | None) -> LeftOutBecause | None:
-        """Say why somebody in a batch with this start cannot take its row, if that is so."""
+        """Say why a member of a batch with this start cannot take its row, if it cannot."""
         if fold in self.set_aside:
             return LeftOutBecause.SET_ASIDE
         row = self.rows.get(fold)

@@ -12,7 +12,7 @@ from matoolkit.store.runbooks import content_hashes, runbooks_by_id
 
 _MOST_KEPT = 4096
 
-# A document, which never changes, and what is secret in the functions that are known, which hardly ever does.
+# The key is a document, which never changes, and the secrets of the known functions, which rarely change.
 _Key: TypeAlias = tuple[str, frozenset[tuple[str, frozenset[str]]]]
 _found_before: dict[_Key, frozenset[str]] = {}
 
@@ -38,5 +38,5 @@ def _secret_in(content: str, known: SecretParameters) -> frozenset[str]:
     try:
         return secrets_of(parse_runbook(content), known).variables
     except InvalidRunbook:
-        # A document that rules of today refuse runs no more, and must not keep anybody from looking at the others.
+        # A document that today's rules refuse does not run, and must not block reading the others.
         return frozenset()

@@ -1,4 +1,4 @@
-"""Rows that people hand in: checked one by one, taken some at a time, refused as a whole (rules O13 and A4)."""
+"""Rows that people upload: checked one by one, used in parts, refused as a whole (rules O13 and A4)."""
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ import orjson
 from matoolkit.domain.keys import folded, is_usable_key
 from matoolkit.errors import InvalidMembers
 
-# What one transaction takes, so that it keeps other writers out for a fraction of a second, on a busy machine too.
+# How much one transaction takes: it blocks other writers only for a fraction of a second, even on a busy machine.
 MOST_ROWS_IN_PART = 2_500
 MOST_TEXT_IN_PART = 1024 * 1024
 _AT_ONCE = 500
@@ -89,7 +89,7 @@ def keyed_pieces(rows: Iterable[Row | UploadedRow], key_column: str) -> Iterator
         if len(piece) == _AT_ONCE:
             yield piece
             piece = {}
-            # Statements hold their rows in cycles, which are few but large: the collector would leave them for long.
+            # Statements hold their rows in reference cycles, few but large: the garbage collector would free them late.
             gc.collect(_YOUNG)
     checks.require_good()
     yield piece
@@ -114,7 +114,7 @@ class _Checks:
             if not is_usable_key(key):
                 found.append(f"'{self._column}' holds no usable key")
             elif (first := self._first_seen.setdefault(fold, given.number)) != given.number:
-                found.append(f"'{key}' stands in row {first} too")
+                found.append(f"'{key}' is in row {first} too")
         self.problems += [f"row {given.number}: {problem}" for problem in found]
         return fold, key, row
 
@@ -127,6 +127,6 @@ class _Checks:
         return "" if cell is None else str(cell).strip()
 
     def require_good(self) -> None:
-        """Refuse everything if anything was wrong, or nothing there."""
+        """Refuse all rows if one was wrong, or if there are none."""
         if self.problems or not self._first_seen:
             raise InvalidMembers(self.problems[:_MOST_PROBLEMS] or ["there are no rows"])

@@ -38,7 +38,7 @@ class SignIn(Protocol):
 
 
 class LocalOnly:
-    """Answers this machine alone, and no web page but its own that a browser on it has open."""
+    """Answers only this machine, and only web pages of its own address."""
 
     def identity(self, request: Request) -> Identity:
         """Return the one identity there is."""
@@ -59,7 +59,7 @@ class Entra:
     _keys: SigningKeys = field(init=False)
 
     def __post_init__(self) -> None:
-        # Tokens write ids in small letters, people copy them as they find them.
+        # Tokens write ids in small letters, but people copy them in any case.
         self.tenant_id, self.client_id = self.tenant_id.lower(), self.client_id.lower()
         default = f"https://login.microsoftonline.com/{self.tenant_id}/discovery/v2.0/keys"
         self._keys = SigningKeys(self.keys_url or default, self.clock)
@@ -73,13 +73,13 @@ class Entra:
         roles = claims.get("roles")
         roles = roles if isinstance(roles, list) else []
         if not roles and not claims.get("scp"):
-            # An ID token says who somebody is, and not that they may use this API; an application may have no role.
+            # An ID token says who a person is, not that the person may use this API; an application may have no role.
             raise NotSignedIn("the token has neither a scope nor a role")
         return Identity(_name(claims), ADMIN_ROLE in roles)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         try:
-            # The algorithm is ours to choose: a token that names another is not even compared with a key.
+            # We choose the algorithm: a token that names another is refused before any key is used.
             header = jwt.get_unverified_header(token)
             if header.get("alg") != "RS256":
                 raise NotSignedIn("the token is not signed with RS256")

@@ -1,4 +1,4 @@
-"""Bodies: read up to a limit, so that nobody can fill the memory or the disk (section 11)."""
+"""Bodies: read up to a limit, so that no client can fill the memory or the disk."""
 
 from contextlib import suppress
 from typing import Annotated
@@ -23,7 +23,7 @@ _FORM_BYTES = CSV_BYTES + 64 * 1024
 
 
 class BodyLimit:
-    """Refuses a body that is larger than its kind may be, also when its length was not announced or was a lie."""
+    """Refuses a body that is too large for its kind, also if its length was missing or wrong."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -40,14 +40,14 @@ class BodyLimit:
             await answer(BodyTooLarge(largest))(scope, receive, send)
             return
         if request.method not in _ONLY_READS:
-            # A body is read before any route is asked, so whoever may not change anything is turned away here.
+            # A body is read before any route runs, so callers without the role are refused here.
             try:
                 await run_in_threadpool(guard_of_admins, request)
             except MatoolkitError as refused:
                 await answer(refused)(scope, receive, send)
                 return
         count = _Count(largest, receive, send)
-        # A client that goes away is no error, and there is nobody left to answer.
+        # A client that goes away is not an error, and nothing is left to answer.
         with suppress(ClientDisconnect):
             await self._app(scope, count.receive, count.send)
         if count.is_over:
@@ -55,7 +55,7 @@ class BodyLimit:
 
 
 class _Count:
-    """Passes messages on until a body is too large; whatever is answered then is swallowed."""
+    """Passes messages on until a body is too large; an answer of the application is dropped then."""
 
     def __init__(self, largest: int, receive: Receive, send: Send) -> None:
         self._left = largest

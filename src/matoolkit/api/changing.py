@@ -40,7 +40,7 @@ IdempotencyKey = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that an administrator asks for, perhaps under a key, perhaps only of what was seen."""
+    """A change that an administrator asks for, perhaps with a key, perhaps with an ETag."""
 
     services: Services
     by: str
@@ -99,7 +99,7 @@ class Change:
                 return _replayed(before.response_status, before.response_json)
             if before is not None:
                 resume(orjson.loads(before.response_json or "{}"))
-            # What is sent again was looked at before it was done the first time.
+            # A repeated request was checked before it was done the first time.
             elif self.seen is not None and of is not None:
                 of.require(store.within(tx), tx, self.seen)
             done = self._done(tx, part, status, is_last=following is None)
@@ -110,7 +110,7 @@ class Change:
         return _answered(done, status)
 
     def _fingerprint(self, asked: Sequence[object], file: BinaryIO | None = None) -> str:
-        """Return the same for the same request; without a key nobody compares it."""
+        """Return the same value for the same request; without a key it is not needed."""
         if self.key is None:
             return ""
         seen = hashlib.sha256(orjson.dumps([str(part) for part in asked]))

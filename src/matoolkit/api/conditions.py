@@ -40,13 +40,13 @@ TAGGED: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a change is about: how it is kept from changing meanwhile, and how it is shown."""
+    """The subject of a change: how it is locked, and how it is shown."""
 
     lock: Callable[[Transaction], object]
     show: Callable[[Store], Shape]
 
     def require(self, store: Store, tx: Transaction, seen: str) -> None:
-        """Refuse a change of something that is not as it was seen."""
+        """Refuse a change of something that has changed since it was read."""
         self.lock(tx)
         if not _is_among(tag_of(json_of(self.show(store))), seen, allow_weak=False):
             raise ChangedSince

@@ -62,7 +62,7 @@ def page(
     shape: Callable[[RowT], ItemT],
     count: Count | None = None,
 ) -> Page[ItemT]:
-    """Make a page of rows of which one more was asked for than is wanted."""
+    """Make a page of rows; one row more than wanted shows that there is a next page."""
     shown = rows[:limit]
     following = base64.urlsafe_b64encode(f"{of}:{id_of(shown[-1])}".encode()).decode() if len(rows) > limit else None
     counted = count or (None, None)
@@ -70,6 +70,6 @@ def page(
 
 
 def whole(items: list[ItemT], most: int | None = None) -> Page[ItemT]:
-    """Make a list that is short the only page; of one that is cut nobody says how long it is."""
+    """Make a short list the only page; if it is cut, its length is not known."""
     count = len(items) if most is None or len(items) <= most else None
     return Page(items=items[:most], total=count, of=count)

@@ -1,4 +1,4 @@
-"""Every refusal and every fault as a problem document (RFC 9457), with a stable code and nothing of the inside."""
+"""Every refusal and every fault as a problem document (RFC 9457), with a stable code and no internal details."""
 
 import logging
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ def answer(error: MatoolkitError) -> Response:
 
 
 def problem(error: MatoolkitError) -> Problem:
-    """Describe an error; of the database's faults only the kind is said, for the rest is the driver's text."""
+    """Describe an error; for errors of the database only the kind, because the rest is the driver's text."""
     title = (type(error).__doc__ or "").split("\n", 1)[0].rstrip(".")
     is_inside = isinstance(error, StoreError) and not isinstance(error, RowConflict)
     return Problem(
@@ -116,7 +116,7 @@ def _pointer(path: tuple[str | int, ...]) -> str:
 
 
 def flaws_of(errors: list[Any]) -> list[Flaw]:
-    """Put what the validation found into words, without the values, which may be secrets."""
+    """Describe the errors of the validation, without the values, which may be secrets."""
     return [Flaw(_pointer(tuple(error["loc"])) or "/", _in_words(error)) for error in errors]
 
 
@@ -128,7 +128,7 @@ def _in_words(error: Mapping[str, Any]) -> str:
 
 def _of_ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, MatoolkitError)  # noqa: S101 - registered for these only
-    # The store tells of its outages itself, once for all requests.
+    # The store logs its own outages, once for all requests.
     if not isinstance(error, Refused) and not error.is_outage:
         log.error("%s %s: %s %s", request.method, request.scope["path"], error.code, error.message)
     return answer(error)
@@ -154,7 +154,7 @@ def _of_framework(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return all methods of an address; the framework knows only those of the first route that has it."""
+    """Return all methods of an address; the framework returns only those of the first route that matches."""
     parts = request.scope["path"].split("/")
     return sorted(
         method.upper()

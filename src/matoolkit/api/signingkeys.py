@@ -13,7 +13,7 @@ from matoolkit.outages import Outage
 from matoolkit.pauses import Pause
 
 _FETCH_SECONDS = 10
-# Made-up tokens name keys that do not exist: that is no reason to fetch the keys each time.
+# Made-up tokens name keys that do not exist; such tokens must not cause a fetch each time.
 SECONDS_BETWEEN_FETCHES = 30
 SECONDS_AFTER_FAILURE = 10
 # They are fetched again in good time before they are too old: a key that Entra has withdrawn is good for a day at most.
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class SigningKeys:
-    """The keys of a tenant. Known ones are answered at once, whatever becomes of a fetch."""
+    """The keys of a tenant. Known keys are returned at once, even while a fetch fails."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._url = url
@@ -49,7 +49,7 @@ class SigningKeys:
             key = self._found(name)
         if key is not None:
             return key
-        # Perhaps it is a new key: that cannot be told while the keys cannot be fetched.
+        # It may be a new key: we cannot know while the keys cannot be fetched.
         if self._has_failed or self._age() >= SECONDS_KEPT:
             raise SignInUnavailable
         raise NotSignedIn("the token is signed with an unknown key")

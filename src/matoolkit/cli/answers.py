@@ -47,7 +47,7 @@ def reason(fault: Exception) -> str:
 
 
 def printable(text: object, longest: int = _LONGEST) -> str:
-    """Return a text that came from elsewhere as it may be shown: nothing endless, nothing that steers a terminal."""
+    """Make a text from elsewhere safe to show: not too long, no control characters."""
     told = str(text)
     shown = told if len(told) <= longest else f"{told[: longest - 1]}…"
     if shown.isprintable():

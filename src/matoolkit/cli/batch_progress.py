@@ -50,7 +50,7 @@ def wait_for_step(session: Session, batch: int, advanced: Item) -> Outcome:
         if ended(seen):
             return True
         if advanced.get("action") == "init_dispatched":
-            # An init of a newer version that fails leaves its batch where it is, and held.
+            # If the init of a newer version fails, the batch keeps its status and is held.
             return seen.get("status") == BatchStatus.ACTIVE or bool(seen.get("isHeld"))
         return name is None or _status_of(seen, name) in ENDED_PHASES
 
@@ -69,7 +69,7 @@ def run_to_its_end(session: Session, batch: int, advance: Callable[[], Item]) ->
         if outcome.exit_code or ended(seen) or done.get("action") == "all_phases_complete":
             return outcome if outcome.exit_code else outcome_of_batch(seen)
         if not any(phase.get("status") == PhaseStatus.PENDING for phase in current_phases(seen)):
-            # What is being undone for somebody may outlast the last phase.
+            # A rollback may outlast the last phase.
             return wait_for_batch(session, batch)
 
 
@@ -88,7 +88,7 @@ def wait_for_rest(session: Session, batch: int, keys: set[str], least_steps: int
 
 
 def steps_of(batch: Item) -> int:
-    """Return how many steps the members of a batch have; who begins again has new ones."""
+    """Return how many steps the members of a batch have; a member that begins again has new ones."""
     return sum(sum(by_state.values()) for by_state in _steps(batch))
 
 

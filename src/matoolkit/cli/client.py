@@ -37,7 +37,7 @@ class Client:
                 headers=headers,
                 # A proxy is not asked for what is on this machine.
                 trust_env=not _is_here(address),
-                # Reading the certificates takes its time, and is only worth it where there is something to verify.
+                # Reading the certificates is slow, so it is done only for HTTPS.
                 verify=address.startswith("https://"),
             )
         except httpx.InvalidURL as wrong:
@@ -48,7 +48,7 @@ class Client:
         self._http.close()
 
     def get(self, path: str) -> dict[str, Any]:
-        """Ask for one thing; if it is still what it was when it was last asked for, nothing is sent but that."""
+        """Ask for one thing; if it has not changed since the last time, the server sends only that fact."""
         tag, known = self._seen.get(path, ("", {}))
         with self._answered("GET", path, {}, {"If-None-Match": tag} if tag else {}) as answer:
             if tag and answer.status_code == httpx.codes.NOT_MODIFIED:
@@ -58,7 +58,7 @@ class Client:
             return found
 
     def pages(self, path: str, most: int | None = None, **query: Any) -> "Pages":
-        """Go through a list, page after page, until its end or until there are enough."""
+        """Read a list, page after page, to its end or until there are enough items."""
         return Pages(lambda **place: self._page(path, {**query, **place}), most, self.address)
 
     def whole_list(self, path: str, **query: Any) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ class Client:
             return self._object(answer)
 
     def text(self, path: str, kind: str) -> Iterator[bytes]:
-        """Ask for a text of a kind, piece by piece, for it may be long."""
+        """Ask for a text of a kind, piece by piece, because it may be long."""
         with self._answered("GET", path, {}) as answer:
             if answer.status_code != httpx.codes.OK or not answer.headers.get("content-type", "").startswith(kind):
                 self._refuse(answer, self._content(answer))
@@ -168,7 +168,7 @@ class Client:
                 raise lost from None
 
     def _content(self, answer: httpx.Response) -> bytes:
-        """Read an answer to its end, but neither without end nor for ever."""
+        """Read an answer to its end, within limits of size and time."""
         began, content = self._clock.monotonic(), bytearray()
         for piece in answer.iter_bytes():
             content += piece
@@ -194,7 +194,7 @@ class Client:
 
 
 class Pages:
-    """A list that comes in pages; how long it is, is known with the first, if anybody counts it."""
+    """A list that comes in pages; the first page says how long it is, if the server counts it."""
 
     def __init__(self, page: Callable[..., dict[str, Any]], most: int | None, address: str) -> None:
         self._page = page
@@ -234,12 +234,12 @@ def path_of(*parts: str | int) -> str:
 
 def _part(text: str) -> str:
     quoted = quote(text, safe="")
-    # A name of dots alone would be taken for a way up.
+    # A name of dots alone would mean a parent path.
     return quoted.replace(".", "%2E") if text.strip(".") == "" else quoted
 
 
 def is_safe(address: str) -> bool:
-    """Tell whether nobody can listen on the way to an address."""
+    """Tell whether the way to an address is safe: HTTPS, or this machine."""
     return _is_here(address) or address.startswith("https://")
 
 

@@ -41,14 +41,14 @@ def config_path() -> Path:
 
 
 def client_settings(api_url: str | None = None, environ: Mapping[str, str] = os.environ) -> ClientSettings:
-    """Return what holds for this call."""
+    """Return the settings of this call."""
     told = {_VARIABLES[key]: value for key, value in _read().items()}
     given = {name: value for name, value in environ.items() if value}
     option = {_VARIABLES["api-url"]: api_url} if api_url else {}
     try:
         return load_settings(ClientSettings, {**told, **given, **option})
     except InvalidSettings as wrong:
-        # The settings know variables only; people are told where the value really stands.
+        # The settings know only variables, but the error names the file if the value is there.
         in_file = {_VARIABLES[key]: f"{key} in {config_path()}" for key in KEYS if _VARIABLES[key] in told}
         places = {**in_file, **{name: name for name in given}, **dict.fromkeys(option, "--api-url")}
         problems = [_at_its_place(problem, places) for problem in wrong.problems]
@@ -56,7 +56,7 @@ def client_settings(api_url: str | None = None, environ: Mapping[str, str] = os.
 
 
 def everything_told(api_url: str | None = None, environ: Mapping[str, str] = os.environ) -> list[Told]:
-    """Return every setting with its source; what is wrong with one is said instead of the rest."""
+    """Return every setting with its source; a wrong setting raises an error instead."""
     settings = client_settings(api_url, environ)
     written = _read()
     return [_told(settings, key, written, environ, api_url) for key in _VARIABLES]

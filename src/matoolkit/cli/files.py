@@ -1,4 +1,4 @@
-"""Files that people name, and files that are nobody else's business."""
+"""Files that people name, and private files."""
 
 import os
 import stat
@@ -52,7 +52,7 @@ def name_of(file: str) -> str:
 
 
 def _write(path: Path, pieces: Iterable[bytes], mode: int) -> int:
-    """Write beside it and rename, so that nobody ever sees half a file."""
+    """Write to another file and rename it, so that no reader ever sees half a file."""
     written = 0
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     beside = Path(name)
@@ -69,11 +69,11 @@ def _write(path: Path, pieces: Iterable[bytes], mode: int) -> int:
 
 
 def _mode_for(path: Path) -> int:
-    """Return who may read a file: as before if there is one, else as its owner wants new files to be."""
+    """Return the permissions for a file: those it has, else those of new files."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        # The mask can only be read by setting it; meanwhile nobody gets more than usual.
+        # The mask can only be read by setting it; until it is restored, new files get fewer permissions, not more.
         masked = os.umask(0o077)
         os.umask(masked)
         return 0o666 & ~masked

@@ -96,7 +96,7 @@ def print_findings(name: str, content: bytes, errors: Sequence[Mapping[str, Any]
 
 
 def _finding(error: Mapping[str, Any]) -> Finding | None:
-    """Read a finding of an answer; one of a newer server, of which nothing is known here, has only its message."""
+    """Read a finding of an answer; an unknown finding of a newer server has only its message."""
     code, line, column = error.get("code"), error.get("line"), error.get("column")
     kind = FINDING_KINDS.get(str(code))
     if kind is None or not isinstance(line, int) or not isinstance(column, int) or line < 1 or column < 1:

@@ -88,7 +88,7 @@ def matoolkit(*, version: bool = typer.Option(False, "--version", help="Print th
 def main() -> NoReturn:
     """Run the command and exit."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows its number; that is no reason to fail.
+        # A terminal that cannot show a character shows its number instead of failing.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(run(sys.argv[1:]))
 

@@ -7,13 +7,13 @@ import typer
 
 from matoolkit.cli.client import path_of
 
-# Whoever presses Tab does not wait long, and gets no error.
+# A person who presses Tab does not wait long, and gets no error.
 _SECONDS = 2.0
 _MOST = 50
 
 
 def _completing(asked: Callable[[Any], Iterator[tuple[str, str]]]) -> Callable[[str], list[tuple[str, str]]]:
-    """Let the shell ask the admin API; whatever goes wrong is no completion."""
+    """Let the shell ask the admin API; any error means no completion."""
 
     def complete(incomplete: str) -> list[tuple[str, str]]:
         from matoolkit.cli.session import session

@@ -45,7 +45,7 @@ def write_bytes(pieces: Iterable[bytes]) -> None:
         for text in codecs.iterdecode(pieces, "utf-8", "replace"):
             sys.stdout.write(visible(text.replace("\r\n", "\n"), keep="\n\t"))
     else:
-        # Not through anything that thinks of terminals: a key may hold what looks like a colour.
+        # Not through the console: a key may contain what looks like a colour code.
         sys.stdout.flush()
         for piece in pieces:
             sys.stdout.buffer.write(piece)

@@ -46,7 +46,7 @@ def details_of(plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 def is_undecided(plan: Mapping[str, Any], begin_with: str | None, *, keep_done: bool) -> bool:
-    """Tell whether a person has yet to say what becomes of steps that were done with old values."""
+    """Tell whether a person still has to decide about finished steps that used old values."""
     return bool(plan["doneBefore"]) and begin_with is None and not keep_done
 
 

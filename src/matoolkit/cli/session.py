@@ -26,7 +26,7 @@ Output = Annotated[Form, typer.Option("--output", "-o", help="How data is writte
 Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
-# What reading an answer runs into that is JSON, but not what was asked for.
+# Errors of reading an answer that is JSON, but not the expected one.
 _OF_NONSENSE = (AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -43,7 +43,7 @@ class Session:
         print_item(item, columns, self.form)
 
     def show_all(self, items: Iterable[Item], columns: Sequence[Column], *, nothing: str) -> int:
-        """Print a list; that there is nothing in it is said to people only."""
+        """Print a list; only people are told that it is empty."""
         count = print_items(items, columns, self.form)
         if not count:
             self.say(nothing)
@@ -89,7 +89,7 @@ def _in_all(pages: Pages) -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something that cannot be taken back; without a terminal `--yes` is the only answer."""
+    """Ask before a change that cannot be undone; without a terminal `--yes` is the only answer."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():

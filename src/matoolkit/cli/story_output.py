@@ -44,12 +44,12 @@ class Teller:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._has_only_letters = has_only_letters(console)
-        # A signal may be told of while a line is printed, by the same thread.
+        # A signal handler may print while the same thread prints a line.
         self._lock = threading.RLock()
         self._places: Places | None = None
 
     def welcome(self, places: Places) -> None:
-        """Say what runs where; to somebody who was here before, also where everything stands."""
+        """Say what runs where; after a restart also where everything stands."""
         head = Text.assemble(("M&A Toolkit", "bold"), ": the whole system in one process, on runbooks/demo.yaml")
         where = {
             "admin API": f"{places.api_url}  (openapi.json describes it)",
@@ -112,7 +112,7 @@ class StoryHandler(logging.Handler):
             return
         at = datetime.fromtimestamp(record.created, UTC)
         try:
-            # Whoever masks secrets does it in the formatter (rule W8).
+            # The formatter masks secrets (rule W8).
             self._teller.tell([Line(at, Mark.WARNING if is_warning else Mark.NOTE, self.format(record))])
         except Exception:  # noqa: BLE001 - what cannot be told stops nobody
             self.handleError(record)

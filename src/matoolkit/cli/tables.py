@@ -118,7 +118,7 @@ def table(
 ) -> Iterable[Text]:
     """Write a table; with a width it is made to fit, without one nothing is cut and no glyph is added."""
     plain = width is None
-    # Programs find every column where it always is; people do not need to see one that holds nothing.
+    # Programs need every column in its place; people do not need empty columns.
     shown = [column for column in columns if plain or any(column.of(item) not in (None, "", []) for item in items)]
     cells = [[column.cell(item, plain=plain, letters=letters) for column in shown] for item in items]
     head = [Text(column.title, style="bold") for column in shown]

@@ -15,7 +15,7 @@ from matoolkit.cli.tables import Column, Form, Item, fields, has_only_letters, t
 from matoolkit.errors import MatoolkitError
 
 PAUSE_SECONDS = 2.0
-# A server that is started anew is not the end of a watch; one that stays away is.
+# A watch survives a restart of the server, but not a server that stays away.
 _MOST_MISSED = 30
 
 Ask = Callable[[], Sequence[Item]]
@@ -37,7 +37,7 @@ def watch(
     draw: Callable[[Sequence[Item], Console], RenderableType],
     is_over: IsOver = lambda _: False,
 ) -> None:
-    """Show what is asked for: drawn anew on a terminal, else a line of JSON for whatever is new or changed."""
+    """Show what is asked for: redrawn on a terminal, else a line of JSON for each new or changed item."""
     console = PlainConsole()
     if session.form is not Form.TABLE or not console.is_terminal:
         _print_changes(session, ask, is_over)
@@ -99,7 +99,7 @@ def wait(
 
 
 def _looks(session: Session, ask: Ask, is_over: IsOver) -> Iterator[Sequence[Item]]:
-    """Ask, pause, ask; the first answer has to come, later ones may be missed for a while."""
+    """Ask, pause, ask; the first answer has to come, later ones may fail for a while."""
     items, missed = ask(), 0
     while True:
         if not missed:

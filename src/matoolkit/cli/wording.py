@@ -59,7 +59,7 @@ def cut(line: Text, width: int, *, letters: bool = False) -> None:
 
 
 def instant(value: object) -> datetime | None:
-    """Read a time of an answer; what is none is none."""
+    """Read a time of an answer; anything else is None."""
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What whoever starts it asks for; without a port the API takes its usual one, or one nearby."""
+    """The options of a start; without a port the API takes its usual one, or one nearby."""
 
     port: int | None = None
     is_fresh: bool = False
@@ -59,7 +59,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is told what runs where, and then what happens; without `tell` the log has to do."""
+    """Receives what runs where, and then what happens; without `tell` only the log says it."""
 
     welcome: Callable[[Places], None]
     tell: Callable[[Sequence[Line]], None] | None = None
@@ -120,7 +120,7 @@ class _System:
         """Put a worker together that works in the simulated tenant, whatever else the environment names."""
         ours = {
             "simulated_tenant_url": tenant_url,
-            # It stops with the others, and not because there is nothing to do for a while.
+            # It stops with the others, not because it is idle for a while.
             "idle_timeout_seconds": 0,
             "shutdown_grace_seconds": _GRACE_SECONDS,
         }

@@ -63,7 +63,7 @@ def serving(services: Services, place: socket.socket) -> Part:
 
 
 def sign_in_for(settings: Settings, host: str, clock: Clock) -> SignIn:
-    """Return how people sign in; without Entra settings nobody has to, so only this machine is served."""
+    """Return how people sign in; without Entra settings there is no sign-in, so only this machine is served."""
     if settings.entra_tenant_id and settings.entra_client_id:
         return Entra(settings.entra_tenant_id, settings.entra_client_id, clock, settings.entra_audience)
     if not is_loopback(host):

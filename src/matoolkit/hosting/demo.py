@@ -83,7 +83,7 @@ SELECT email, display_name, nickname, target_upn, aliases, group_id, cutover_at
 FROM people
 WHERE CURRENT_TIMESTAMP >= approved_at AND (withdrawn_at IS NULL OR CURRENT_TIMESTAMP < withdrawn_at)
 """
-# A time that nobody can read for sure: its row is set aside.
+# An ambiguous time: its row is set aside.
 _UNREADABLE = "03/04/2027"
 
 
@@ -121,7 +121,7 @@ def _runbook() -> str:
 
 
 def make_source(path: Path, now: datetime) -> None:
-    """Make the demo's source, in place of one that is there; whoever looks at the file sees all of it or nothing."""
+    """Make the demo's source and replace an older one; a reader of the file sees all of it or nothing."""
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)
     private_file(unfinished)

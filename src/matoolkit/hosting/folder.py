@@ -18,7 +18,7 @@ _LOCK = "up.lock"
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes and other people from using a folder; however this one ends, the next can begin."""
+    """Lock a folder against other processes and other people; the lock ends with this process, even after a kill."""
     private_folder(folder)
     private_file(folder / _LOCK)
     # SQLite knows on every system how to lock a file so that the lock ends with its process.

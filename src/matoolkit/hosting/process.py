@@ -23,7 +23,7 @@ def spare_the_collector() -> None:
 
 
 def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
-    """Run every part in a thread of its own until `stop` is set; if one fails, all stop, and the failure is raised."""
+    """Run every part in its own thread until `stop` is set; if one fails, all stop and the error is raised."""
     failures: list[BaseException] = []
 
     def run(name: str, part: Part) -> None:
@@ -35,7 +35,7 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
             stop.set()
 
     spare_the_collector()
-    # Whoever does not want to wait for them, with a second Ctrl-C, does not have to.
+    # A second Ctrl-C does not wait for them.
     threads = [threading.Thread(target=run, args=(name, part), name=name, daemon=True) for name, part in parts.items()]
     for thread in threads:
         thread.start()

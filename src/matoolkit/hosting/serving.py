@@ -15,21 +15,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from matoolkit.errors import MatoolkitError
 from matoolkit.outages import Outage
 
-# Longer than clients keep a connection that nothing comes on: one that the server closes just as it is used again is
+# Longer than clients keep an idle connection: if the server closes one just as the client uses it again, that is
 # an error to whoever used it.
 KEPT_ALIVE_SECONDS = 75
-# So long requests at hand may take when it stops: less than platforms wait before they kill.
+# How long running requests may take when it stops: less than platforms wait before they kill the process.
 GRACE_SECONDS = 20
 MOST_CONNECTIONS = 500
-# The head of a request has to be there after so long, and the next piece of its body.
+# The time limits for the head of a request, and for each piece of its body.
 HEAD_SECONDS = 20
 BODY_SECONDS = 30
-# A client that takes nothing of its answer for so long is gone.
+# A client that reads nothing of its answer for this long is gone.
 STALLED_SECONDS = 60
 # Short: when there is no file handle left, the event loop tries once for each of them.
 _BACKLOG = 128
 _OUT_OF_HANDLES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# Trouble with connections comes and goes with each of them: it is over when there was none for so long.
+# Connections fail and work in turn, so an outage is over only when none has failed for this long.
 _QUIET_SECONDS = 60
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class _Connection(H11Protocol):
         self._one_too_many().end(b"503 Service Unavailable", b"Retry-After: 5\r\n")
 
     def _one_too_many(self) -> "_Connection":
-        """Return the oldest connection that waits for a request, so that idle ones keep nobody out, else this one."""
+        """Return the oldest idle connection, so that idle ones do not keep new clients out, else this one."""
         others = [one for one in self.connections if isinstance(one, _Connection) and one is not self]
         waiting = [one for one in others if one.conn.their_state is h11.IDLE and not one.transport.is_closing()]
         return min(waiting, key=lambda one: one.since, default=self)
@@ -121,7 +121,7 @@ class _Connection(H11Protocol):
         was_idle = self.conn.their_state is h11.IDLE
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and was_idle and self._timer is not None:
-            return  # The head comes bit by bit: its time runs on.
+            return  # The head comes in pieces: its time limit does not start again.
         self._forget()
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and not self.transport.is_closing():
             seconds = HEAD_SECONDS if self.conn.their_state is h11.IDLE else BODY_SECONDS
@@ -147,7 +147,7 @@ class _Connection(H11Protocol):
             self._timer = None
 
     def _is_late(self) -> None:
-        if self.flow.read_paused:  # It is us who do not read.
+        if self.flow.read_paused:  # We are the side that does not read, so the client is not slow.
             self._timer = self.loop.call_later(BODY_SECONDS, self._is_late)
         elif getattr(self.cycle, "response_started", False):
             self.transport.close()

@@ -39,7 +39,7 @@ def fill(tenant: Tenant, content: dict[str, Any]) -> None:
     """Put users, groups, lags and faults into a tenant, as `/_tenant` takes them."""
     unknown = sorted(set(content) - set(_PARTS))
     if unknown:
-        raise ValueError(f"it has {', '.join(unknown)}, and only {', '.join(_PARTS)} mean something")
+        raise ValueError(f"it has {', '.join(unknown)}, but only {', '.join(_PARTS)} are known")
     with tenant.kept_once():
         for part in _PARTS:
             if part in content:
@@ -54,7 +54,7 @@ def _read(seed: Path) -> dict[str, Any]:
     except OSError as fault:
         raise UnreadableFile(str(seed), (fault.strerror or str(fault)).lower()) from fault
     except orjson.JSONDecodeError as fault:
-        raise UnreadableFile(str(seed), f"it is no JSON: {fault}") from None
+        raise UnreadableFile(str(seed), f"it is not JSON: {fault}") from None
     if not isinstance(content, dict):
-        raise UnreadableFile(str(seed), "it is no JSON object")
+        raise UnreadableFile(str(seed), "it is not a JSON object")
     return content

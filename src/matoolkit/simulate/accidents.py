@@ -22,7 +22,7 @@ Act = Callable[[], object]
 
 
 class Accidents:
-    """Lets processes move, and lets the seed say what happens to them meanwhile."""
+    """Lets processes move, and lets the seed decide what happens to them during a move."""
 
     def __init__(self, plant: Plant, rng: Random, others: Callable[[bool], None]) -> None:
         self._plant = plant
@@ -32,7 +32,7 @@ class Accidents:
         self.interrupted: WatchedStore | None = None
 
     def move(self, store: WatchedStore, act: Act, replace: Callable[[], None], *, may_lose_lease: bool = False) -> str:
-        """Let a process move; `replace` starts it anew if it dies."""
+        """Let a process move; `replace` starts it again if it dies."""
         if self._is_nested:
             return _told(act)
         faults, self.interrupted = self._plant.faults, store

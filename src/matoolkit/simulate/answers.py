@@ -1,4 +1,4 @@
-"""What work becomes is what somebody said about that very job: a worker, the bus, or the time (rules O4, O16, M7)."""
+"""Every outcome of work comes from exactly its job: from a worker, the bus, or the time (rules O4, O16, M7)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,7 +19,7 @@ _SAYINGS = {
 
 
 def answers_are_true(entries: Iterable[Entry], said: Mapping[str, set[str]], plant: Plant) -> None:
-    """Demand that whoever moved work has said so, about the job that is waited for."""
+    """Demand that every outcome has a source: an answer for the job that is waited for."""
     for entry in entries:
         if entry.what not in _WORK or entry.new not in _SAYINGS or entry.old == entry.new:
             continue
@@ -35,4 +35,4 @@ def answers_are_true(entries: Iterable[Entry], said: Mapping[str, set[str]], pla
             case _:
                 is_true = bool(said.get(job, set()) & _SAYINGS[entry.new])
         if not is_true:
-            raise Violation(f"nobody has said so of {job}: {entry}, {error}; it was said {sorted(said.get(job, ()))}")
+            raise Violation(f"no answer of {job} says so: {entry}, {error}; answers: {sorted(said.get(job, ()))}")

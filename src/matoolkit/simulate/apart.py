@@ -1,4 +1,4 @@
-"""The bus as it is where it shares no transaction with anything: what takes two calls can be cut between them."""
+"""A bus without shared transactions: a crash can come between its two calls."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ class BusApart(SqlBus):
     """A bus that publishes an answer in one call and settles what it answers in the next, as Service Bus does."""
 
     def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
-        """Publish answers, then be done with the messages they answer."""
+        """Publish answers, then settle the messages they answer."""
         self.send(answers)
         ANSWERED.reached()
         self.complete_now(messages)

@@ -80,7 +80,7 @@ class Coverage:
         self._see_retries(entries)
 
     def _see_retries(self, entries: Sequence[Entry]) -> None:
-        """Note that a person let members try again of a batch that went on and did not change by it."""
+        """Note that a person retried members of a batch that goes on and did not change by it."""
         reopened = {entry.id for entry in entries if entry.what == "batch" and entry.new == "active"}
         retried = {entry.about["batch"] for entry in entries if _is_retry(entry)}
         if retried - reopened:

@@ -27,7 +27,7 @@ class Crowd:
         self.hidden: set[str] = set()
         self.busy: list[str] = []
         self.failed: list[str] = []
-        # Who left by mistake and is back soon, while what ran for it still runs.
+        # The person who left by mistake and is back soon, while their work still runs.
         self.mistaken: str | None = None
         self.is_missed = False
         self.doubled: set[str] = set()
@@ -97,7 +97,7 @@ class Crowd:
         return f"wave {old:%d %H:%M} moves by {later}"
 
     def leave_behind(self) -> str:
-        """Give everybody of a start another one but for somebody whose row nobody thinks of."""
+        """Give everybody of a start another one, except one person whose row is forgotten."""
         key = self._somebody(self.rows)
         row = self.rows[key]
         if row[0] not in self.starts[-3:]:
@@ -107,7 +107,7 @@ class Crowd:
         return f"{said}, without {key}"
 
     def follow(self) -> str:
-        """Let somebody be gone from the start of somebody who is gone already: a wave that leaves one by one."""
+        """Remove one more person from a wave that people already left: a wave that leaves one by one."""
         starts = {self.rows[key][0] for key in self.hidden if key in self.rows}
         others = [key for key, (start, _) in self.rows.items() if start in starts and key not in self.hidden]
         if not others:
@@ -125,18 +125,18 @@ class Crowd:
         return f"{key} has {self.rows[key][0]:%Y-%m-%d}"
 
     def touch(self) -> str:
-        """Change somebody's data, rather that of somebody who failed: it may have been the cause."""
+        """Change a person's data, preferably of one who failed: the data may have been the cause."""
         failed = [key for key in self.failed if key in self.rows]
         key = self._rng.choice(failed) if failed else self._somebody(self.rows)
         self.rows[key] = (self.rows[key][0], self._rng.choice(_CITIES))
         return f"{key} changes"
 
     def mend(self) -> None:
-        """Let the source be well again; who left stays away."""
+        """Let the source work again; people who left stay away."""
         self.is_down = False
         self.doubled.clear()
 
     def _somebody(self, keys: Collection[str]) -> str:
-        """Choose somebody, rather one for whom something runs: that is when changes hurt."""
+        """Choose a person, preferably one for whom something runs: that is when changes hurt."""
         busy = [key for key in self.busy if key in keys]
         return self._rng.choice(busy if busy and self._rng.random() < 0.7 else sorted(keys))

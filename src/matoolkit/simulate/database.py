@@ -47,7 +47,7 @@ class WatchedStore(Store):
 
     @contextmanager
     def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
-        """Do a block's work all or not at all; then it may be somebody else's turn."""
+        """Do a block's work all or not at all; then another process may have its turn."""
         with super().transaction(patience_seconds=patience_seconds) as tx:
             yield tx
             if self.inspect is not None:
@@ -57,7 +57,7 @@ class WatchedStore(Store):
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Let a block read; then it may be somebody else's turn."""
+        """Let a block read; then another process may have its turn."""
         with super().reading() as tx:
             yield tx
         if self.between is not None:
@@ -92,12 +92,12 @@ class MemoryDatabase:
         return store
 
     def look(self, query: str) -> list[tuple[Any, ...]]:
-        """Read something past everybody, between two transactions or in the one at hand."""
+        """Read something behind the system's back, between two transactions or in the open one."""
         return self._connection.execute(query).fetchall()
 
     def meddle(self, statement: str) -> int:
-        """Change something past everybody, and say how many rows that was."""
-        # Whoever was the last to read may have left the connection so that it cannot write.
+        """Change something behind the system's back, and return the number of rows."""
+        # The last reader may have left the connection read-only.
         ((reads_only,),) = self.look("PRAGMA query_only")
         self._connection.execute("PRAGMA query_only = 0")
         changed = self._connection.execute(statement).rowcount
@@ -105,7 +105,7 @@ class MemoryDatabase:
         return changed
 
     def note(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        """Write down something about the transaction at hand, which is undone with it."""
+        """Record something in the open transaction; a rollback removes it."""
         self._connection.executemany(statement, rows)
 
     def _borrowed(self) -> sqlite3.Connection:

@@ -45,7 +45,7 @@ def _members_went_through(world: World) -> None:
         "AND p.status IN ('completed', 'failed') AND p.dispatch_count > 0 "
         "AND NOT EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id "
         "AND s.batch_member_id = m.id AND s.epoch = m.epoch) "
-        # Who was retried begins with the first phase that it had not completed (rule O14).
+        # A retried member begins with the first phase that it had not completed (rule O14).
         "AND NOT (m.first_phase_version IS p.runbook_version AND m.first_phase_place > (SELECT COUNT(*) "
         "FROM phase_executions o WHERE o.batch_id = p.batch_id AND o.runbook_version = p.runbook_version "
         "AND (-o.offset_minutes, o.phase_index) < (-p.offset_minutes, p.phase_index)))"
@@ -69,7 +69,7 @@ def _failed_were_undone(world: World) -> None:
 
 
 def _leavers_were_seen_off(world: World) -> None:
-    """Demand that removal steps ran for whoever left, unless a person cancelled the batch; versions may have none."""
+    """Demand that removal steps ran for members that left, unless a person cancelled the batch."""
     look = world.plant.state.look
     cancelled = {int(batch) for (batch,) in look("SELECT subject_id FROM audit_log WHERE action = 'batch.cancel'")}
     steps = {
@@ -89,7 +89,7 @@ def _leavers_were_seen_off(world: World) -> None:
 
 
 def _everybody_has_a_place(world: World) -> None:
-    """Demand that whoever is in the source is or was a member, or is shown with the reason why not."""
+    """Demand that everybody in the source is or was a member, or is shown with the reason why not."""
     known = {key for (key,) in world.plant.state.look("SELECT member_key FROM batch_members")}
     remarks = [
         remark
@@ -101,4 +101,4 @@ def _everybody_has_a_place(world: World) -> None:
     shown = {key for remark in remarks for key in remark["samples"]}
     for key in world.crowd.rows:
         if key not in known | shown | world.crowd.hidden:
-            raise Violation(f"{key} is in the source, and nobody knows of it")
+            raise Violation(f"{key} is in the source, and the system does not know it")

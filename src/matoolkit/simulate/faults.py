@@ -38,7 +38,7 @@ class Fault(StrEnum):
 _RATES = {
     Fault.CRASH_BEFORE_COMMIT: 0.03,
     Fault.CRASH_AFTER_COMMIT: 0.03,
-    # Only where the bus is apart, and only of moves that send something.
+    # Only where the bus is in its own database, and only in moves that send something.
     Fault.CRASH_WHILE_SENDING: 0.12,
     Fault.DUPLICATE: 0.05,
     Fault.DELAYED: 0.3,
@@ -61,7 +61,7 @@ _RATES = {
 
 
 class Faults:
-    """Decides by the seed whether something goes wrong, and counts it."""
+    """Decides by the seed whether a fault strikes, and counts it."""
 
     def __init__(self, rng: Random, disabled: Collection[Fault] = ()) -> None:
         self._rng = rng
@@ -70,14 +70,14 @@ class Faults:
         self.counts: Counter[Fault] = Counter()
 
     def strikes(self, kind: Fault) -> bool:
-        """Tell whether it goes wrong this time; the caller then makes sure that it does."""
+        """Tell whether a fault strikes this time; the caller then makes it happen."""
         if self.are_over or kind in self._disabled or self._rng.random() >= _RATES[kind]:
             return False
         self.counts[kind] += 1
         return True
 
     def missed(self, kind: Fault) -> None:
-        """Take back what could not be made to happen."""
+        """Take back the count of a fault that could not be made to happen."""
         self.counts[kind] -= 1
 
 
@@ -100,6 +100,6 @@ class FaultyBus(SqlBus):
         return messages
 
     def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
-        """Be done with messages, or leave them where they are, to be delivered again once their lock has run out."""
+        """Settle messages, or leave them to be delivered again once their locks have run out."""
         if not (messages and self._faults.strikes(Fault.DUPLICATE)):
             super().complete(tx, messages)

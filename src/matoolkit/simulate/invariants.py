@@ -12,7 +12,7 @@ from matoolkit.simulate.recording import Entry
 
 
 class Violation(Exception):
-    """Something that must never be."""
+    """Something that must never happen."""
 
 
 class Watch:
@@ -63,7 +63,7 @@ class Watch:
     def _see_outputs(self, entry: Entry) -> None:
         """Demand that members get outputs of their own only, and none of an epoch that is over.
 
-        Scripted workers put out the name of their job. Who comes back brings what another batch gave it.
+        Scripted workers put out the name of their job. A member that comes back brings outputs of another batch.
         """
         before, after, about = orjson.loads(entry.old or "{}"), orjson.loads(entry.new or "{}"), entry.about
         for name, job in after.items():
@@ -144,7 +144,7 @@ def _rollback_cancelled(entry: Entry) -> None:
 
 def _phase_begun(entry: Entry) -> None:
     about = entry.about
-    # One that ended is taken up again for a late joiner, or by a person.
+    # An ended phase begins again for a late joiner, or by a person's retry.
     if entry.old == "pending" and (about["held"] or about["batch_status"] != "active"):
         raise Violation(f"phase {entry.id} began in a batch that is not ready for it: {about}")
 
@@ -200,7 +200,7 @@ def _compensation_begun(entry: Entry) -> None:
 _DISPATCHES = {"step": _step_dispatched, "init": _init_dispatched, "rollback": _rollback_dispatched}
 
 
-# Of a batch that a person reopened for others, whoever is through with it may be elsewhere by now.
+# If a person reopened a batch for others, a member that has finished there may be in another batch.
 _HAS_WORK = """
 (EXISTS (SELECT 1 FROM step_executions s WHERE s.batch_member_id = m.id
          AND s.status IN ('pending', 'dispatched', 'polling'))
@@ -224,7 +224,7 @@ _OUTPUT = re.compile(r"Out([0-9][a-c])")
 
 
 def outputs_are_found(database: MemoryDatabase, entries: Iterable[Entry]) -> None:
-    """Demand that no step failed for want of an output that an earlier step of its member and version gave."""
+    """Demand that no step failed because of a missing output that an earlier step of its member and version gave."""
     for entry in entries:
         if entry.what != "step" or entry.about["error"] != "UnresolvedVariable" or entry.new != "failed":
             continue
@@ -237,7 +237,7 @@ def outputs_are_found(database: MemoryDatabase, entries: Iterable[Entry]) -> Non
                 f"WHERE mine.id = {entry.about['phase']})"
             )
             if given:
-                raise Violation(f"step {entry.id} failed for want of what step {given[0][0]} gave: {entry.about}")
+                raise Violation(f"step {entry.id} failed for an output that step {given[0][0]} gave: {entry.about}")
 
 
 def cities_read(database: MemoryDatabase) -> dict[str, str]:
@@ -250,7 +250,7 @@ def cities_read(database: MemoryDatabase) -> dict[str, str]:
 
 
 def rows_were_taken(database: MemoryDatabase, batch: int, keys: Iterable[str], *readings: Mapping[str, str]) -> None:
-    """Demand that members who were just retried have the row of a reading: that before, or one made meanwhile."""
+    """Demand that members who were just retried have the row of the last reading, or of one made during the retry."""
     named = ", ".join(f"'{key}'" for key in keys)
     members = f"SELECT member_key_fold, json_extract(data_json, '$.city') FROM batch_members WHERE batch_id = {batch}"
     for key, city in database.look(f"{members} AND member_key IN ({named})"):

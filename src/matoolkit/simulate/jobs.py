@@ -39,7 +39,7 @@ class Jobs:
     def see(self, entries: Iterable[Entry], taken: Collection[str], message_ids: Collection[str]) -> None:
         """Look at what one event committed, at what workers took in it, and at what is on its way after it."""
         self._taken.update(taken)
-        # A clock that jumps back brings no job back that counted as lost before.
+        # If the clock jumps back, a job that counted as lost stays lost.
         self._latest = max(self._latest, stored_text(self._plant.clock.now()))
         self._drop_what_is_over()
         seen = self._taken | set(message_ids)

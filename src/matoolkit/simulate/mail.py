@@ -1,4 +1,4 @@
-"""Messages of the orchestrators: gone from the bus are only those that somebody has handled (rules M1 and M4)."""
+"""Messages of the orchestrators: only handled messages are gone from the bus (rules M1 and M4)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,15 +21,15 @@ class Mail:
         self._messages = messages
 
     def note_handled(self, deliveries: Sequence[Delivery]) -> None:
-        """Write down, in the transaction at hand, that it handles messages."""
+        """Record, in the open transaction, that it handles messages."""
         rows = [(delivery.received.handle, delivery.received.message_id) for delivery in deliveries]
         self._state.note("INSERT INTO sim_log (what, id, new, about) VALUES ('handled', ?, ?, '{}')", rows)
 
     def check(self, entries: Iterable[Entry]) -> None:
-        """Demand that all messages that one event was done with had been handled."""
+        """Demand that all messages that one event settled had been handled."""
         gone = self._messages.look(_GONE)
         if gone:
             handled = {entry.id for entry in entries if entry.what == "handled"}
             if lost := [name for number, name in gone if number not in handled]:
-                raise Violation(f"nobody has handled what is gone from the bus: {lost}")
+                raise Violation(f"messages are gone from the bus without being handled: {lost}")
         self._messages.meddle("DELETE FROM sim_gone")

@@ -45,7 +45,7 @@ class Summary:
 
 def play(plan: Plan) -> Outcome:
     """Play one seed."""
-    # A world lives for a second and dies at once: looking for its remains after each is enough.
+    # A world lives for a second, so one garbage collection after each is enough.
     gc.disable()
     try:
         return World(plan).run()

@@ -34,7 +34,7 @@ _WANT_ACTIVE, _WAIT = 0.2, 0.7
 
 
 class Persons:
-    """Everybody who uses the admin side; what is refused is refused."""
+    """Everybody who uses the admin side; a refusal is not an error."""
 
     def __init__(self, plant: Plant, rng: Random, writer: RunbookWriter) -> None:
         self._plant = plant
@@ -43,7 +43,7 @@ class Persons:
         self.store = plant.state.open(plant.clock)
         self._publisher = plant.publisher(self.store)
         self._visitors = 0
-        # Where somebody failed, and the version that is to help.
+        # The batch in which members failed, and the version published for them.
         self._fixed: tuple[int, int] | None = None
 
     def begin(self) -> None:
@@ -54,7 +54,7 @@ class Persons:
         """Do something that people do."""
         if self._is_fixed():
             return self._try(self._retry_fixed)
-        # What somebody could have a reason for comes more often than what nobody would think of.
+        # Actions with a reason come more often than pointless ones.
         has_failed = bool(self._look("SELECT 1 FROM batch_members WHERE status = 'failed' LIMIT 1"))
         has_failed_init = bool(self._look(f"{_FAILED_INITS} LIMIT 1"))
         has_init = bool(self._look("SELECT 1 FROM batches WHERE status = 'init_dispatched' LIMIT 1"))
@@ -83,7 +83,7 @@ class Persons:
         return "; ".join(done)
 
     def try_everything_again(self) -> str:
-        """Let everybody and every init try again that failed, in batches that are over too."""
+        """Retry all failed members and inits, also in ended batches."""
         members = self._look("SELECT DISTINCT batch_id FROM batch_members WHERE status = 'failed'")
         done = [self._try(partial(self._retry_init, batch)) for (batch,) in self._look(_FAILED_INITS)]
         done += [self._try(partial(self._retry_members, batch)) for (batch,) in members]
@@ -118,7 +118,7 @@ class Persons:
         return f"{said} for those who failed in batch {batch}"
 
     def _is_fixed(self) -> bool:
-        """Tell whether a batch follows the version by now that was published because of it."""
+        """Tell whether a batch already follows the version that was published because of it."""
         if self._fixed is None:
             return False
         batch, version = self._fixed
@@ -130,7 +130,7 @@ class Persons:
         return self._retry_members(batch)
 
     def _retry_members(self, batch: int) -> str:
-        """Let failed members try again, as people do: they read why it is refused, and decide."""
+        """Retry failed members as people do: they read why it is refused, and decide."""
         try:
             return self._retried(batch, Terms(VersionChoice.ACTIVE if self._rng.random() < _WANT_ACTIVE else None))
         except DoneWithOldData:
@@ -166,7 +166,7 @@ class Persons:
         return self._approve(*self._rng.choice(holds))
 
     def include(self) -> str:
-        """Let somebody in whom the last tick left outside."""
+        """Include a person whom the last tick left outside."""
         outside = self._kept_out()
         if not outside:
             return "finds nobody outside"
@@ -231,7 +231,7 @@ class Persons:
         return f"advances batch {batch} to {done.phase_name or 'init'}"
 
     def _advance_or_cancel(self, batch: int) -> str:
-        """Let a manual batch go on; one that everybody has left or failed in goes nowhere."""
+        """Advance a manual batch; if all its members have left or failed, it cannot go on."""
         if self._look(f"SELECT 1 FROM batch_members WHERE batch_id = {batch} AND status = 'active'"):
             return self._advance(batch)
         running = f"SELECT 1 FROM rollback_executions WHERE batch_id = {batch} AND status = 'dispatched'"

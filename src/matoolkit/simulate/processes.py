@@ -54,7 +54,7 @@ class Plant:
         return Relay(store, SqlBus(bus_store)) if self.is_apart else SqlBus(store)
 
     def faulty_bus(self, store: WatchedStore, meanwhile: Callable[[], None]) -> FaultyBus:
-        """Return the bus as a process receives from it."""
+        """Return the bus from which a process receives."""
         own = self.messages.open(self.clock) if self.is_apart else store
         return FaultyBus(own, self.faults, self.rng, meanwhile)
 
@@ -71,7 +71,7 @@ class SchedulerProcess:
         self._plant = plant
         self._name = name
         self.store = plant.state.open(plant.clock)
-        # Whoever died may have left messages behind in the outbox, which anybody sends: that needs no lease.
+        # A dead process may have left messages in the outbox. Any process may send them without a lease.
         self.store.inspect = None if plant.is_apart else self._inspect
         lease = SchedulerLease(self.store, name, LEASE)
 
@@ -82,7 +82,7 @@ class SchedulerProcess:
         self.scheduler = Scheduler(self.store, publisher, open_source, plant.clock, lease, TICK)
 
     def _inspect(self, changes: int) -> None:
-        """Note what is changed by a scheduler that has no lease (rule T10)."""
+        """Note changes by a scheduler that has no lease (rule T10)."""
         now = stored_text(self._plant.clock.now())
         held = f"SELECT 1 FROM leases WHERE holder = '{self._name}' AND expires_at > '{now}'"
         if changes and not self._plant.state.look(held):

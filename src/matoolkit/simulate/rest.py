@@ -1,4 +1,4 @@
-"""The end of a play: nothing goes wrong any more, and everybody does what there is to do, until there is nothing."""
+"""The end of a play: no more faults, and everybody works until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def come_to_rest(world: World) -> None:
     world.crowd.mend()
     world.persons.switch_on()
     if world.is_immediate:
-        # Whoever is in the source would be taken again every day.
+        # Otherwise the people in the source would be taken again every day.
         world.crowd.rows.clear()
     for _ in range(_MOST_ROUNDS):
         _round(world)
         if not world.plant.state.look(_UNFINISHED) and not world.message_ids():
             return
         world.clock.advance(max(next_time(world.plant) - world.clock.now(), timedelta(seconds=1)))
-    raise Violation(f"it does not come to rest: {world.plant.state.look(_UNFINISHED)}, {world.message_ids()}")
+    raise Violation(f"it never ends: {world.plant.state.look(_UNFINISHED)}, {world.message_ids()}")
 
 
 def _round(world: World) -> None:
-    """Let everybody move once, and then whoever has messages until nobody has."""
+    """Let everybody move once, then the processes with messages until none is left."""
     world.workers.keep()
     world.event("bus", world.sweep_bus)
     world.event("person", world.persons.clear_the_way)
@@ -58,11 +58,11 @@ def _round(world: World) -> None:
             world.event("results", world.handle_results)
         if due.jobs:
             world.event("take", world.workers.take)
-    raise Violation(f"messages that nobody is ever done with: {world.message_ids()}")
+    raise Violation(f"messages that are never settled: {world.message_ids()}")
 
 
 def _tick_for_sure(world: World) -> str:
-    """Tick with the scheduler that has the lease; one that died may have left it."""
+    """Tick with the scheduler that has the lease; a dead one may still hold it."""
     for number, process in enumerate(world.schedulers):
         if process.scheduler.tick() is not None:
             return f"scheduler-{number}"

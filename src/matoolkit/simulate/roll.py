@@ -1,4 +1,4 @@
-"""An account of its own of who is done or has failed at which time: nobody is taken again by itself (rule T5).
+"""An independent record of who is done or has failed at which time: nobody is taken again by itself (rule T5).
 
 What the system remembers is not asked: the roll is kept from what was committed, member by member.
 """
@@ -12,7 +12,7 @@ from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.recording import Entry
 
-# A tick may take its time, and a clock may jump a little: what is late is late by more than that.
+# A tick may be slow, and a clock may jump a little, so late means later than that.
 _LATE = timedelta(minutes=20)
 
 
@@ -35,7 +35,7 @@ class Roll:
 
     def __init__(self, plant: Plant, *, is_immediate: bool) -> None:
         self._plant = plant
-        # Who starts at once is taken again after a while (rule T7).
+        # Members of an immediate runbook are taken again after a while (rule T7).
         self._is_immediate = is_immediate
         self._members: dict[int, _Member] = {}
         self._batches: dict[int, _Batch] = {}
@@ -90,7 +90,7 @@ class Roll:
             member.time = self._batches[member.batch].start
 
     def _before(self, key: str) -> list[_Member]:
-        """Return the places in which somebody has failed or is done."""
+        """Return the batches in which a person has failed or is done."""
         mine = [one for one in self._members.values() if one.key.casefold() == key.casefold()]
         return [one for one in mine if one.status == "failed" or self._is_done(one)]
 

@@ -60,7 +60,7 @@ class RunbookWriter:
         ]
 
     def _init(self, number: int) -> dict[str, Any]:
-        """Write a step of an init: few are tried again, so that there is something to undo."""
+        """Write a step of an init: few are retried, so that rollbacks happen."""
         step = self._plain(f"init-{number}", polls=0.4)
         step["retry"] = {"max_retries": self._rng.choice([0, 0, 1]), "interval": "5m"}
         if self._rng.random() < 0.8:
@@ -68,7 +68,7 @@ class RunbookWriter:
         return step
 
     def _step(self, name: str) -> dict[str, Any]:
-        """Write a step of a phase: it may need what an earlier one put out, and may put out something itself."""
+        """Write a step of a phase: it may need the output of an earlier step, and may have an output itself."""
         rng, step = self._rng, self._plain(name, may_undo=True)
         step["params"] |= {"Member": "{{_member_key}}", "City": "{{city}}"}
         if "poll" in step:

@@ -34,7 +34,7 @@ class Removals:
                 left.add(entry.about["batch"])
         for batch in sorted(left):
             if batch in released:
-                # A person approved that they go: it is counted from here on.
+                # A person approved the removals, so counting starts here.
                 self._gone[batch].clear()
             else:
                 self._demand_few(batch, now)

@@ -7,7 +7,7 @@ from matoolkit.simulate.faults import Fault
 from matoolkit.simulate.many_seeds import play
 from matoolkit.simulate.plans import Outcome, Plan
 
-# Enough to get rid of most of what does not matter, in less than a minute.
+# Enough to remove most of the noise in less than a minute.
 _MOST_TRIES = 60
 
 

@@ -19,7 +19,7 @@ _PHASES = {"dispatched": "begins", "superseded": "is superseded by the new versi
 
 
 class Timeline:
-    """Writes down what happens, as time before or after T."""
+    """Records what happens, with times before or after T."""
 
     def __init__(self, database: MemoryDatabase, start: datetime) -> None:
         self._database = database

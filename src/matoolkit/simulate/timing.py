@@ -28,7 +28,7 @@ def next_time(plant: Plant) -> datetime:
 
 
 class Due:
-    """Who has messages waiting: nobody looks for nothing."""
+    """Which processes have messages: the others need not look."""
 
     def __init__(self, plant: Plant) -> None:
         now = stored_text(plant.clock.now())

@@ -50,7 +50,7 @@ _INIT = """
     'undone', (SELECT COUNT(*) FROM rollback_executions r JOIN init_executions i ON i.id = r.init_execution_id
                WHERE i.batch_id = NEW.batch_id AND i.runbook_version = NEW.runbook_version AND r.attempt > 0)
 """
-# One that a person lets begin again keeps a later one waiting, except from the other try that it waits for already.
+# A retried step blocks later steps, but not a later step that already waits for its own retry.
 _ROLLBACK = """
     'sequence', NEW.sequence_key, 'cause', NEW.cause,
     'before', (SELECT COUNT(*) FROM rollback_executions WHERE sequence_key = NEW.sequence_key
@@ -66,7 +66,7 @@ _MOVED = "OLD.status IS NOT NEW.status"
 # A batch may be asked for its init again, or be held, without changing its status.
 _BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at IS NOT NEW.held_at"
 _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
-# A batch that has not begun is held, and its members come and go all the same.
+# A batch that has not begun is held, but its members still come and go.
 _KIND = "COALESCE(json_extract(hold_json, '$.kind'), '')"
 _IS_SHUT = f"held_at IS NOT NULL AND {_KIND} NOT IN ('late', 'repeat')"
 _MEMBERS = f"""
@@ -159,7 +159,7 @@ BEGIN INSERT INTO sim_log (what, id, old, new, about) VALUES ('row', NEW.id, OLD
 json_object('batch', NEW.batch_id)); END
 """
 
-# What members' steps put out, as it is merged into what they have.
+# Outputs of steps, when they are merged into the member's worker data.
 _OUTPUTS = """
 CREATE TRIGGER sim_outputs AFTER UPDATE ON batch_members
 WHEN OLD.worker_data_json IS NOT NEW.worker_data_json AND OLD.epoch = NEW.epoch BEGIN
@@ -167,7 +167,7 @@ INSERT INTO sim_log (what, id, old, new, about) VALUES ('outputs', NEW.id, OLD.w
 json_object('key', NEW.member_key_fold, 'epoch', NEW.epoch)); END
 """
 
-# What is gone from the bus; jobs are the workers' to be done with.
+# Messages that are gone from the bus, except jobs, which workers settle.
 _GONE = "CREATE TABLE sim_gone (id INTEGER PRIMARY KEY, message_id TEXT)"
 _GOING = """
 CREATE TRIGGER sim_gone_messages AFTER DELETE ON bus_messages WHEN OLD.topic <> 'worker-jobs' BEGIN

@@ -9,7 +9,7 @@ _OVER = ("failed", "poll_timeout", "cancelled")
 
 
 def versions_are_followed(entries: Sequence[Entry]) -> None:
-    """Demand that a retry runs the version that the batch follows, and that nothing is passed by that never began."""
+    """Demand that a retry runs the version that the batch follows, and that no phase is skipped that never began."""
     waited = {
         (entry.about["batch"], entry.about["name"].casefold())
         for entry in entries

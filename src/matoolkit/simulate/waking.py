@@ -1,4 +1,4 @@
-"""Whatever has not ended has something that will wake it; what has not is silently forgotten."""
+"""Everything that has not ended has something that will wake it; otherwise it is silently forgotten."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -76,11 +76,11 @@ def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str]) -> N
     _inits_go_on(database, inits, rollbacks, queued)
     for phase, _ in database.look(_UNEXPANDED):
         if phase not in queued.phases:
-            raise Violation(f"phase {phase} is dispatched, and nobody was told")
+            raise Violation(f"phase {phase} is dispatched, but no message says so")
 
 
 class _Queued:
-    """Who is mentioned in messages that are on their way."""
+    """What the messages on their way are about."""
 
     def __init__(self, database: MemoryDatabase, message_ids: Sequence[str]) -> None:
         self.phases = _numbers(message_ids, "phase-due-")
@@ -100,7 +100,7 @@ def _times_are_set(executions: Iterable[_Execution]) -> None:
         if work.status == "dispatched" and work.lost_at is None:
             raise Violation(f"a job that would never count as lost: {work}")
         if work.status == "polling" and work.poll_due_at is None:
-            raise Violation(f"nobody will poll again: {work}")
+            raise Violation(f"nothing will poll again: {work}")
 
 
 def _steps_belong(steps: Iterable[_Execution], queued: _Queued) -> None:
@@ -114,7 +114,7 @@ def _steps_belong(steps: Iterable[_Execution], queued: _Queued) -> None:
         if phase != "dispatched":
             raise Violation(f"open in a phase that is {phase}: {step}")
         if member == "failed" or (member == "removed" and step.member not in queued.removed):
-            raise Violation(f"open, though its member is {member} and nobody will be told: {step}")
+            raise Violation(f"open, though its member is {member} and no message will say so: {step}")
         if member == "active" and not is_current and step.rest[8]:
             raise Violation(f"open, though its member has started all over: {step}")
 
@@ -133,12 +133,12 @@ def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution],
         if not todo:
             continue
         if not all(step.is_startable for step in todo):
-            # What waits for a poll or another try is finished before anything else begins.
+            # A member finishes a poll or retry before anything else begins.
             continue
         first = min(todo, key=lambda step: (step.rest[5:8], step.index))
         _, status, batch, is_held = first.rest[:4]
         waits = batch != "active" or is_held
-        # Whoever has not caught up is looked for by a sweep, and woken when a hold ends.
+        # A sweep looks for members that have not caught up, and the end of a hold wakes them.
         is_caught_up = first.rest[8]
         if status != "active" or not is_caught_up or (first.index == 0 and waits):
             continue

@@ -1,1 +1,1 @@
-"""Where members come from: queries run against other people's databases, read in pieces and never written to."""
+"""Where members come from: queries against other databases, read in pieces and never written to."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from matoolkit.errors import SourceFailed
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# Nothing that would mean something in a connection string.
+# No character with a meaning in a connection string.
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:]+", re.ASCII)
 
 

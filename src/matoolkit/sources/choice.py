@@ -11,7 +11,7 @@ from matoolkit.sources.addresses import read_address
 from matoolkit.sources.environment import required_variable
 from matoolkit.tokens import Tokens
 
-# Only these workspaces know Entra; those of other clouds need a token of their own.
+# Only these workspaces accept Entra tokens; those of other clouds need a token of their own.
 _AZURE_WORKSPACES = (".azuredatabricks.net", ".databricks.azure.us", ".databricks.azure.cn")
 
 

@@ -50,7 +50,8 @@ class DataverseSource:
             with closing(connection.cursor()) as cursor:
                 cursor.execute(query)
                 columns = tuple(str(column[0]) for column in cursor.description or ())
-                # The driver's fetchmany takes a connection that breaks for the end of the result; fetchone does not.
+                # The driver's fetchmany takes a broken connection for the end of the result, and missing members would
+                # count as gone. fetchone reports the break (ADR 14).
                 rows = map(tuple, iter(cursor.fetchone, None))
                 yield Piece(columns, list(islice(rows, self._rows)))
                 while piece := list(islice(rows, self._rows)):
@@ -59,7 +60,7 @@ class DataverseSource:
     def _connection(self, driver: ModuleType, token: str) -> Any:
         # The driver's pool would keep the connection open after the query; its switch is for the whole process.
         driver.pooling(enabled=False)
-        # Whoever asks tries again at the next tick, so the driver need not.
+        # The next tick tries again, so the driver need not.
         server = f"Server={self._address.host},{self._address.port or _PORT}"
         return driver.connect(
             f"{server};Encrypt=yes;TrustServerCertificate=no;ConnectRetryCount=0",

@@ -61,7 +61,7 @@ def _make_read_only(connection: Connection) -> None:
 
 
 def _as_driver_text(engine: Engine, query: str) -> str:
-    """Keep a driver that writes parameters as %s from taking the query's own percent signs for them."""
+    """Escape percent signs for drivers that write parameters as %s."""
     return query.replace("%", "%%") if engine.dialect.paramstyle in {"format", "pyformat"} else query
 
 

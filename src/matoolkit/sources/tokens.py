@@ -1,4 +1,4 @@
-"""What a source shows to prove who asks: a token that was given, or one that Entra issues to this process."""
+"""The token for a source: one that was given, or one that Entra issues to this process."""
 
 from matoolkit.clock import Clock
 from matoolkit.errors import SourceFailed
@@ -6,7 +6,7 @@ from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of
 
 
 class GivenToken:
-    """A token that somebody put into the environment. There is no fresher one."""
+    """A token from the environment. It cannot be renewed."""
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -185,7 +185,7 @@ def _member_count(tx: Transaction, batch_id: int, wanted: MemberQuery) -> Count:
 
 
 def _phase_meant(phases: Sequence[PhaseRow], name: str | None) -> int | None:
-    # Of a name that several versions have, the latest is meant.
+    # If several versions have a phase of this name, the latest is meant.
     return None if name is None else max((phase.id for phase in phases if phase.phase_name == name), default=0)
 
 

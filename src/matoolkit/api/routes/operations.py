@@ -1,4 +1,4 @@
-"""What people do when something did not go by itself: holds, retries, dead letters."""
+"""What people do when something needs them: holds, retries, dead letters."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -93,7 +93,7 @@ def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Changing) -> Re
     def let_go(store: Store) -> ApprovedShape:
         publisher = change.services.publisher
         done = approve(store, publisher, batch_id, asked.hold_key, by=change.by, reason=asked.reason)
-        # What was held for its init goes on at once; everything else is done by a tick.
+        # A batch that was held for its init goes on at once; everything else needs a tick.
         waits_for = hold_of(store, batch_id).waits_for if done.is_held else None
         return ApprovedShape(**dict(batch_shown(store, batch_id)), waits_for=waits_for)
 

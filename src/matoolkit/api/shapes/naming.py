@@ -6,7 +6,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-# Numbers that every database can hold; a larger one is nobody's.
+# Numbers that every database can hold; no row has a larger one.
 RowId = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Reason = Annotated[str | None, Field(max_length=1000, description="Why; kept in the audit log.")]
 

@@ -112,7 +112,7 @@ def retry(
         session.show(planned, _RETRY)
         session.say(f"dry run: {retry_in_words(planned)}; nothing was changed")
         return
-    # What has yet to be decided is refused by the API, which says how to decide it.
+    # If a decision is missing, the API refuses the retry and says how to decide.
     if not yes and not is_undecided(planned, begin_with, keep_done=keep_done):
         confirm(f"batch {batch}: {retry_in_words(planned)}. Go ahead?", yes=yes)
     _retry(session, batch, {**asked, "reason": reason}, wait=wait)
@@ -125,7 +125,7 @@ def _retry(session: Session, batch: int, asked: Mapping[str, Any], *, wait: bool
     outcome = None
     if wait:
         going_on, again = done["goingOn"], done["beginningAgain"]
-        # A member that begins again has no new step before the orchestrator has heard of it.
+        # A member that begins again gets its new steps only when the orchestrator handles the message.
         new = len(again) - _kept_waiting(session.client.get(path_of("batches", batch)), done)
         outcome = wait_for_rest(session, batch, {*going_on, *again}, before + new)
     if not session.is_for_people:
@@ -153,7 +153,7 @@ def _group(session: Session, batch: int, like: int) -> dict[str, Any]:
 
 
 def _kept_waiting(batch: Mapping[str, Any], done: Mapping[str, Any]) -> int:
-    """Count those who begin again with a phase that is not due yet, or have nothing to begin: they get no step now."""
+    """Count members that begin again but get no step now: their phase is not due, or nothing is left."""
     pending = {
         phase.get("phaseName")
         for phase in batch.get("phases") or []

@@ -128,9 +128,9 @@ def cancel(
 
 
 def _meant(batch: int | None, before: str | None, *, late: bool, dry_run: bool) -> int | None:
-    """Return which batch is meant, or none if many late ones are; both or neither is a mistake."""
+    """Return the chosen batch, or none if many late ones are chosen; both or neither is a mistake."""
     if batch is not None and dry_run:
-        # Ignoring it would decide in earnest.
+        # Ignoring `--dry-run` would make the decision for real.
         raise typer.BadParameter("`--dry-run` goes with `--late`; `matoolkit hold show` says what a batch is held for")
     if late == (before is not None) == (batch is None):
         return batch

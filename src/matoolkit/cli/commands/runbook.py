@@ -127,7 +127,7 @@ def _print_text(linted: list[LintedFile]) -> None:
 
 
 def _worth_reading(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Cut a list that nobody would read to its end, the warnings first."""
+    """Shorten a list that is too long to read; warnings are cut first."""
     if len(findings) <= MOST_SHOWN:
         return findings
     return sorted(findings, key=lambda found: not found.is_error)[:MOST_SHOWN]

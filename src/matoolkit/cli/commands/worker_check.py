@@ -75,7 +75,7 @@ def worker_settings(worker_id: str | None) -> WorkerSettings:
 
 
 def _names(file: str, worker_id: str | None) -> list[str]:
-    """List the functions that a runbook calls, in its order; of a name that comes from data, what it may be."""
+    """List the functions that a runbook calls, in its order; for a name from data, its allowed functions."""
     runbook = parse_runbook(read_file(file, MAX_BYTES))
     steps = [one for one in runbook.every_step() if worker_id is None or one.worker_id == worker_id]
     return list(dict.fromkeys(name for step in steps for name in _names_of(step)))

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
-# From here on seconds, then minutes, then hours tell nobody anything.
+# From here on seconds, then minutes, then hours are not worth showing.
 _MOST_SECONDS, _MOST_MINUTES, _MOST_HOURS = 10 * _MINUTE, 10 * _HOUR, 10 * _DAY
 
 

@@ -18,7 +18,7 @@ from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.steps import steps_of_members
 
 MOST_BATCHES = 20
-# In a larger batch nobody reads a line for each member; its phases are told all the same.
+# In a larger batch a line for each member is too much; its phases are still told.
 MOST_MEMBERS = 50
 
 
@@ -66,7 +66,7 @@ class Look:
 
 
 def look_at(store: Store, before: Look) -> Look:
-    """Look again; of batches that have ended before and are as they were, what is known is kept."""
+    """Look again; batches that ended before and have not changed are not read again."""
     with store.reading() as tx:
         newest = {batch.id: batch for batch in reversed(batches_page(tx, limit=MOST_BATCHES))}
         moving = sorted(number for number, batch in newest.items() if not _is_settled(batch, before))

@@ -11,13 +11,13 @@ _WORDS = {MemberStatus.ACTIVE: "migrated", MemberStatus.FAILED: "failed", Member
 
 
 def outcome_of(batch: BatchRow, look: Look) -> str:
-    """Say what became of the members of a batch that has ended."""
+    """Say how the members of a batch ended."""
     counts = look.counts.get(batch.id, {})
     return ", ".join(f"{counts[status]} {word}" for status, word in _WORDS.items() if counts.get(status))
 
 
 def summaries(look: Look, now: datetime) -> list[Line]:
-    """Say for each batch where it stands, for somebody who comes back to it."""
+    """Say for each batch where it stands, after a restart."""
     return [
         Line(batch.detected_at, Mark.FOUND, _summary_of(batch, look, now), batch.id)
         for batch in sorted(look.batches.values(), key=lambda batch: batch.id)

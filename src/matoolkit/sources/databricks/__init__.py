@@ -28,7 +28,7 @@ ENTRA_SCOPE = "2ff814a6-3304-4ab8-85cb-cd0e6f879c1d/.default"
 ROWS_IN_A_PIECE = 5_000
 LONGEST_QUERY = timedelta(minutes=30)
 
-# Longer than the time for which a start may keep us waiting.
+# Longer than the wait that we ask for at the start of a statement.
 _HTTP_TIMEOUT = httpx.Timeout(60, connect=15)
 _TRIES_OF_A_LINK = 3
 _LOOKS = Backoff(first_seconds=0.5, longest_seconds=5)
@@ -56,7 +56,7 @@ class DatabricksSource:
         self._longest = longest_query.total_seconds()
 
     def pieces(self, query: str) -> Iterator[Piece]:
-        """Run a query and return its result in pieces, at least one; whoever stops reading stops the query."""
+        """Run a query and return its result in pieces, at least one; the query stops when reading stops."""
         patience = Patience(self._clock, self._longest)
         with httpx.Client(timeout=_HTTP_TIMEOUT) as http:
             api = StatementsApi(self._address, self._tokens, http, patience)
@@ -147,7 +147,7 @@ def _count(manifest: Mapping[str, Any], name: str, otherwise: int) -> int:
     if value is None:
         return otherwise
     if not isinstance(value, int):
-        raise SourceFailed(f"Databricks' answer has a {name} that is no number")
+        raise SourceFailed(f"Databricks' answer has a {name} that is not a number")
     return value
 
 
@@ -157,7 +157,7 @@ def _incomplete(read: int, promised: object) -> SourceFailed:
 
 @contextmanager
 def _cancelled_if_left(api: StatementsApi, statement: str) -> Iterator[None]:
-    """Cancel a statement when an error, or whoever reads its result, leaves it before its end."""
+    """Cancel a statement if an error, or a reader that stops early, leaves it before its end."""
     try:
         yield
     except BaseException:

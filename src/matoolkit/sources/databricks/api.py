@@ -22,7 +22,7 @@ from matoolkit.tokens import Tokens
 
 _STATEMENTS = "/api/2.0/sql/statements"
 _LINK_MARGIN = timedelta(seconds=30)
-# How storage says that a link is no longer good.
+# The statuses with which storage refuses an expired link.
 _LINK_REFUSED = frozenset({400, 401, 403, 404, 410})
 
 
@@ -73,7 +73,7 @@ class StatementsApi:
         return read_links(self._call("GET", _path(statement, f"/result/chunks/{chunk}")))
 
     def cancel(self, statement: str) -> None:
-        """Stop a statement that nobody waits for; what cannot be stopped ends by itself."""
+        """Cancel a statement that is no longer needed; if that fails, it ends by itself."""
         with suppress(httpx.RequestError, MatoolkitError):
             self._send("POST", _path(statement, "/cancel"), None)
 

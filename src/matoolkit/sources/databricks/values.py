@@ -1,6 +1,6 @@
 """The texts in which Databricks returns values, as what their columns hold.
 
-A value that does not read as its column's type stays the text that it is: one odd cell is no reason to lose a result.
+A value that cannot be read as its column's type stays text: one odd cell must not lose a whole result.
 """
 
 import base64

@@ -75,7 +75,7 @@ class Answer:
         except orjson.JSONDecodeError:
             content = None
         if not isinstance(content, dict):
-            message = f"the answer with status {self.response.status_code} cannot be read: it is no JSON object"
+            message = f"the answer with status {self.response.status_code} cannot be read: it is not a JSON object"
             raise UnreadableAnswer(message, attempts=self.attempts)
         return cast("dict[str, Any]", content)
 
