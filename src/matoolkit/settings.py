@@ -137,7 +137,10 @@ class ClientSettings(_FromEnvironment):
         None,
         description="Scope to ask a token for: `{client-id}/.default`, which is the default, or `api://{client-id}/.default`.",
     )
-    authority: Address = Field("https://login.microsoftonline.com", description="Where people sign in.")
+    authority: Address = Field(
+        "https://login.microsoftonline.com",
+        description="Where people sign in; another cloud has an address of its own.",
+    )
     api_timeout: Duration = Field(timedelta(seconds=60), description="How long the admin API may take to answer.")
     access_token: SecretStr | None = Field(None, description="A token to use as it is, for pipelines.")
 

@@ -18,6 +18,10 @@ class Token:
     text: str = field(repr=False)
     ends_at: float
 
+    def is_good(self, clock: Clock) -> bool:
+        """Tell whether the token lasts long enough to begin with."""
+        return self.ends_at - clock.now().timestamp() >= LEAST_SECONDS_LEFT
+
 
 class Tokens(Protocol):
     """Supplies the tokens of one service."""
@@ -38,8 +42,7 @@ class KeptToken:
     def token(self, refused: str | None = None) -> str:
         """Return the last token while it is good for a while, else a new one."""
         with self._lock:
-            soon = self._clock.now().timestamp() + LEAST_SECONDS_LEFT
-            if self._last is None or self._last.text == refused or self._last.ends_at < soon:
+            if self._last is None or self._last.text == refused or not self._last.is_good(self._clock):
                 self._last = self._issue()
             return self._last.text
 

@@ -16,32 +16,18 @@ from tests.api.test_auth import APP, TENANT, Keys, signed
 from tests.cli.conftest import Cli, Moving
 from tests.databases import NOON
 from tests.servers.api import serving
-from tests.servers.http import Answer, Request, served
+from tests.servers.entra import Entra as Authority
+from tests.servers.http import served
 
 pytestmark = pytest.mark.on("sqlite")
 
 
-class Authority:
-    """Lets anybody sign in, after having been asked once."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.roles: list[str] = ["Admin"]
-
-    def answer(self, request: Request, /) -> Answer:
-        if request.path.endswith("devicecode"):
-            return Answer({"device_code": "d", "user_code": "ABC", "verification_uri": "https://x", "interval": 1})
-        self.asked += 1
-        if self.asked == 1:
-            return Answer({"error": "authorization_pending"}, 400)
-        return Answer({"access_token": signed(roles=self.roles), "refresh_token": "r", "expires_in": 3600})
-
-
 @pytest.fixture
-def authority(monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
-    service = Authority()
-    with served(service) as address:
-        monkeypatch.setenv("MATOOLKIT_AUTHORITY", address)
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Authority]:
+    service = Authority(TENANT, "anna@contoso.example", access_token=lambda _: signed(roles=["Admin"]))
+    with service.served(tmp_path) as trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        monkeypatch.setenv("MATOOLKIT_AUTHORITY", service.address)
         monkeypatch.setenv("MATOOLKIT_TENANT_ID", TENANT)
         monkeypatch.setenv("MATOOLKIT_CLIENT_ID", APP)
         yield service

@@ -3,12 +3,14 @@
 import json
 import os
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs
 
@@ -37,17 +39,23 @@ class Service(Protocol):
 
 
 @contextmanager
-def served(service: Service) -> Iterator[str]:
-    """Serve on a free port for as long as the context lasts, and return the address."""
+def served(service: Service, certificate: Path | None = None) -> Iterator[str]:
+    """Serve on a free port while the context lasts, encrypted if there is a certificate, and return the address."""
 
     class Handler(_Handler):
         served = service
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        address = f"https://localhost:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield address
     finally:
         server.shutdown()
         server.server_close()

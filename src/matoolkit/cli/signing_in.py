@@ -5,19 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from matoolkit.cli.answers import printable
-from matoolkit.cli.client import is_safe
 from matoolkit.cli.config import own_folder
-from matoolkit.cli.devicecode import DeviceCode, Issued
-from matoolkit.cli.files import write_privately
+from matoolkit.cli.output import stderr
+from matoolkit.cli.person import Kept, Person, Tenant
 from matoolkit.clock import Clock
 from matoolkit.errors import InvalidSettings, SignInNeeded
 from matoolkit.settings import ClientSettings
-from matoolkit.tokens import LEAST_SECONDS_LEFT, KeptToken, LibraryMissing, NoToken, Token, token_of_process
+from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of_process
+
+STORE = "the credential store"
+_OLD_FILE = "tokens.json"
 
 
 class Way(StrEnum):
@@ -31,11 +30,12 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who is signed in, how, and until when."""
+    """Who is signed in, how, until when, and where that is kept."""
 
     way: Way
     account: str | None = None
     until: float | None = None
+    kept_in: str | None = None
 
 
 class SignIn:
@@ -44,20 +44,13 @@ class SignIn:
     def __init__(self, settings: ClientSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._machine = KeptToken(lambda: _token_of_machine(str(self._scope())), clock)
+        self._kept = KeptToken(self._issued, clock)
 
     def token(self) -> str | None:
         """Return a token that is good for a while, or none if nothing says that one is needed."""
         if self._settings.access_token:
             return self._settings.access_token.get_secret_value().strip()
-        if self._scope() is None:
-            return None
-        kept = self._kept()
-        if kept is None:
-            return self._machine.token()
-        if self._is_about_to_end(kept["expires_at"]):
-            kept = self._renewed(kept)
-        return str(kept["access_token"])
+        return None if self._scope() is None else self._kept.token()
 
     def standing(self) -> Standing:
         """Say who is signed in, without asking anybody."""
@@ -66,88 +59,69 @@ class SignIn:
             return Standing(Way.GIVEN, account, until)
         if self._scope() is None:
             return Standing(Way.NOT_NEEDED)
-        kept = self._kept()
-        if kept is None:
-            return Standing(Way.NOBODY)
-        return Standing(Way.PERSON, *_read(str(kept["access_token"])))
+        person = self._person()
+        kept = person and person.kept()
+        return _standing(kept) if kept else Standing(Way.NOBODY)
 
-    def log_in(self, device_code: DeviceCode) -> Standing:
-        """Let a person sign in, and keep what was issued where only that person may read it."""
-        kept = self._keep(device_code.issued(self._clock))
-        return Standing(Way.PERSON, *_read(str(kept["access_token"])))
-
-    def device_code(self, tell: Callable[[str], None]) -> DeviceCode:
-        """Prepare a sign-in; `tell` gets the sentence that says where to type which code."""
-        settings, scope = self._settings, self._scope()
-        if settings.tenant_id is None or settings.client_id is None or scope is None:
+    def log_in(self, tell: Callable[[str], None]) -> Standing:
+        """Let a person sign in, and keep that; `tell` gets the sentence that says where to type which code."""
+        if not self._settings.authority.startswith("https://"):
+            problem = f"nobody signs in at {self._settings.authority}: who listens on the way could too"
+            raise InvalidSettings([problem], hint="give an authority that begins with https://")
+        own_folder()
+        person = self._person()
+        if person is None:
             raise InvalidSettings(
                 ["nobody says where to sign in"],
                 hint="`matoolkit config set tenant-id …` and `matoolkit config set client-id …`",
             )
-        if not is_safe(settings.authority):
-            raise InvalidSettings([f"nobody signs in at {settings.authority}: whoever listens on the way could too"])
-        return DeviceCode(settings.authority, settings.tenant_id, settings.client_id, scope, tell)
+        return _standing(person.log_in(tell))
 
     def log_out(self) -> bool:
         """Forget the person's sign-in; say whether there was one."""
-        known = _all_kept()
-        if known.pop(self._name(), None) is None:
+        person = self._person()
+        if person is None or not person.is_there:
             return False
-        write_privately(_cache_path(), orjson.dumps(known))
+        person.log_out()
         return True
+
+    def _issued(self) -> Token:
+        person = self._person()
+        return person.token() if person and person.is_there else _token_of_machine(str(self._scope()))
+
+    def _person(self) -> Person | None:
+        """Return the person's sign-in if the settings say where that would be."""
+        settings, scope = self._settings, self._scope()
+        if settings.tenant_id is None or settings.client_id is None or scope is None:
+            return None
+        try:
+            folder = own_folder()
+        except InvalidSettings:
+            # Who has no home folder cannot have signed in.
+            return None
+        _forget_earlier_version(folder)
+        tenant = Tenant(settings.authority, settings.tenant_id, settings.client_id, scope)
+        return Person(tenant, folder, self._clock)
 
     def _scope(self) -> str | None:
         settings = self._settings
         # Without `api://`: an application that asks for a token for itself has to name itself by its id alone.
         return settings.api_scope or (f"{settings.client_id}/.default" if settings.client_id else None)
 
-    def _name(self) -> str:
-        settings = self._settings
-        return f"{settings.authority} {settings.tenant_id} {settings.client_id} {self._scope()}"
 
-    def _is_about_to_end(self, expires_at: float) -> bool:
-        return expires_at - self._clock.now().timestamp() < LEAST_SECONDS_LEFT
-
-    def _kept(self) -> dict[str, Any] | None:
-        return _all_kept().get(self._name())
-
-    def _renewed(self, kept: dict[str, Any]) -> dict[str, Any]:
-        if not kept.get("refresh_token"):
-            raise SignInNeeded("the sign-in has run out")
-        issued = self.device_code(lambda _: None).renewed(str(kept["refresh_token"]))
-        return self._keep(issued)
-
-    def _keep(self, issued: Issued) -> dict[str, Any]:
-        kept = {
-            "access_token": issued.access_token,
-            "refresh_token": issued.refresh_token,
-            "expires_at": int(self._clock.now().timestamp() + issued.seconds),
-        }
-        write_privately(_cache_path(), orjson.dumps({**_all_kept(), self._name(): kept}))
-        return kept
-
-
-def _cache_path() -> Path:
-    return own_folder() / "tokens.json"
-
-
-def _all_kept() -> dict[str, dict[str, Any]]:
-    """Read what is kept; a file that cannot be read is no sign-in, and the next one replaces it."""
+def _forget_earlier_version(folder: Path) -> None:
+    """Remove the file in which an earlier version kept tokens as plain text; who signed in with it does so again."""
+    file = folder / _OLD_FILE
     try:
-        content = orjson.loads(_cache_path().read_bytes())
-    except (OSError, orjson.JSONDecodeError, InvalidSettings):
-        return {}
-    if not isinstance(content, dict):
-        return {}
-    return {name: kept for name, kept in content.items() if _is_whole(kept)}
+        file.unlink()
+    except OSError:
+        return
+    stderr().print(f"{file} is removed: an earlier version kept its sign-in there; sign in with `matoolkit auth login`")
 
 
-def _is_whole(kept: Any) -> bool:
-    return (
-        isinstance(kept, dict)
-        and isinstance(kept.get("access_token"), str)
-        and isinstance(kept.get("expires_at"), int | float)
-    )
+def _standing(kept: Kept) -> Standing:
+    where = STORE if kept.file is None else str(kept.file)
+    return Standing(Way.PERSON, kept.account, kept.token.ends_at, where)
 
 
 def _token_of_machine(scope: str) -> Token:

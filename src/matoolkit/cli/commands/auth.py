@@ -5,7 +5,7 @@ import typer
 from matoolkit.cli.config import client_settings
 from matoolkit.cli.output import stderr
 from matoolkit.cli.session import Json, Output
-from matoolkit.cli.signing_in import SignIn, Standing, Way
+from matoolkit.cli.signing_in import STORE, SignIn, Standing, Way
 from matoolkit.cli.tables import Column, Form, print_item, when
 from matoolkit.clock import SystemClock
 
@@ -13,7 +13,13 @@ app = typer.Typer(help="Sign in to the admin API.", no_args_is_help=True)
 
 NOT_SIGNED_IN = 1
 
-_STANDING = (Column("SIGNED IN", "way"), Column("ACCOUNT", "account"), when("UNTIL", "until"), Column("MEANS", "means"))
+_STANDING = (
+    Column("SIGNED IN", "way"),
+    Column("ACCOUNT", "account"),
+    when("UNTIL", "until"),
+    Column("KEPT IN", "keptIn"),
+    Column("MEANS", "means"),
+)
 _MEANINGS = {
     Way.GIVEN: "the token in MATOOLKIT_ACCESS_TOKEN is used as it is",
     Way.PERSON: "signed in on this machine; the sign-in renews itself",
@@ -25,8 +31,13 @@ _MEANINGS = {
 @app.command()
 def login(context: typer.Context) -> None:
     """Sign in with a code that is typed into a browser, on this machine or any other."""
-    sign_in = _sign_in(context)
-    _say(sign_in.log_in(sign_in.device_code(lambda sentence: stderr().print(f"to sign in, {sentence}"))))
+    standing = _sign_in(context).log_in(lambda sentence: stderr().print(f"to sign in, {sentence}"))
+    stderr().print(f"signed in as {standing.account}" if standing.account else "signed in")
+    if standing.kept_in != STORE:
+        stderr().print(
+            "this machine has no credential store that can be used, so the sign-in is kept in"
+            f" {standing.kept_in}, which only you may read"
+        )
 
 
 @app.command()
@@ -49,10 +60,6 @@ def _sign_in(context: typer.Context) -> SignIn:
     return SignIn(client_settings(), context.obj or SystemClock())
 
 
-def _say(standing: Standing) -> None:
-    stderr().print(f"signed in as {standing.account}" if standing.account else "signed in")
-
-
 def _described(standing: Standing) -> dict[str, str | None]:
     from datetime import UTC, datetime
 
@@ -61,5 +68,6 @@ def _described(standing: Standing) -> dict[str, str | None]:
         "way": standing.way.value,
         "account": standing.account,
         "until": until,
+        "keptIn": standing.kept_in,
         "means": _MEANINGS[standing.way],
     }
