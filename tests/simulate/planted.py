@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from matoolkit.admin import manual, retrying, retryplan
+from matoolkit.admin import retrying, retryplan
+from matoolkit.announcing import members as announced_members
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.envelope import sealed
 from matoolkit.bus.relay import Relay
@@ -41,7 +42,7 @@ from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.runbook.templates import Scope
 from matoolkit.scheduler import due_phases as due_phases_module
-from matoolkit.scheduler import joining, leaving, snapshot
+from matoolkit.scheduler import joining, snapshot
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
@@ -49,7 +50,7 @@ from matoolkit.store import Store, Transaction, outbox, queue
 from matoolkit.store import members as stored_members
 from matoolkit.store import phases as stored_phases
 from matoolkit.store import steps as stored_steps
-from matoolkit.store.batches import cancel_batches, lock_batches, unfinished_batches
+from matoolkit.store.batches import activate_batches, cancel_batches, lock_batches, unfinished_batches
 from matoolkit.store.enrolments import places_of_keys
 from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import member_outputs, member_states
@@ -67,8 +68,7 @@ def nothing(*_: object, **__: object) -> list[Any]:
 
 def _leavers_keep_their_open_steps(patch: Patch) -> None:
     """Whoever takes a member out cancels its open steps at once: while that holds, no later look at it matters."""
-    patch.setattr(leaving, "cancel_steps_of_members", nothing)
-    patch.setattr(manual, "cancel_steps_of_members", nothing)
+    patch.setattr(announced_members, "cancel_steps_of_members", nothing)
 
 
 def members_are_not_looked_at_before_dispatch(patch: Patch) -> None:
@@ -261,10 +261,10 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
 
     removed = joiners_and_leavers.remove_members
 
-    def remove(agenda: Any, messages: Any) -> None:
+    def remove(agenda: Any, member_ids: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(joiners_and_leavers, "member_states", states)
-            removed(agenda, messages)
+            removed(agenda, member_ids)
 
     patch.setattr(orchestrator, "remove_members", remove)
 
@@ -278,8 +278,7 @@ def leavers_are_not_waited_for(patch: Patch) -> None:
         stored_members.note_caught_up(tx, left, at)
         return gone
 
-    patch.setattr(leaving, "remove_members", remove)
-    patch.setattr(manual, "remove_members", remove)
+    patch.setattr(announced_members, "remove_members", remove)
 
 
 def failed_members_keep_their_open_steps(patch: Patch) -> None:
@@ -291,7 +290,7 @@ def outputs_are_not_kept(patch: Patch) -> None:
 
 
 def members_who_wait_for_init_are_not_woken(patch: Patch) -> None:
-    patch.setattr(init, "wake_after_init", nothing)
+    patch.setattr(init, "activate_and_wake", lambda tx, _, ids: activate_batches(tx, ids))
     patch.setattr(sweeps, "members_to_catch_up", nothing)
 
 

@@ -5,16 +5,16 @@ from operator import attrgetter
 from typing import Literal
 
 from matoolkit.admin.recording import locked_batch, record
-from matoolkit.domain.messages import BatchInit, PhaseDue
+from matoolkit.announcing.inits import request_inits
+from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import CannotAdvance, NotManual
-from matoolkit.ids import batch_init_id, phase_due_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ports import Publisher
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
-from matoolkit.store.batches import BatchRow, activate_batches, advance_to_phase, dispatch_init
+from matoolkit.store.batches import BatchRow, activate_batches, advance_to_phase
 from matoolkit.store.counts import member_counts
-from matoolkit.store.phases import PhaseRow, dispatch_phases, phases_of_batches
+from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
 
 
@@ -42,19 +42,15 @@ def advance_batch(store: Store, publisher: Publisher, batch_id: int, *, by: str,
         if batch.status is BatchStatus.COMPLETED:
             return Advance(batch_id, "all_phases_complete")
         if batch.status is BatchStatus.DETECTED and model.init:
-            dispatch_init(tx, [batch_id], tx.time())
-            message_id = batch_init_id(batch_id, version.version, batch.init_count + 1)
-            publisher.publish(tx, [Outgoing(message_id, BatchInit(batch_id, batch.runbook_name, version.version))])
+            request_inits(tx, publisher, version.version, [batch], tx.time())
             record(tx, batch, "batch.advance", by, reason, None, {"init": version.version})
             following = next(iter(_in_order(phases_of_batches(tx, [batch_id]))), None)
             then = following.phase_name if following else None
             return Advance(batch_id, "init_dispatched", None, members, len(model.init), then)
         phase, *later = _next_phases(tx, batch, members)
         activate_batches(tx, [batch_id])
-        dispatch_phases(tx, [phase.id], tx.time())
+        dispatch_and_announce(tx, publisher, [phase], {batch_id: batch}, tx.time())
         advance_to_phase(tx, batch_id, phase.phase_name)
-        due = PhaseDue(batch_id, batch.runbook_name, phase.runbook_version, phase.phase_name, phase.id)
-        publisher.publish(tx, [Outgoing(phase_due_id(phase.id, phase.dispatch_count + 1), due)])
         record(tx, batch, "batch.advance", by, reason, {"phase": batch.current_phase}, {"phase": phase.phase_name})
         steps = members * len(model.phases[phase.phase_index].steps)
         then = later[0].phase_name if later else None

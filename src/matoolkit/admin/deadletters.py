@@ -1,19 +1,20 @@
 """Dead letters: sent again or discarded by a person (rule M7)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from matoolkit.admin.reinitializing import retry_init_within, version_that_failed
 from matoolkit.admin.retrying import retry_members_within
 from matoolkit.admin.retryplan import Chosen, Terms
+from matoolkit.announcing.messages import retry_check
 from matoolkit.domain.keys import folded
-from matoolkit.domain.messages import Message, RetryCheck
+from matoolkit.domain.messages import Message
 from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.states import DeadLetterStatus, MemberStatus, StepStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
-from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again, retry_check_id
+from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
@@ -114,9 +115,8 @@ def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: 
     (batch,) = lock_batches(tx, [rollback.batch_id])
     _refuse_beside_other_work(tx, batch, rollback, letter)
     reopen(tx, Kind.ROLLBACK, [rollback.id])
-    check = RetryCheck(rollback.id, Kind.ROLLBACK)
-    message_id = asked_for(retry_check_id(Kind.ROLLBACK, rollback.id, rollback.attempt), letter.id)
-    publisher.publish(tx, [Outgoing(message_id, check)])
+    check = retry_check(Kind.ROLLBACK, rollback.id, rollback.attempt)
+    publisher.publish(tx, [replace(check, message_id=asked_for(check.message_id, letter.id))])
 
 
 def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:

@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.admin.uploads import Piece, Row, Upload, UploadedRow, data_of, keyed_pieces
-from matoolkit.announcing.withdrawal import withdraw_unsent
+from matoolkit.announcing.members import announce_members, remove_and_announce
 from matoolkit.domain.keys import folded
-from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.errors import (
     InvalidMembers,
@@ -20,8 +19,7 @@ from matoolkit.errors import (
     UnknownRunbook,
     WrongBatchStatus,
 )
-from matoolkit.ids import member_added_id, member_removed_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ports import Publisher
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
@@ -31,10 +29,7 @@ from matoolkit.store.members import (
     NewMember,
     Return,
     insert_members,
-    note_add_dispatched,
     note_caught_up,
-    note_remove_dispatched,
-    remove_members,
     return_members,
 )
 from matoolkit.store.narrow_members import members_with_keys
@@ -47,7 +42,6 @@ from matoolkit.store.runbooks import (
     runbook_names,
     runbooks_by_id,
 )
-from matoolkit.store.steps import cancel_steps_of_members
 
 ToldT = TypeVar("ToldT")
 
@@ -240,17 +234,10 @@ def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, 
     returns = [Return(known[fold].id, *data_of(row)) for fold, (_, row) in joining.items() if fold in known]
     return_members(tx, returns, at)
     added = members_with_keys(tx, batch.id, joining)
-    if not has_begun:
+    if has_begun:
+        announce_members(tx, publisher, added, at)
+    else:
         note_caught_up(tx, [MemberAt(member.id, member.epoch) for member in added], at)
-    note_add_dispatched(tx, [member.id for member in added], at)
-    publisher.publish(
-        tx,
-        [
-            Outgoing(member_added_id(member.id, member.epoch), MemberAdded(batch.id, member.member_key, member.id))
-            for member in added
-            if has_begun
-        ],
-    )
     return joining
 
 
@@ -265,18 +252,7 @@ def remove_from_manual_batch(
         missing = set(wanted) - {folded(member.member_key) for member in active}
         if missing or not active:
             raise UnknownMembers(batch_id, sorted(wanted[fold] for fold in missing), "active")
-        ids = remove_members(tx, [member.id for member in active], by, _why(reason), at)
-        withdraw_unsent(tx, publisher, cancel_steps_of_members(tx, ids, at))
-        note_remove_dispatched(tx, ids, at)
-        publisher.publish(
-            tx,
-            [
-                Outgoing(
-                    member_removed_id(member.id, member.epoch), MemberRemoved(batch_id, member.member_key, member.id)
-                )
-                for member in active
-            ],
-        )
+        ids = remove_and_announce(tx, publisher, [member.id for member in active], by, _why(reason), at)
         record(tx, batch, "batch.remove_members", by, reason, None, {"members": len(ids)})
         return ManualChange(batch, len(active))
 

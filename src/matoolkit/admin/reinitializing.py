@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.following import change_phases
-from matoolkit.announcing.waking import wake_after_init
+from matoolkit.announcing.inits import request_inits
+from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.batch import INIT_CAN_BE_RETRIED
 from matoolkit.domain.keys import folded
-from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MOVED, BatchStatus
 from matoolkit.domain.transitions import TargetVersion, transition
 from matoolkit.errors import NothingToRetry, StillRunning, WrongBatchStatus
-from matoolkit.ids import Kind, batch_init_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ids import Kind
+from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
     BatchRow,
-    activate_batches,
     dispatch_init,
     follow_version,
     release_batches,
@@ -69,12 +68,12 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
         _take_version(tx, publisher, batch, version, model)
     _reopen(tx, batch, [init for init in inits if init.runbook_version == version.version])
     record(tx, batch, "batch.retry_init", by, reason, {"status": batch.status}, {"version": version.version})
-    dispatch_init(tx, [batch_id], tx.time())
     if model.init:
-        message_id = batch_init_id(batch_id, version.version, batch.init_count + 1)
-        publisher.publish(tx, [Outgoing(message_id, BatchInit(batch_id, batch.runbook_name, version.version))])
+        request_inits(tx, publisher, version.version, [batch], tx.time())
     else:
-        wake_after_init(tx, publisher, activate_batches(tx, [batch_id]))
+        # It counts as an init, so that what waited is told of under new ids.
+        dispatch_init(tx, [batch_id], tx.time())
+        activate_and_wake(tx, publisher, [batch_id])
     return InitRetry(batch_id, version.version, left_out)
 
 

@@ -4,20 +4,19 @@ The version that runs is the one that the batch follows. Who failed under it bef
 there. The others begin again in a new epoch, with the first phase of that version that they have not completed.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.admin.retrychanges import ChangedColumn, DoneBefore, by_column
 from matoolkit.admin.retryplan import Chosen, Plan, Terms, keys_of, plan_retry
 from matoolkit.announcing.following import change_phases
-from matoolkit.domain.messages import MemberAdded
+from matoolkit.announcing.members import announce_retried
 from matoolkit.domain.retrying import BeginAgain, DataChoice, LeftOutBecause
 from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.errors import DoneWithOldData
-from matoolkit.ids import Kind, asked_for, member_added_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ids import Kind
+from matoolkit.ports import Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, release_batches, reopen_batches, take_version
 from matoolkit.store.members import Refresh, Restart, reactivate_members, refresh_members, restart_members
@@ -111,8 +110,7 @@ def retry_members_within(
         "changed_columns": [column.name for column in outcome.changed_columns],
     }
     request = record(tx, batch, "batch.retry_members", by, reason, {"status": batch.status}, after)
-    again = {member.id for member, _ in plan.again}
-    publisher.publish(tx, [_added(member, request, again) for member in plan.members])
+    announce_retried(tx, publisher, _in_their_epochs(plan), request)
     return outcome
 
 
@@ -169,6 +167,7 @@ def _in_words(batch_id: int, plan: Plan) -> MemberRetry:
     )
 
 
-def _added(member: MemberState, request: int, again: Collection[int]) -> Outgoing:
-    first = member_added_id(member.id, member.epoch + (1 if member.id in again else 0))
-    return Outgoing(asked_for(first, request), MemberAdded(member.batch_id, member.member_key, member.id))
+def _in_their_epochs(plan: Plan) -> list[MemberState]:
+    """Return who is retried; who begins again was read before that gave them a new epoch."""
+    again = {member.id for member, _ in plan.again}
+    return [replace(one, epoch=one.epoch + 1) if one.id in again else one for one in plan.members]

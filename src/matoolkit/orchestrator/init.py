@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from matoolkit.announcing.waking import wake_after_init
+from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.batch import decide_failed_init
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.moves import Ignore
@@ -19,7 +19,7 @@ from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import fields_from_step
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.progress import open_compensations
-from matoolkit.store.batches import BatchRow, Hold, activate_batches, hold_batches, move_batches
+from matoolkit.store.batches import BatchRow, Hold, hold_batches, move_batches
 from matoolkit.store.inits import NewInit, insert_inits
 from matoolkit.store.narrow_executions import (
     InitState,
@@ -87,9 +87,7 @@ def move_inits(agenda: Agenda) -> None:
 
 def activate(agenda: Agenda, batch_ids: Sequence[int]) -> None:
     """Let the phases of batches begin whose init is done, and wake the members that waited for it."""
-    moved = activate_batches(agenda.tx, batch_ids)
-    agenda.note_status(moved, BatchStatus.ACTIVE)
-    wake_after_init(agenda.tx, agenda.publisher, moved)
+    agenda.note_status(activate_and_wake(agenda.tx, agenda.publisher, batch_ids), BatchStatus.ACTIVE)
 
 
 def _why_not(request: Request, batch: BatchRow | None) -> str | None:

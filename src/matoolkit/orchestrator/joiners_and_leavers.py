@@ -1,11 +1,10 @@
 """Members that join late, come back or leave (rules O5, O9, O10, T5)."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from matoolkit.announcing.withdrawal import withdraw_unsent
-from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
@@ -29,10 +28,10 @@ from matoolkit.store.steps import (
 log = logging.getLogger(__name__)
 
 
-def add_members(agenda: Agenda, messages: Sequence[MemberAdded]) -> None:
+def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     """Give members that join late a step row for everything that their batch has begun; a second time gives nothing."""
     joining: list[MemberState] = []
-    for member in member_states(agenda.tx, {message.batch_member_id for message in messages}):
+    for member in member_states(agenda.tx, member_ids):
         if (reason := _why_not_added(agenda, member)) is None:
             joining.append(member)
         else:
@@ -58,10 +57,10 @@ def add_members(agenda: Agenda, messages: Sequence[MemberAdded]) -> None:
     agenda.batches_to_end.update(member.batch_id for member in joining)
 
 
-def remove_members(agenda: Agenda, messages: Sequence[MemberRemoved]) -> None:
+def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     """Stop what members that left have open, and run what is to run for them once no job of theirs is out."""
     gone: list[MemberState] = []
-    for member in member_states(agenda.tx, {message.batch_member_id for message in messages}):
+    for member in member_states(agenda.tx, member_ids):
         if (reason := _why_not_removed(agenda, member)) is None:
             gone.append(member)
         else:

@@ -6,12 +6,11 @@ What follows from a move is noted only for rows that the guarded statement retur
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from matoolkit.domain.messages import RetryCheck
+from matoolkit.announcing.messages import retry_check
 from matoolkit.domain.moves.step import Fail, GiveUp, NoteLate, RetryLater, StepMove, Succeed
-from matoolkit.ids import Kind, retry_check_id
+from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import steps_of_phase
-from matoolkit.ports import Outgoing
 from matoolkit.store.moves import move_steps
 from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState
 
@@ -34,8 +33,7 @@ def _touch(agenda: Agenda, kind: Kind, state: State, move: StepMove) -> None:
         case Fail():
             touch_failure(agenda, state)
         case RetryLater(retry_after=retry_after):
-            check_id = retry_check_id(kind, state.id, state.attempt)
-            agenda.messages.append(Outgoing(check_id, RetryCheck(state.id, kind), not_before=retry_after))
+            agenda.messages.append(retry_check(kind, state.id, state.attempt, not_before=retry_after))
         case NoteLate() | GiveUp():
             touch_freed(agenda, state)
         case _:

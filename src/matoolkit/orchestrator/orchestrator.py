@@ -56,8 +56,8 @@ class Orchestrator:
                 moved = apply_answers(agenda, kind, states, inbox.answers[kind])
                 apply_checks(agenda, kind, states, inbox.checks[kind], moved)
         request_inits(agenda, inbox.inits)
-        remove_members(agenda, inbox.removed)
-        add_members(agenda, inbox.added)
+        remove_members(agenda, {removed.batch_member_id for removed in inbox.removed})
+        add_members(agenda, {added.batch_member_id for added in inbox.added})
         expand_phases(agenda, inbox.dues)
         follow_up(agenda)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.moves import Ignore
 from matoolkit.domain.moves.step import StepMove
 from matoolkit.domain.step import JobDead, JobLost, Problem, decide
@@ -135,13 +134,13 @@ def _bury(tx: Transaction, open_agenda: OpenAgenda, jobs: Sequence[DeadJob]) -> 
 
 def _catch_up(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[MemberState]) -> None:
     agenda = open_agenda(tx, {member.batch_id for member in members})
-    add_members(agenda, [MemberAdded(member.batch_id, member.member_key, member.id) for member in members])
+    add_members(agenda, [member.id for member in members])
     follow_up(agenda)
 
 
 def _see_off(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[MemberState]) -> None:
     agenda = open_agenda(tx, {member.batch_id for member in members})
-    remove_members(agenda, [MemberRemoved(member.batch_id, member.member_key, member.id) for member in members])
+    remove_members(agenda, [member.id for member in members])
     follow_up(agenda)
 
 

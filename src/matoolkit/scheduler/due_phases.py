@@ -4,15 +4,14 @@ import logging
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from matoolkit.domain.messages import PhaseDue
+from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.domain.retrying import FirstPhase
-from matoolkit.ids import phase_due_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.enrolments import first_phases_of_active
-from matoolkit.store.phases import PhaseRow, dispatch_phases, due_phases, phases_of_batches, skip_phases
+from matoolkit.store.phases import PhaseRow, due_phases, phases_of_batches, skip_phases
 from matoolkit.store.sql.transaction import Transaction
 
 _AT_ONCE = 1_000
@@ -41,13 +40,11 @@ def _dispatch(
     tx: Transaction, publisher: Publisher, due: Collection[PhaseRow], batches: dict[int, BatchRow], at: datetime
 ) -> int:
     empty = _empty(tx, due)
-    skip_phases(tx, [phase.id for phase in empty], at)
+    left_out = {phase.id for phase in empty}
+    skip_phases(tx, left_out, at)
     for phase in empty:
         log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
-    wanted = {phase.id for phase in due} - {phase.id for phase in empty}
-    moved = set(dispatch_phases(tx, wanted, at))
-    begun = [phase for phase in due if phase.id in moved]
-    publisher.publish(tx, [_news(phase, batches[phase.batch_id]) for phase in begun])
+    begun = dispatch_and_announce(tx, publisher, [phase for phase in due if phase.id not in left_out], batches, at)
     for phase in begun:
         log.info("phase dispatched: it was due at %s", phase.due_at, extra=_about(phase, batches))
     return len(begun)
@@ -78,11 +75,6 @@ def _places(phases: Collection[PhaseRow]) -> dict[int, int]:
         )
         for phase in phases
     }
-
-
-def _news(phase: PhaseRow, batch: BatchRow) -> Outgoing:
-    message = PhaseDue(batch.id, batch.runbook_name, phase.runbook_version, phase.phase_name, phase.id)
-    return Outgoing(phase_due_id(phase.id, phase.dispatch_count + 1), message)
 
 
 def _about(phase: PhaseRow, batches: dict[int, BatchRow]) -> dict[str, object]:

@@ -100,7 +100,8 @@ class Enrolling:
             same = unchanged_batches(tx, ids, _restarted(changes, snapshot))
             waiting = [batch for batch in same if batch.id in changes.beginnings]
             begin(tx, self.publisher, self.runbook, self.model, waiting, changes.beginnings, self.tally, self.at)
-            cancel_emptied(tx, [batch.id for batch in same if batch.id in changes.emptied], self.tally, self.at)
+            emptied = [batch.id for batch in same if batch.id in changes.emptied]
+            cancel_emptied(tx, self.publisher, emptied, self.tally, self.at)
 
     def _decided(self, reading: Reading) -> tuple[Changes, Snapshot]:
         with self.store.reading() as tx:

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from matoolkit.announcing.inits import announce_inits
+from matoolkit.announcing.members import announce_members
 from matoolkit.domain.changes import BatchChanges, Join, Return
 from matoolkit.domain.holds import Hold
-from matoolkit.domain.messages import BatchInit, MemberAdded
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
-from matoolkit.ids import batch_init_id, member_added_id
-from matoolkit.ports import Outgoing, Publisher
+from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.leaving import remove_movers
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
@@ -27,7 +27,6 @@ from matoolkit.store.members import (
     insert_members,
     keep_outputs,
     member_labels,
-    note_add_dispatched,
     return_members,
 )
 from matoolkit.store.phases import NewPhase, insert_phases
@@ -116,9 +115,8 @@ class Joining:
         for part in parts:
             part.batch_id = by_start[part.start].id
         insert_phases(self.tx, [phase for batch in made for phase in self._phases(batch)])
-        requested = [self._init(batch) for batch in made if batch.status is BatchStatus.INIT_DISPATCHED]
-        if requested:
-            self.publisher.publish(self.tx, requested)
+        requested = [batch for batch in made if batch.status is BatchStatus.INIT_DISPATCHED]
+        announce_inits(self.tx, self.publisher, self.runbook.version, requested)
         self.tally.batches_created += len(made)
         holds = [replace(part.hold, batch_id=by_start[part.start].id) for part in parts if part.hold]
         hold_new(self.tx, holds, self.tally, self.at)
@@ -146,10 +144,6 @@ class Joining:
             for index, phase in enumerate(self.model.phases)
         ]
 
-    def _init(self, batch: BatchRow) -> Outgoing:
-        message = BatchInit(batch.id, self.runbook.name, self.runbook.version)
-        return Outgoing(batch_init_id(batch.id, self.runbook.version, batch.init_count), message)
-
     def _join(self, parts: Sequence[Part], new: Collection[int], ready: dict[str, str | None]) -> None:
         joining = (
             self._new_member(part.batch_id, join.key, ready[join.key] or "{}", new)
@@ -165,7 +159,7 @@ class Joining:
                 for row in made
                 if row.batch_id not in new
             ]
-            self._announce(late)
+            announce_members(self.tx, self.publisher, late, self.at)
             self.tally.members_added += len(made)
 
     def _new_member(self, batch_id: int, key: str, outputs: str, new: Collection[int]) -> NewMember:
@@ -190,28 +184,12 @@ class Joining:
             labels = member_labels(self.tx, returned)
             pairs = ((member, brought[member.id]) for member in labels)
             keep_outputs(self.tx, [Outputs(one.id, one.epoch, data) for one, data in pairs if data is not None])
-            self._announce(labels)
+            announce_members(self.tx, self.publisher, labels, self.at)
             self.tally.members_returned += len(returned)
 
     def _row(self, key: str) -> tuple[str, str]:
         candidate = self.reading.candidates[key]
         return self.reading.data_of(candidate).decode(), candidate.fingerprint.hex()
-
-    def _announce(self, members: Sequence[MemberLabel]) -> None:
-        """Tell the orchestrator of members that have to catch up with their batch."""
-        if not members:
-            return
-        note_add_dispatched(self.tx, [member.id for member in members], self.at)
-        self.publisher.publish(
-            self.tx,
-            [
-                Outgoing(
-                    member_added_id(member.id, member.epoch),
-                    MemberAdded(member.batch_id, member.member_key, member.id),
-                )
-                for member in members
-            ],
-        )
 
 
 def _outputs(places: Sequence[Place], own: int | None) -> str | None:

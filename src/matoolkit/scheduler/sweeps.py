@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from matoolkit.domain.messages import PollCheck, RetryCheck
-from matoolkit.ids import Kind, poll_check_id, retry_check_id
+from matoolkit.announcing.messages import poll_check, retry_check
+from matoolkit.ids import Kind
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -18,7 +18,7 @@ def ask_for_checks(store: Store, publisher: Publisher, confirm: Confirm, at: dat
     return sum(
         _ask(store, publisher, confirm, at, kind, due, message)
         for kind in Kind
-        for due, message in ((polls_due, _poll_check), (retries_due, _retry_check))
+        for due, message in ((polls_due, poll_check), (retries_due, retry_check))
     )
 
 
@@ -29,7 +29,7 @@ def _ask(
     at: datetime,
     kind: Kind,
     due: Callable[..., list[Overdue]],
-    message: Callable[[Overdue], Outgoing],
+    message: Callable[[Kind, int, int], Outgoing],
 ) -> int:
     asked, last = 0, None
     while True:
@@ -39,13 +39,5 @@ def _ask(
             return asked
         with store.transaction() as tx:
             confirm(tx)
-            publisher.publish(tx, [message(work) for work in found])
+            publisher.publish(tx, [message(kind, work.id, work.attempt) for work in found])
         asked, last = asked + len(found), found[-1]
-
-
-def _poll_check(work: Overdue) -> Outgoing:
-    return Outgoing(poll_check_id(work.kind, work.id, work.attempt), PollCheck(work.id, work.kind))
-
-
-def _retry_check(work: Overdue) -> Outgoing:
-    return Outgoing(retry_check_id(work.kind, work.id, work.attempt), RetryCheck(work.id, work.kind))

@@ -10,26 +10,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matoolkit.announcing.following import change_phases
-from matoolkit.announcing.waking import wake_after_init
-from matoolkit.announcing.withdrawal import withdraw_unsent
-from matoolkit.domain.states import OPEN_STEPS
+from matoolkit.announcing.inits import cancel_inits, request_inits
+from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.transitions import InitChange, Stay, TargetVersion, Transition, transition
-from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
-from matoolkit.scheduler.beginnings import request_inits
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
     BatchRow,
-    activate_batches,
     follow_version,
     lock_batches,
     unfinished_batches,
 )
 from matoolkit.store.inflight import batches_in_flight, in_flight, target_of
 from matoolkit.store.inits import inits_of_batches
-from matoolkit.store.moves import cancel
 from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition_done
 
 SLICE = 50
@@ -139,21 +134,12 @@ def _change_inits(
     locked: Sequence[BatchRow],
 ) -> int:
     """Cancel the old init and request the new one, where the version wants it (rule V5)."""
-    _cancel_inits(tx, publisher, [one.batch_id for one in moved if one.init is not InitChange.KEPT], version)
-    activated = activate_batches(tx, [one.batch_id for one in moved if one.activates])
-    wake_after_init(tx, publisher, activated)
+    number = version.row.version
+    changed = inits_of_batches(tx, [one.batch_id for one in moved if one.init is not InitChange.KEPT])
+    cancel_inits(tx, publisher, [init for init in changed if init.runbook_version != number], version.at)
+    activate_and_wake(tx, publisher, [one.batch_id for one in moved if one.activates])
     wanted = {one.batch_id for one in moved if one.init is InitChange.REQUESTED}
-    return request_inits(tx, publisher, version.row, [batch for batch in locked if batch.id in wanted], version.at)
-
-
-def _cancel_inits(tx: Transaction, publisher: Publisher, batch_ids: Sequence[int], version: _Version) -> None:
-    unfinished = [
-        init
-        for init in inits_of_batches(tx, batch_ids)
-        if init.status in OPEN_STEPS and init.runbook_version != version.row.version
-    ]
-    cancelled = set(cancel(tx, Kind.INIT, [init.id for init in unfinished], version.at))
-    withdraw_unsent(tx, publisher, [init for init in unfinished if init.id in cancelled], Kind.INIT)
+    return request_inits(tx, publisher, number, [batch for batch in locked if batch.id in wanted], version.at)
 
 
 def _note_if_done(tx: Transaction, version: _Version) -> None:

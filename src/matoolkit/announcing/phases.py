@@ -1,0 +1,26 @@
+"""Phases that begin (rules T8 and O13)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from matoolkit.announcing.messages import phase_due
+from matoolkit.ports import Publisher
+from matoolkit.store.batches import BatchRow
+from matoolkit.store.phases import PhaseRow, dispatch_phases
+from matoolkit.store.sql.transaction import Transaction
+
+
+def dispatch_and_announce(
+    tx: Transaction,
+    publisher: Publisher,
+    phases: Collection[PhaseRow],
+    batches: Mapping[int, BatchRow],
+    at: datetime,
+) -> list[PhaseRow]:
+    """Let phases begin, tell the orchestrator, and return those that did, in the order given."""
+    moved = set(dispatch_phases(tx, [phase.id for phase in phases], at))
+    # The phases were read before they were dispatched, which counted it.
+    begun = [replace(phase, dispatch_count=phase.dispatch_count + 1) for phase in phases if phase.id in moved]
+    publisher.publish(tx, [phase_due(phase, batches[phase.batch_id]) for phase in begun])
+    return begun
