@@ -22,14 +22,14 @@ class ChangedPhases:
 
 
 def change_phases(
-    tx: Transaction, publisher: Publisher, version: int, moved: Sequence[Transition], at: datetime
+    tx: Transaction, publisher: Publisher, version: int, transitions: Sequence[Transition], at: datetime
 ) -> ChangedPhases:
     """Supersede old phases with their open steps, and create those of a version, for batches that follow it now."""
-    superseded = supersede_phases(tx, [phase.id for one in moved for phase in one.superseded], at)
-    interrupted = {phase.id for one in moved for phase in one.interrupted}
+    superseded = supersede_phases(tx, [phase.id for one in transitions for phase in one.superseded], at)
+    interrupted = {phase.id for one in transitions for phase in one.interrupted}
     cancelled = cancel_steps_of_phases(tx, interrupted.intersection(superseded), at)
     withdraw_unsent(tx, publisher, cancelled)
-    new = [_new_phase(one.batch_id, version, phase, at) for one in moved for phase in one.created]
+    new = [_new_phase(one.batch_id, version, phase, at) for one in transitions for phase in one.created]
     insert_phases(tx, new)
     return ChangedPhases(len(new), len(superseded), len(cancelled))
 

@@ -24,9 +24,9 @@ def decide(snapshot: Snapshot) -> Changes:
     judge_holds(view, changes)
     open_batches = [batch for batch in view.begun() if not view.is_closed(batch.id)]
     held = [batch for batch in open_batches if not _compare(batch, view, changes)]
-    # Moves come after every batch was looked at: one that was just held takes nobody.
+    # Movers come after every batch was looked at: one that was just held takes nobody.
     for batch in open_batches:
-        _move(batch, view, changes)
+        _place_movers(batch, view, changes)
     for batch in view.unbegun():
         _let_go(batch, view, changes)
     moving = changes.moving
@@ -99,8 +99,8 @@ def _look_at(member: KnownMember, view: View, changes: Changes) -> None:
         changes.of(member.batch_id).refreshes.append(Refresh(member.member_key_fold, member.id))
 
 
-def _move(batch: UnfinishedBatch, view: View, changes: Changes) -> None:
-    """Let members move who have another time now."""
+def _place_movers(batch: UnfinishedBatch, view: View, changes: Changes) -> None:
+    """Place members who have another time now."""
     for member in view.active[batch.id]:
         if not view.is_elsewhere(member):
             continue

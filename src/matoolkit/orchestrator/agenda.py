@@ -41,8 +41,8 @@ class Agenda:
     steps_of_phases: dict[int, Sequence[Definition]] = field(default_factory=dict)
     failed_steps: list[StepState | NextStep] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)
-    members_to_move: set[int] = field(default_factory=set)
-    inits_to_move: set[int] = field(default_factory=set)
+    members_to_continue: set[int] = field(default_factory=set)
+    inits_to_continue: set[int] = field(default_factory=set)
     phases_to_end: set[int] = field(default_factory=set)
     batches_to_end: set[int] = field(default_factory=set)
     messages: list[Outgoing] = field(default_factory=list)
@@ -65,13 +65,13 @@ class Agenda:
         return sum(other.order < phase.order for other in others)
 
     def note_status(self, batch_ids: Collection[int], status: BatchStatus) -> None:
-        """Remember that batches have moved."""
+        """Remember which status batches have now."""
         for batch_id in batch_ids:
             self.batches[batch_id] = replace(self.batches[batch_id], status=status)
 
     def is_done(self) -> bool:
-        """Tell whether nothing is left that may move something."""
-        return not (self.failed_steps or self.failed_inits or self.members_to_move or self.inits_to_move)
+        """Tell whether nothing is left that may have consequences."""
+        return not (self.failed_steps or self.failed_inits or self.members_to_continue or self.inits_to_continue)
 
 
 def open_agenda(

@@ -3,12 +3,12 @@
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.endings import end_batches, end_phases
 from matoolkit.orchestrator.failures import handle_failed_inits, handle_failed_steps
-from matoolkit.orchestrator.init import move_inits
-from matoolkit.orchestrator.progress import move_members
+from matoolkit.orchestrator.init import continue_inits
+from matoolkit.orchestrator.progress import continue_members
 
 
 def follow_up(agenda: Agenda) -> None:
-    """Fail, move on and end whatever was touched.
+    """Fail, continue and end whatever was touched.
 
     A step of which no job can be made fails on the way, and sets other things in motion. The number of rounds is that
     of such steps in a row for one member, whatever the number of members.
@@ -16,8 +16,8 @@ def follow_up(agenda: Agenda) -> None:
     while not agenda.is_done():
         handle_failed_steps(agenda)
         handle_failed_inits(agenda)
-        move_inits(agenda)
-        move_members(agenda)
+        continue_inits(agenda)
+        continue_members(agenda)
     end_phases(agenda)
     end_batches(agenda)
     agenda.publisher.publish(agenda.tx, agenda.messages)

@@ -40,7 +40,7 @@ def expand_phases(agenda: Agenda, dues: Sequence[Due]) -> None:
     for due in wanted:
         phase = agenda.phases[due.message.phase_execution_id]
         members = caught_up_members(agenda.tx, phase.batch_id, after=cursor_of(due.message_id), limit=size)
-        agenda.members_to_move.update(members)
+        agenda.members_to_continue.update(members)
         if phase.expanded_at is None:
             place = PhasePlace(phase.id, phase.runbook_version, agenda.place_of(phase))
             steps = [NewExecution(**fields) for fields in fields_from_phase(agenda, phase)]
@@ -62,7 +62,7 @@ def _wake_who_waited(agenda: Agenda, phase: PhaseRow) -> None:
         for other in agenda.phases_of(phase.batch_id)
         if other.status is PhaseStatus.DISPATCHED and other.id != phase.id
     ]
-    agenda.members_to_move.update(members_yet_to_begin(agenda.tx, others, without=phase.id))
+    agenda.members_to_continue.update(members_yet_to_begin(agenda.tx, others, without=phase.id))
 
 
 def fields_from_phase(agenda: Agenda, phase: PhaseRow) -> list[dict[str, Any]]:

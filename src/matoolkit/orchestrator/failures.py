@@ -28,7 +28,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
     for state in failed:
         member = members[state.batch_member_id]
         agenda.phases_to_end.add(state.phase_execution_id)
-        agenda.members_to_move.add(member.id)
+        agenda.members_to_continue.add(member.id)
         decided = decide_failure(member.status, member.epoch, state.epoch)
         if isinstance(decided, Ignore):
             about = {"member": member.member_key, "step": definition_of(agenda, state).step.name}
@@ -51,4 +51,4 @@ def handle_failed_inits(agenda: Agenda) -> None:
     rest = [state for state in init_states_of_batches(agenda.tx, batches) if state.status == "pending"]
     cancel(agenda.tx, Kind.INIT, [state.id for state in rest], agenda.at)
     undo_inits(agenda, failed)
-    agenda.inits_to_move |= batches
+    agenda.inits_to_continue |= batches

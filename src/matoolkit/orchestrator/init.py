@@ -53,15 +53,15 @@ def request_inits(agenda: Agenda, requests: Sequence[Request]) -> None:
             fields = fields_from_step(agenda, version.runbook, step, index)
             new.append(NewInit(batch_id=message.batch_id, runbook_version=version.number, init_count=count, **fields))
         if version.runbook.init:
-            agenda.inits_to_move.add(message.batch_id)
+            agenda.inits_to_continue.add(message.batch_id)
         else:
             activate(agenda, [message.batch_id])
     insert_inits(agenda.tx, new, agenda.at)
 
 
-def move_inits(agenda: Agenda) -> None:
+def continue_inits(agenda: Agenda) -> None:
     """Send the next step of touched inits, or end them."""
-    touched, agenda.inits_to_move = agenda.inits_to_move, set()
+    touched, agenda.inits_to_continue = agenda.inits_to_continue, set()
     if not touched:
         return
     inits: dict[int, list[InitState]] = defaultdict(list)

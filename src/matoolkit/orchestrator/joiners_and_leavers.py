@@ -53,7 +53,7 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
             phase, status=PhaseStatus.DISPATCHED, expanded_at=phase.expanded_at or agenda.at
         )
     note_caught_up(agenda.tx, [MemberAt(member.id, member.epoch) for member in joining], agenda.at)
-    agenda.members_to_move.update(member.id for member in joining)
+    agenda.members_to_continue.update(member.id for member in joining)
     agenda.batches_to_end.update(member.batch_id for member in joining)
 
 
@@ -72,7 +72,7 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
     # Cancelling stops what has not begun; a batch whose init failed meanwhile is over, but has been left all the same.
     undo_membership(agenda, [one for one in undone if agenda.batches[one.batch_id].status is not BatchStatus.CANCELLED])
-    agenda.members_to_move.update(ids)
+    agenda.members_to_continue.update(ids)
     # Whoever took them out has cancelled their steps already, so any phase under way may be over.
     for batch_id in {member.batch_id for member in gone}:
         running = [phase for phase in agenda.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]

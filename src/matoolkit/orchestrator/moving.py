@@ -62,12 +62,12 @@ def touch_freed(agenda: Agenda, state: State) -> None:
     """Note that a member or an init has no job out any more."""
     match state:
         case StepState(batch_member_id=member):
-            agenda.members_to_move.add(member)
+            agenda.members_to_continue.add(member)
         case InitState(batch_id=batch):
-            agenda.inits_to_move.add(batch)
+            agenda.inits_to_continue.add(batch)
         case RollbackState(batch_member_id=None, batch_id=batch):
-            agenda.inits_to_move.add(batch)
+            agenda.inits_to_continue.add(batch)
             agenda.batches_to_end.add(batch)
         case RollbackState(batch_member_id=int(member), batch_id=batch):
-            agenda.members_to_move.add(member)
+            agenda.members_to_continue.add(member)
             agenda.batches_to_end.add(batch)

@@ -1,4 +1,4 @@
-"""Members move on: what each does next is decided in pure code and sent in bulk (rules O3, O5, O9)."""
+"""Members go on: what each does next is decided in pure code and sent in bulk (rules O3, O5, O9)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -28,9 +28,9 @@ from matoolkit.store.steps import members_in_phases
 WorkT = TypeVar("WorkT", NextStep, RollbackState)
 
 
-def move_members(agenda: Agenda) -> None:
+def continue_members(agenda: Agenda) -> None:
     """Send whatever the touched members do next, if they can do it now."""
-    touched, agenda.members_to_move = agenda.members_to_move, set()
+    touched, agenda.members_to_continue = agenda.members_to_continue, set()
     steps = {step.id: step for step in next_steps_of_members(agenda.tx, touched)}
     rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(agenda.tx, touched)}
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())

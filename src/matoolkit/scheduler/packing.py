@@ -1,7 +1,7 @@
 """Changes of batches, put together into transactions of a good size (rule T5).
 
 Small batches share one, so that the number of statements grows with the members and not with the batches. Whoever
-leaves the same batch leaves it in the same transaction: half of a move looks like another move to the next tick.
+leaves the same batch leaves it in the same transaction: half of a change looks like another one to the next tick.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

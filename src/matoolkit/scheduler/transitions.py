@@ -1,7 +1,7 @@
 """Batches in flight take the new version of their runbook (rules V2 to V6).
 
-One transaction takes a slice of batches: they are locked, read again, decided upon and moved in bulk. Whatever
-follows from a move is done for the batches that moved, so doing it all twice changes nothing.
+One transaction takes a slice of batches: they are locked, read again, decided upon and changed in bulk. Whatever
+follows is done for the batches that took the version, so doing it all twice changes nothing.
 """
 
 import logging
@@ -80,8 +80,8 @@ def transition_batches(
     for ids in _slices([one.batch_id for one in decisions if one.stays is None]):
         with store.transaction() as tx:
             confirm(tx)
-            moved, counts = _take_version(tx, publisher, version, ids)
-        _tell(row, moved)
+            taking, counts = _take_version(tx, publisher, version, ids)
+        _tell(row, taking)
         total += counts
     if not row.ignore_overdue_applied and not total.batches_waiting:
         with store.transaction() as tx:
@@ -106,21 +106,21 @@ def _take_version(
     locked = lock_batches(tx, ids)
     found = [transition(one, version.target, version.at) for one in batches_in_flight(tx, locked, version.row.id)]
     follow = follow_version(tx, [one.batch_id for one in found if one.stays is None], version.row.id)
-    moved = [one for one in found if one.batch_id in set(follow)]
-    counts = _change_phases(tx, publisher, version, moved)
-    requested = _change_inits(tx, publisher, version, moved, locked)
+    taking = [one for one in found if one.batch_id in set(follow)]
+    counts = _change_phases(tx, publisher, version, taking)
+    requested = _change_inits(tx, publisher, version, taking, locked)
     waiting = sum(one.is_waiting for one in found)
-    return found, replace(counts, batches=len(moved), batches_waiting=waiting, inits_requested=requested)
+    return found, replace(counts, batches=len(taking), batches_waiting=waiting, inits_requested=requested)
 
 
 def _change_phases(
-    tx: Transaction, publisher: Publisher, version: _Version, moved: Sequence[Transition]
+    tx: Transaction, publisher: Publisher, version: _Version, taking: Sequence[Transition]
 ) -> TransitionCounts:
     """Supersede old phases with their open steps, and create the new ones (rules V3 and V4)."""
-    done = change_phases(tx, publisher, version.row.version, moved, version.at)
+    done = change_phases(tx, publisher, version.row.version, taking, version.at)
     return TransitionCounts(
         phases_created=done.created,
-        phases_skipped=sum(len(one.skipped) for one in moved),
+        phases_skipped=sum(len(one.skipped) for one in taking),
         phases_superseded=done.superseded,
         steps_cancelled=done.steps_cancelled,
     )
@@ -130,15 +130,15 @@ def _change_inits(
     tx: Transaction,
     publisher: Publisher,
     version: _Version,
-    moved: Sequence[Transition],
+    taking: Sequence[Transition],
     locked: Sequence[BatchRow],
 ) -> int:
     """Cancel the old init and request the new one, where the version wants it (rule V5)."""
     number = version.row.version
-    changed = inits_of_batches(tx, [one.batch_id for one in moved if one.init is not InitChange.KEPT])
+    changed = inits_of_batches(tx, [one.batch_id for one in taking if one.init is not InitChange.KEPT])
     cancel_inits(tx, publisher, [init for init in changed if init.runbook_version != number], version.at)
-    activate_and_wake(tx, publisher, [one.batch_id for one in moved if one.activates])
-    wanted = {one.batch_id for one in moved if one.init is InitChange.REQUESTED}
+    activate_and_wake(tx, publisher, [one.batch_id for one in taking if one.activates])
+    wanted = {one.batch_id for one in taking if one.init is InitChange.REQUESTED}
     return request_inits(tx, publisher, number, [batch for batch in locked if batch.id in wanted], version.at)
 
 

@@ -1,4 +1,4 @@
-"""What happens to a process in the middle of a move: it dies, or others move between two of its transactions."""
+"""What happens to a process in the middle of its turn: it dies, or others act between two of its transactions."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,7 +22,7 @@ Act = Callable[[], object]
 
 
 class Accidents:
-    """Lets processes move, and lets the seed decide what happens to them during a move."""
+    """Lets processes act, and lets the seed decide what happens to them during their turn."""
 
     def __init__(self, plant: Plant, rng: Random, others: Callable[[bool], None]) -> None:
         self._plant = plant
@@ -31,8 +31,8 @@ class Accidents:
         self._is_nested = False
         self.interrupted: WatchedStore | None = None
 
-    def move(self, store: WatchedStore, act: Act, replace: Callable[[], None], *, may_lose_lease: bool = False) -> str:
-        """Let a process move; `replace` starts it again if it dies."""
+    def turn(self, store: WatchedStore, act: Act, replace: Callable[[], None], *, may_lose_lease: bool = False) -> str:
+        """Let a process act; `replace` starts it again if it dies."""
         if self._is_nested:
             return _told(act)
         faults, self.interrupted = self._plant.faults, store
@@ -49,14 +49,14 @@ class Accidents:
         """Let the locks of a process that is slow run out, and others get its messages."""
         if not self._is_nested:
             self._plant.clock.advance(_SLOW)
-            self._let_others_move(is_lease_lost=False)
+            self._let_others_act(is_lease_lost=False)
 
     def _is_possible(self, kind: Fault) -> bool:
         return kind is not Fault.CRASH_WHILE_SENDING or self._plant.is_apart
 
     def _dying(self, kind: Fault, act: Act, replace: Callable[[], None]) -> str:
         point = self._rng.choice(_CRASHES[kind])
-        # Few moves send more than once.
+        # Few turns send more than once.
         arm(point, on_hit=1 if kind is Fault.CRASH_WHILE_SENDING else self._rng.randint(1, 3))
         try:
             said = _told(act)
@@ -75,7 +75,7 @@ class Accidents:
             nonlocal left
             left -= 1
             if left == 0:
-                self._let_others_move(is_lease_lost=kind is Fault.LEASE_LOST)
+                self._let_others_act(is_lease_lost=kind is Fault.LEASE_LOST)
 
         store.between = between
         try:
@@ -85,7 +85,7 @@ class Accidents:
             if left > 0:
                 self._plant.faults.missed(kind)
 
-    def _let_others_move(self, *, is_lease_lost: bool) -> None:
+    def _let_others_act(self, *, is_lease_lost: bool) -> None:
         if is_lease_lost:
             self._plant.clock.advance(_STALLED)
         self._is_nested = True

@@ -50,7 +50,16 @@ class Crowd:
             return self._return(self.mistaken)
         change = self._rng.choice(
             [
-                *(self.join, self.leave, self.leave, self.leave, self.follow, self.move, self.move, self.move_wave),
+                *(
+                    self.join,
+                    self.leave,
+                    self.leave,
+                    self.leave,
+                    self.follow,
+                    self.another_time,
+                    self.another_time,
+                    self.shift_wave,
+                ),
                 *(self.leave_behind, self.mistype, self.touch),
             ]
         )
@@ -81,13 +90,13 @@ class Crowd:
         self.mistaken, self.is_missed = None, False
         return f"{key} returns"
 
-    def move(self) -> str:
+    def another_time(self) -> str:
         """Give somebody another start."""
         key, start = self._somebody(self.rows), self._rng.choice(self.starts[-3:])
         self.rows[key] = (start, self.rows[key][1])
         return f"{key} moves to {start:%d %H:%M}"
 
-    def move_wave(self) -> str:
+    def shift_wave(self) -> str:
         """Give everybody of a start another one."""
         old, later = self._rng.choice(self.starts[-3:]), timedelta(hours=self._rng.choice([3, 24, 26]))
         for key, (start, city) in self.rows.items():
@@ -101,8 +110,8 @@ class Crowd:
         key = self._somebody(self.rows)
         row = self.rows[key]
         if row[0] not in self.starts[-3:]:
-            return self.move()
-        said = self.move_wave()
+            return self.another_time()
+        said = self.shift_wave()
         self.rows[key] = row
         return f"{said}, without {key}"
 

@@ -1,4 +1,4 @@
-"""The whole system in one thread: a seed chooses who moves next and what goes wrong."""
+"""The whole system in one thread: a seed chooses who acts next and what goes wrong."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,7 @@ class World:
         self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
         self.persons = Persons(self.plant, rng, RunbookWriter(rng, is_immediate=self.is_immediate))
-        self.accidents = Accidents(self.plant, rng, self._others_move)
+        self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
         self.workers = ScriptedWorkers(self.bus, self.clock, rng, self.faults)
         self.schedulers = [self._scheduler(0), self._scheduler(1)]
@@ -84,7 +84,7 @@ class World:
             try:
                 self.persons.begin()
                 for _ in range(self.plan.events):
-                    self._move()
+                    self._next_turn()
                 come_to_rest(self)
                 everything_ended(self)
                 if self.rng.random() < _SECOND_WIND:
@@ -97,7 +97,7 @@ class World:
         return Outcome(self.plan, len(self.history), self.history, faults, self.coverage.met, violation)
 
     def event(self, name: str, act: Act) -> None:
-        """Let somebody move, write down what came of it, and look whether all is well."""
+        """Let somebody act, write down what came of it, and look whether all is well."""
         said = act()
         entries = entries_after(self.plant.state, self._seen)
         self._seen = entries[-1].seq if entries else self._seen
@@ -129,10 +129,10 @@ class World:
         found += self.plant.state.look("SELECT message_id FROM outbox") if self.plant.is_apart else []
         return [name for (name,) in found]
 
-    def _move(self) -> None:
+    def _next_turn(self) -> None:
         due = Due(self.plant)
         self.crowd.is_missed = bool(self.plant.state.look(_MISSED.format(key=self.crowd.mistaken)))
-        moves: list[tuple[int, str, Act]] = [
+        turns: list[tuple[int, str, Act]] = [
             # A change in the source is seen soon, while jobs and messages of the members concerned are still out.
             (60 if self._has_news else 4, "tick", self.tick),
             (5, "sweep", self.sweep),
@@ -149,7 +149,7 @@ class World:
             (8 if due else 0, "delay", self._delay),
             (2, "jump", self._jump),
         ]
-        _, name, act = self.rng.choices(moves, [weight for weight, _, _ in moves])[0]
+        _, name, act = self.rng.choices(turns, [weight for weight, _, _ in turns])[0]
         self.event(name, act)
 
     # Processes
@@ -165,32 +165,32 @@ class World:
             return "another one works" if tallies is None else "; ".join(filter(None, (one.error for one in tallies)))
 
         replace = partial(self._replace_scheduler, number)
-        return self.accidents.move(process.store, tick, replace, may_lose_lease=True)
+        return self.accidents.turn(process.store, tick, replace, may_lose_lease=True)
 
     def sweep(self) -> str:
         """Let a scheduler sweep."""
         number = self._which(self.schedulers)
         process = self.schedulers[number]
-        return self.accidents.move(process.store, process.scheduler.sweep, partial(self._replace_scheduler, number))
+        return self.accidents.turn(process.store, process.scheduler.sweep, partial(self._replace_scheduler, number))
 
     def handle_events(self) -> str:
         """Let an orchestrator handle a pile of events."""
         number = self._which(self.orchestrators)
         process = self.orchestrators[number]
-        return self.accidents.move(process.store, process.events.turn, partial(self._replace_orchestrator, number))
+        return self.accidents.turn(process.store, process.events.turn, partial(self._replace_orchestrator, number))
 
     def handle_results(self) -> str:
         """Let an orchestrator handle a pile of results."""
         number = self._which(self.orchestrators)
         process = self.orchestrators[number]
-        return self.accidents.move(process.store, process.results.turn, partial(self._replace_orchestrator, number))
+        return self.accidents.turn(process.store, process.results.turn, partial(self._replace_orchestrator, number))
 
     def look_after(self) -> str:
         """Let an orchestrator look for what is lost or over."""
         number = self._which(self.orchestrators)
         process = self.orchestrators[number]
         sweep = process.orchestrator.sweep
-        return self.accidents.move(process.store, sweep, partial(self._replace_orchestrator, number))
+        return self.accidents.turn(process.store, sweep, partial(self._replace_orchestrator, number))
 
     def sweep_bus(self) -> str:
         """Let the bus put aside what nobody takes, and a relay send what others left behind."""
@@ -198,13 +198,13 @@ class World:
         process = self.orchestrators[0]
         if process.relay is None:
             return ""
-        return self.accidents.move(process.store, process.relay.sweep, partial(self._replace_orchestrator, 0))
+        return self.accidents.turn(process.store, process.relay.sweep, partial(self._replace_orchestrator, 0))
 
     def _person(self) -> str:
-        return self.accidents.move(self.persons.store, self.persons.act, lambda: None)
+        return self.accidents.turn(self.persons.store, self.persons.act, lambda: None)
 
-    def _others_move(self, is_lease_lost: bool) -> None:
-        """Let others move while somebody is in the middle of something."""
+    def _others_act(self, is_lease_lost: bool) -> None:
+        """Let others act while somebody is in the middle of something."""
         self._interfered = True
         if is_lease_lost:
             self._source()
