@@ -150,6 +150,16 @@ def test_o15_a_missing_output_is_recorded_and_the_step_that_needs_it_says_who_ow
     assert "step 'create' was to put it out" in str(license_.error_message)
 
 
+def test_o15_each_step_that_no_job_can_be_made_of_says_its_own_reason(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP.replace("'{{Email}}'", "'{{Nickname}}'")), 2)
+    stage.refresh(batch, "u1", {"Nickname": "x" * 250_000})
+    stage.due(batch, "prepare")
+    stage.run()
+    missing, large = stage.steps(batch)
+    assert (missing.error_type, large.error_type) == ("UnresolvedVariable", "MessageTooLarge")
+    assert "put it out" not in str(missing.error_message), "nobody owed it"
+
+
 def test_m9_a_job_that_no_bus_would_carry_fails_its_step_and_says_why(stage: Stage) -> None:
     batch = stage.batch(stage.publish(ONE_STEP), 2)
     stage.refresh(batch, "u0", {"Email": "x" * 250_000})

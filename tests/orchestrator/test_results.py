@@ -205,6 +205,17 @@ def test_o6_a_poll_check_that_comes_twice_or_too_early_asks_once(stage: Stage) -
     assert len(stage.take_jobs()) == 1
 
 
+def test_o6_a_poll_check_of_work_that_does_not_exist_is_passed_over(stage: Stage) -> None:
+    started(stage, WITH_POLL)
+    stage.answers["Create"] = {"complete": False}
+    stage.run()
+    stage.clock.advance(timedelta(minutes=1))
+    stage.check_polls(1, 999)
+    assert stage.events.turn() == 2
+    assert len(stage.take_jobs()) == 1
+    assert stage.bus.receive(stage.events_of_orchestrator, 10) == []
+
+
 def test_o16_a_job_without_result_counts_as_lost_and_is_tried_again(stage: Stage) -> None:
     batch = started(stage, WITH_RETRY)
     stage.answers["Create"] = Silent()

@@ -66,8 +66,8 @@ def test_m4_a_few_results_read_no_more_rows_in_a_large_phase(stage: Stage, monke
     read: list[int] = []
     rows = Transaction.rows
 
-    def counting(tx: Transaction, make: Any, statement: Any) -> list[Any]:
-        found = rows(tx, make, statement)
+    def counting(tx: Transaction, make: Any, statement: Any, **known: Any) -> list[Any]:
+        found = rows(tx, make, statement, **known)
         read.append(len(found))
         return found
 

@@ -169,7 +169,7 @@ def results_are_matched_without_their_attempt(patch: Patch) -> None:
 
     original = results.apply_answers
 
-    def apply(agenda: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> set[int]:
+    def apply(agenda: Any, kind: Kind, states: Mapping[int, Any], answers: Sequence[Any]) -> None:
         matched = [
             (replace(ref, attempt=states[ref.execution_id].attempt), result)
             for ref, result in answers

@@ -1,7 +1,7 @@
 """Poll and retry checks: sent again if that is still wanted (rules O6, O7, T9)."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matoolkit.domain.messages import PollCheck, RetryCheck
 from matoolkit.domain.states import MemberStatus, StepStatus
@@ -21,17 +21,16 @@ def apply_checks(
     kind: Kind,
     states: Mapping[int, State],
     checks: Sequence[PollCheck | RetryCheck],
-    moved: Collection[int],
 ) -> None:
-    """Send work again whose poll or retry is due, except what an answer in this pile has moved."""
+    """Send work again whose poll or retry is due."""
     again: dict[int, tuple[State, Reason]] = {}
     unwanted = _of_members_gone(
         agenda, [states[check.execution_id] for check in checks if check.execution_id in states]
     )
     for check in checks:
         state = states.get(check.execution_id)
-        if state is None or state.id in moved:
-            _log_ignored(check, "there is no such work" if state is None else "it was just answered")
+        if state is None:
+            _log_ignored(check, "there is no such work")
             continue
         if state.id in unwanted:
             _log_ignored(check, "its member has left")
@@ -44,8 +43,7 @@ def apply_checks(
             touch_freed(agenda, state)
         else:
             _log_ignored(check, ignored)
-    if again:
-        send_again(agenda, kind, list(again.values()))
+    send_again(agenda, kind, list(again.values()))
 
 
 def _of_members_gone(agenda: Agenda, states: Sequence[State]) -> set[int]:

@@ -21,8 +21,6 @@ from matoolkit.store.narrow_members import members_in_full
 def masks_of(agenda: Agenda, states: Sequence[State]) -> Mapping[int, Mask]:
     """Return what hides the secrets that work was given, by its id; most work was given none."""
     given = [(state, known) for state in states if (known := definition_of(agenda, state)).call.has_secrets]
-    if not given:
-        return {}
     ids = {state.batch_member_id for state, _ in given if state.batch_member_id is not None}
     members = {member.id: member for member in members_in_full(agenda.tx, ids)}
     masks: dict[int, Mask] = {}

@@ -105,7 +105,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Work, Reason]]
 
 def _members_with_secrets(agenda: Agenda, states: Sequence[Work]) -> dict[int, MemberInFull]:
     ids = {state.batch_member_id for state in states if state.batch_member_id is not None}
-    return {member.id: member for member in members_in_full(agenda.tx, ids)} if ids else {}
+    return {member.id: member for member in members_in_full(agenda.tx, ids)}
 
 
 def _fail(

@@ -53,8 +53,9 @@ class Orchestrator:
         for kind in Kind:
             if work := inbox.work(kind):
                 states = states_of(tx, kind, work)
-                moved = apply_answers(agenda, kind, states, inbox.answers[kind])
-                apply_checks(agenda, kind, states, inbox.checks[kind], moved)
+                # Results and checks have topics of their own: no pile has an answer and a check of the same work.
+                apply_answers(agenda, kind, states, inbox.answers[kind])
+                apply_checks(agenda, kind, states, inbox.checks[kind])
         request_inits(agenda, inbox.inits)
         remove_members(agenda, {removed.batch_member_id for removed in inbox.removed})
         add_members(agenda, {added.batch_member_id for added in inbox.added})

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 Answer: TypeAlias = tuple[JobRef, WorkerResult]
 
 
-def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> set[int]:
-    """Move work as its answers say, keep what it put out, and return the work that moved."""
+def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> None:
+    """Move work as its answers say, and keep what it put out."""
     moves: list[StepMove] = []
     found: list[tuple[Found, bool]] = []
     masks = masks_of(agenda, [states[number] for number in {ref.execution_id for ref, _ in answers} & states.keys()])
@@ -49,7 +49,6 @@ def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answe
             found.append((outputs, is_late))
     moved = apply_moves(agenda, kind, states, moves)
     store_outputs(agenda, [outputs for outputs, is_late in found if is_late or outputs.state.id in moved])
-    return moved
 
 
 def _decided(
