@@ -39,9 +39,17 @@ def write_file(file: str, pieces: Iterable[bytes], *, replace: bool) -> int:
 
 def write_privately(path: Path, content: bytes) -> None:
     """Write a file that only its owner may read, in a folder that is made if need be."""
+    make_private_folder(path.parent)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(path, [content], mode=0o600)
+    except OSError as error:
+        raise UnwritableFile(str(path), _reason(error)) from None
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder that only its owner may read, if it is not there."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise UnwritableFile(str(path), _reason(error)) from None
 

@@ -13,10 +13,12 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import orjson
 
 from matoolkit.cli.answers import printable, reason
+from matoolkit.cli.files import make_private_folder, write_privately
 from matoolkit.clock import Clock
-from matoolkit.errors import SignInFailed, SignInNeeded, UnwritableFile
+from matoolkit.errors import SignInFailed, SignInNeeded
 from matoolkit.tokens import Token
 
 _SECONDS = 30
@@ -89,22 +91,33 @@ class Person:
         if "access_token" not in found:
             raise SignInFailed(_described(found), hint=_AGAIN)
         self._keep(cache.serialize())
-        kept = self._found(cache)
+        kept = self.kept()
         if kept is None:
             raise SignInFailed("the answer holds no token")
         return kept
 
     def kept(self) -> Kept | None:
         """Return what is kept, without asking anybody; a sign-in that cannot be read is none."""
-        return self._found(self._cache()) if self.is_there else None
+        if not self.is_there:
+            return None
+        file = self._file if self._file.exists() else None
+        try:
+            # The form is the same in all of Microsoft's libraries, and reading it here starts none of them.
+            content = orjson.loads(file.read_bytes() if file else self._stored().load())
+            entries = [one for one in content["AccessToken"].values() if one["client_id"] == self._tenant.client_id]
+            tokens = [Token(str(entry["secret"]), float(entry["expires_on"])) for entry in entries]
+            names = [account.get("username") for account in content.get("Account", {}).values()]
+            last = max(tokens, key=lambda token: token.ends_at)
+        except (*_OF_NONSENSE, OSError):
+            return None
+        return Kept(next((printable(name, 200) for name in names if name), None), last, file)
 
     def token(self) -> Token:
         """Return the kept token while it is good for a while, else a new one."""
-        cache = self._cache()
-        kept = self._found(cache)
+        kept = self.kept()
         if kept is None:
             raise SignInNeeded("the sign-in that is kept cannot be read")
-        return kept.token if kept.token.is_good(self._clock) else self._renewed(cache)
+        return kept.token if kept.token.is_good(self._clock) else self._renewed()
 
     def log_out(self) -> None:
         """Forget the sign-in."""
@@ -113,7 +126,10 @@ class Person:
         for path in (self._mark, self._file):
             path.unlink(missing_ok=True)
 
-    def _renewed(self, cache: Any) -> Token:
+    def _renewed(self) -> Token:
+        from msal_extensions import PersistedTokenCache
+
+        cache = PersistedTokenCache(self._in_file() if self._file.exists() else self._stored())
         with self._application(cache) as application:
             account = next(iter(application.get_accounts()), None)
             scopes = [self._tenant.scope]
@@ -128,6 +144,7 @@ class Person:
         """Open msal's application, and put into words what goes wrong with it."""
         from msal import PublicClientApplication
         from msal.exceptions import MsalError
+        from msal_extensions import LockError
 
         authority, tenant_id = self._tenant.authority, self._tenant.tenant_id
         try:
@@ -144,15 +161,24 @@ class Person:
             raise SignInFailed(f"{authority} does not answer: {reason(fault)}") from None
         except MsalError as fault:
             raise SignInFailed(f"{authority} has a fault: {printable(fault, 300)}") from None
+        except (LockError, OSError) as fault:
+            # Another command holds the lock, or the store was locked meanwhile.
+            raise SignInFailed(f"what was issued cannot be kept: {reason(fault)}", hint="try again") from None
         except _OF_NONSENSE:
             # Their texts may hold what was answered.
             why = f"{authority} does not know the tenant {tenant_id}, or is no authority of Entra"
             raise SignInFailed(why) from None
 
-    def _cache(self) -> Any:
-        from msal_extensions import FilePersistence, PersistedTokenCache
+    def _in_file(self) -> Any:
+        from msal_extensions import FilePersistence
 
-        return PersistedTokenCache(FilePersistence(str(self._file)) if self._file.exists() else self._stored())
+        class PrivateFile(FilePersistence):  # type: ignore[misc]
+            """The library's own would keep the mode of a file that is there, and could be read half written."""
+
+            def save(self, content: str) -> None:
+                write_privately(Path(self.get_location()), content.encode())
+
+        return PrivateFile(str(self._file))
 
     def _stored(self) -> Any:
         from msal_extensions import build_encrypted_persistence
@@ -172,32 +198,11 @@ class Person:
 
     def _keep(self, content: str) -> None:
         """Keep a sign-in in the credential store; where there is none, in a file that only its owner may read."""
-        from msal_extensions import FilePersistence
-
-        try:
-            self._mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # A file that is there would keep its mode.
-            for path in (self._mark, self._file):
-                path.unlink(missing_ok=True)
-            if not self._is_stored(content):
-                FilePersistence(str(self._file)).save(content)
-        except OSError as fault:
-            raise UnwritableFile(str(self._mark.parent), reason(fault)) from None
-
-    def _found(self, cache: Any) -> Kept | None:
-        kinds = cache.CredentialType
-        try:
-            # By default a search deletes tokens that have ended.
-            entries = list(cache.search(kinds.ACCESS_TOKEN, query={"client_id": self._tenant.client_id}, now=0))
-            names = [entry.get("username") for entry in cache.search(kinds.ACCOUNT)]
-            tokens = [Token(str(entry["secret"]), float(entry["expires_on"])) for entry in entries]
-        except (*_OF_NONSENSE, OSError):
-            return None
-        if not tokens:
-            return None
-        account = next((printable(name, 200) for name in names if name), None)
-        file = self._file if self._file.exists() else None
-        return Kept(account, max(tokens, key=lambda token: token.ends_at), file)
+        make_private_folder(self._mark.parent)
+        for path in (self._mark, self._file):
+            path.unlink(missing_ok=True)
+        if not self._is_stored(content):
+            self._in_file().save(content)
 
 
 def _described(found: Mapping[str, Any]) -> str:

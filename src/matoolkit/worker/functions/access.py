@@ -8,7 +8,7 @@ from matoolkit.worker.clients.identifiers import is_object_id, user_key
 from matoolkit.worker.context import Context
 from matoolkit.worker.failures import InvalidParameters
 from matoolkit.worker.functions.accounts import password_profile, seen_user
-from matoolkit.worker.functions.lag import once_there
+from matoolkit.worker.functions.lag import once_there, wait_out_loss
 from matoolkit.worker.functions.mails import message_id, send_once
 from matoolkit.worker.functions.needs import (
     CHANGE_PASSES,
@@ -24,7 +24,6 @@ from matoolkit.worker.signature import Secret
 
 _PASS = "New-EntraTemporaryAccessPass"  # noqa: S105 - the name of a function
 _SHORTEST, _LONGEST = 10, 43_200
-_PAUSE_SECONDS = 5
 # Why Graph calls a pass unusable that still does what it was made for.
 _NOT_NOW = frozenset({"NotYetValid", "OneTimeUsed"})
 
@@ -71,9 +70,7 @@ def _made(context: Context, key: str, properties: dict[str, Any]) -> dict[str, A
     try:
         return graph.create_pass(key, properties)
     except Unanswered as lost:
-        if not lost.is_over:
-            raise
-        context.clock.sleep(_PAUSE_SECONDS)
+        wait_out_loss(context.clock, lost)
         for one in graph.passes(key):
             graph.delete_pass(key, str(one.get("id")))
         return graph.create_pass(key, properties)

@@ -6,6 +6,7 @@ from matoolkit.worker.clients.failures import Forbidden, Rejected, Unanswered
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.context import Context
 from matoolkit.worker.functions.accounts import password_profile, seen_user, user_name
+from matoolkit.worker.functions.lag import wait_out_loss
 from matoolkit.worker.functions.needs import CONVERT, INVITE, READ_USERS
 from matoolkit.worker.registry import function
 from matoolkit.worker.signature import Secret
@@ -15,7 +16,6 @@ _INVITED_FIELDS = ("id", "externalUserState", "mail", "otherMails")
 _CONVERTED_FIELDS = (
     *("id", "displayName", "userPrincipalName", "mail", "externalUserState", "userType", "onPremisesSyncEnabled"),
 )
-_PAUSE_SECONDS = 5
 # What Graph says of somebody who was converted before; the state of the invitation may still be the old one.
 _ALREADY_INTERNAL = "already internal"
 
@@ -63,9 +63,7 @@ def _invited(context: Context, user: dict[str, Any], invitation: dict[str, Any],
         try:
             return graph.invite({**invitation, "sendInvitationMessage": is_mailed and not _is_invited(user, address)})
         except Unanswered as lost:
-            if not lost.is_over:
-                raise
-            context.clock.sleep(_PAUSE_SECONDS)
+            wait_out_loss(context.clock, lost)
             again = seen_user(context, str(user["id"]), _INVITED_FIELDS)
             return graph.invite({**invitation, "sendInvitationMessage": is_mailed and not _is_invited(again, address)})
     except Forbidden as refusal:

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
-from matoolkit.worker.clients.failures import ObjectMissing
+from matoolkit.worker.clients.failures import ObjectMissing, Unanswered
 
 T = TypeVar("T")
 
+_LOST_SECONDS = 5
 # Without jitter: each thread waits for an object of its own.
 _LOOKS = Backoff(count=5, first_seconds=1, longest_seconds=15)
 
@@ -47,3 +48,10 @@ def once_there(clock: Clock, act: Callable[[], T]) -> T:
             if is_last:
                 raise
     raise AssertionError("the last try returns or raises")
+
+
+def wait_out_loss(clock: Clock, lost: Unanswered) -> None:
+    """Give a call whose connection broke a moment to take effect; raise if it may still be at work after that."""
+    if not lost.is_over:
+        raise lost
+    clock.sleep(_LOST_SECONDS)
