@@ -39,7 +39,8 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runs $@
 
-test: lint types contracts unit ## everything a change must pass
+test: lint ## everything a change must pass
+	@$(MAKE) --no-print-directory --jobs 3 types contracts unit
 
 lint: setup ## style and formatting
 	$(BIN)/ruff check .
@@ -52,7 +53,7 @@ contracts: setup ## which room may import which
 	$(BIN)/lint-imports
 
 unit: setup .tools/tsql/.ready ## the tests alone
-	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)') --dist worksteal
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 3)') --maxschedchunk 1
 
 # Microsoft's T-SQL parser, read from its package and not installed. It exists for Linux on x86-64 only; elsewhere the
 # tests that need it say that they are skipped.

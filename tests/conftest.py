@@ -46,6 +46,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(fixture, mark.args if mark else KINDS, indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the tests that wait over the first half, so that others work meanwhile and none is left for the end."""
+    waiting = [item for item in items if item.get_closest_marker("waits")]
+    working = [item for item in items if not item.get_closest_marker("waits")]
+    apart = len(working) // (2 * len(waiting) or 1)
+    for number, item in enumerate(waiting):
+        working.insert(number * (apart + 1), item)
+    items[:] = working
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let what was logged travel between processes, also half a character, which some tests are about."""

@@ -29,6 +29,7 @@ EXAMPLES = 2
 ONE_STEP = "phases: [{name: a, offset: T-0, steps: [{name: s, worker_id: w, function: Custom-One}]}]"
 
 
+@pytest.mark.waits
 @pytest.mark.on("sqlite")
 def test_no_request_that_follows_or_breaks_the_document_gets_an_answer_unknown_to_it(
     client: Client, stage: Stage, published: Any, tmp_path: Path

@@ -20,6 +20,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("page", [page for page in PAGES if name(page).startswith(tuple(FOLLOWED))], ids=name)
 def test_a_page_can_be_followed_from_top_to_bottom(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     to_do = deeds(page)

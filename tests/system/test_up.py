@@ -178,6 +178,7 @@ def check_hints(running: Running) -> None:
         assert run([*given, "--api-url", running.address("API")]) == 0, words
 
 
+@pytest.mark.waits
 def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People, postgres: PostgresServer) -> None:
     name = postgres.make()
     try:
@@ -209,6 +210,7 @@ def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People
     assert not any("\x1b" in line or "Traceback" in line for line in running.lines)
 
 
+@pytest.mark.waits
 def test_what_is_killed_again_and_again_goes_on_where_it_was(folder: Path, people: People) -> None:
     with up(folder) as running:
         running.says("M&A Toolkit")
@@ -238,6 +240,7 @@ def test_what_is_killed_again_and_again_goes_on_where_it_was(folder: Path, peopl
         assert running.stops(signal.SIGINT) == 0
 
 
+@pytest.mark.waits
 def test_the_demo_finds_its_waves_and_only_one_process_runs_it(folder: Path) -> None:
     with up(folder) as first:
         for batch, who in (("#1", "ada@contoso.com"), ("#2", "katherine@contoso.com"), ("#3", "claude@contoso.com")):
