@@ -664,6 +664,24 @@ UPDATE alembic_version SET version_num='0007' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0007 -> 0008
+
+ALTER TABLE batch_members ADD seen_off_at DATETIME2(6) NULL;
+
+GO
+
+UPDATE batch_members SET caught_up_at=NULL, seen_off_at=batch_members.caught_up_at WHERE batch_members.status = 'removed';
+
+GO
+
+CREATE INDEX ix_batch_members_leaving ON batch_members (id) WHERE removed_at IS NOT NULL AND seen_off_at IS NULL;
+
+GO
+
+UPDATE alembic_version SET version_num='0008' WHERE alembic_version.version_num = '0007';
+
+GO
+
 COMMIT;
 
 GO

@@ -320,9 +320,9 @@ def test_o16_who_left_is_seen_off_even_if_the_message_was_put_away(stage: Stage)
     for message in stage.bus.receive(stage.events_of_orchestrator, 10):
         stage.bus.dead_letter(message, "Poison", "")
     stage.sweep()
-    assert stage.member(batch, "u0").caught_up_at is None
+    assert stage.member(batch, "u0").seen_off_at is None
     stage.clock.advance(timedelta(hours=2))
     stage.sweep()
     stage.run()
-    assert stage.member(batch, "u0").caught_up_at is not None
+    assert stage.member(batch, "u0").seen_off_at is not None
     assert "Forget" in stage.functions()

@@ -19,7 +19,7 @@ _STATE = {
     " b.hold_count, b.approved_hold_key FROM batches b JOIN runbooks r ON r.id = b.runbook_id",
     "members": f"SELECT {_BATCH}, m.member_key, m.status, m.epoch, m.data_json, m.data_hash, m.worker_data_json,"
     " m.added_at, m.add_dispatched_at, m.caught_up_at, m.left_source_at, m.removed_at, m.removed_by, m.remove_reason,"
-    " m.remove_dispatched_at, m.failed_at FROM batch_members m JOIN batches b ON b.id = m.batch_id",
+    " m.remove_dispatched_at, m.seen_off_at, m.failed_at FROM batch_members m JOIN batches b ON b.id = m.batch_id",
     "phases": f"SELECT {_BATCH}, p.runbook_version, p.phase_name, p.due_at, p.status, p.dispatched_at,"
     " p.dispatch_count, p.completed_at FROM phase_executions p JOIN batches b ON b.id = p.batch_id",
     "steps": "SELECT id, status, job_id, lost_at FROM step_executions",

@@ -302,7 +302,7 @@ def test_t5_who_left_joins_another_batch_only_once_its_removal_steps_had_their_c
     calendar.in_source("Bob", at=later)
     assert calendar.tick(TICK).members_added == 0
     assert shown(calendar) == {Seen.WAITS_FOR_ITS_JOBS: ["bob"]}
-    calendar.change("UPDATE batch_members SET caught_up_at = removed_at WHERE member_key = 'Bob'")
+    calendar.change("UPDATE batch_members SET seen_off_at = removed_at WHERE member_key = 'Bob'")
     assert calendar.tick(TICK).members_added == 1
 
 

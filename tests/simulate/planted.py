@@ -275,7 +275,7 @@ def leavers_are_not_waited_for(patch: Patch) -> None:
     def remove(tx: Transaction, ids: Any, by: str, reason: str, at: Any) -> list[int]:
         gone = stored_members.remove_members(tx, ids, by, reason, at)
         left = [stored_members.MemberAt(member.id, member.epoch) for member in member_states(tx, gone)]
-        stored_members.note_caught_up(tx, left, at)
+        stored_members.note_seen_off(tx, left, at)
         return gone
 
     patch.setattr(announced_members, "remove_members", remove)

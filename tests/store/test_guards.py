@@ -90,6 +90,7 @@ HOLDING: dict[Guard, dict[str, Any]] = {
     Guard.NOT_OUT: {"lost_at": None},
     Guard.GONE_FROM_SOURCE: {"left_source_at": EARLIER},
     Guard.NOT_CAUGHT_UP: {"caught_up_at": None},
+    Guard.NOT_SEEN_OFF: {"seen_off_at": None},
     Guard.MANUAL: {"is_manual": True},
     Guard.HELD: {"held_at": EARLIER, "hold_key": "key-1"},
 }
@@ -103,6 +104,7 @@ FAILING: dict[Guard, dict[str, Any]] = {
     Guard.IN_SOURCE: {"left_source_at": EARLIER},
     Guard.GONE_FROM_SOURCE: {"left_source_at": None},
     Guard.NOT_CAUGHT_UP: {"caught_up_at": EARLIER},
+    Guard.NOT_SEEN_OFF: {"seen_off_at": EARLIER},
     Guard.AUTOMATED: {"is_manual": True},
     Guard.MANUAL: {"is_manual": False},
     Guard.HELD: {"held_at": None},
@@ -136,6 +138,7 @@ BROUGHT: dict[Move[Any], Any] = {
     member_moves.RESTART_UNDONE: Restart,
     member_moves.REFRESH: lambda number: Refresh(number, "{}", "h"),
     member_moves.CATCH_UP: lambda number: MemberAt(number, 1),
+    member_moves.SEE_OFF: lambda number: MemberAt(number, 1),
     member_moves.KEEP_OUTPUTS: lambda number: Outputs(number, 1, '{"Id": 1}'),
     phase_moves.RESCHEDULE: lambda number: NewDueTime(number, LATER),
 }

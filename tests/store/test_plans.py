@@ -30,7 +30,7 @@ from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.moves import cancel, move_steps
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
-from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up
+from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up, members_to_see_off
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
 from matoolkit.store.phases import (
     NewPhase,
@@ -96,6 +96,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"ix_step_executions_phase_status"},
     ),
     "who waits to catch up": (members_to_catch_up, {"ix_batch_members_waiting"}),
+    "who left and was not seen off": (lambda tx: members_to_see_off(tx, LATER), {"ix_batch_members_leaving"}),
     "open dead letters": (open_dead_letters, {"ix_dead_letters_status"}),
     "cancelling": (lambda tx: cancel_steps_of_members(tx, [7], NOON), {"uq_step_executions_member_step"}),
     "steps of a phase": (lambda tx: step_counts(tx, [7]), {"ix_step_executions_phase_status"}),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 from sqlalchemy import inspect, text
 
 import matoolkit.store.migrations
+from matoolkit.domain.states import MOVED
 from matoolkit.store import Store
 from matoolkit.store.batches import unfinished_batches
 from matoolkit.store.enrolments import members_page
+from matoolkit.store.members import members_by_id
+from matoolkit.store.narrow_members import members_to_catch_up, members_to_see_off
 from matoolkit.store.upgrade import require_current_schema, revisions, schema_differences, upgrade
 from tests.databases import Database
 
@@ -27,7 +31,16 @@ RELEASED = {
     "0005_administration": "bb8509748a0261a7070064cbc3b67058bdfcbca3c9593107c54bb373e3561732",
     "0006_membership": "fe309687d48e9c109e4d353f7f0595bbc402d2c034db4846c4ea777e8e70bc4a",
     "0007_retries": "5eaac4139084a9ad9e5cca82421fedce0d84526811bcb1cbfabb7ffbd0e7e651",
+    "0008_leavers": "a016829b8e065f843edee77e564244ce190941637e8f87ebcc07ab0a040d7188",
 }
+
+LEFT = "2026-11-16 15:14:33.443797"
+COPY_OF_A_LEAVER = """
+INSERT INTO batch_members (id, batch_id, member_key, member_key_fold, status, epoch, data_json, data_hash,
+    worker_data_json, added_at, caught_up_at, removed_at, removed_by, remove_reason)
+SELECT :id, batch_id, :key, :key, status, epoch, data_json, data_hash, worker_data_json, added_at, :at, removed_at,
+    removed_by, :reason FROM batch_members WHERE id = 6
+"""
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -73,7 +86,11 @@ def test_an_upgrade_of_revision_0005_keeps_every_row(old: tuple[Store, Rows]) ->
     upgrade(store)
     require_current_schema(store)
     assert schema_differences(store) == []
-    assert read(store, rows) == before
+    after = read(store, rows)
+    # Revision 0008 moves one value of the members that left; what becomes of it has a test of its own.
+    members, before_members = after.pop("batch_members"), before.pop("batch_members")
+    assert after == before
+    assert len(members) == len(before_members)
 
 
 def test_what_was_under_way_before_an_upgrade_is_seen_after_it(old: tuple[Store, Rows]) -> None:
@@ -83,3 +100,22 @@ def test_what_was_under_way_before_an_upgrade_is_seen_after_it(old: tuple[Store,
         batches = unfinished_batches(tx, "demo")
         assert [batch.id for batch in batches] == [2, 3]
         assert all(members_page(tx, batch.id) for batch in batches)
+
+
+def test_revision_0008_parts_who_was_seen_off_from_who_has_caught_up(old: tuple[Store, Rows]) -> None:
+    """In revision 0007 one column said both: of active and failed members the one, of removed members the other."""
+    store, _ = old
+    upgrade(store, to="0007")
+    with store.engine.begin() as connection:
+        # The demo has two members that caught up, one that failed, and one that was seen off.
+        connection.execute(text("UPDATE batch_members SET caught_up_at = NULL WHERE id = 7"))
+        connection.execute(text(COPY_OF_A_LEAVER), {"id": 20, "key": "still-leaving", "reason": "a person", "at": None})
+        connection.execute(text(COPY_OF_A_LEAVER), {"id": 21, "key": "moved", "reason": MOVED, "at": LEFT})
+    assert upgrade(store) == ("0008",)
+    with store.transaction() as tx:
+        members = {member.id: member for member in members_by_id(tx, [1, 3, 4, 6, 7, 20, 21])}
+        unseen = [member.id for member in members_to_see_off(tx, members[6].added_at + timedelta(days=1))]
+        waiting = [member.id for member in members_to_catch_up(tx)]
+    assert [number for number, member in members.items() if member.caught_up_at is not None] == [1, 3, 4]
+    assert [number for number, member in members.items() if member.seen_off_at is not None] == [6, 21]
+    assert (unseen, waiting) == ([20], [7])

@@ -11,7 +11,7 @@ from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.compensating import undo_membership
 from matoolkit.orchestrator.expanding import fields_from_phase
-from matoolkit.store.members import MemberAt, note_caught_up
+from matoolkit.store.members import MemberAt, note_caught_up, note_seen_off
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import MemberState, member_states
@@ -68,7 +68,7 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
             log.info("a member-removed is ignored: %s", reason, extra=about)
     ids = [member.id for member in gone]
     _note_cancelled(agenda, cancel_steps_of_members(agenda.tx, ids, agenda.at))
-    note_caught_up(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
+    note_seen_off(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
     undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
     # Cancelling stops what has not begun; a batch whose init failed meanwhile is over, but has been left all the same.
     undo_membership(agenda, [one for one in undone if agenda.batches[one.batch_id].status is not BatchStatus.CANCELLED])
@@ -99,7 +99,7 @@ def _why_not_removed(agenda: Agenda, member: MemberState) -> str | None:
     if member.status is not MemberStatus.REMOVED:
         return f"the member is {member.status}"
     # The version that the batch follows by now may want more steps for leavers.
-    return "it was seen off already" if member.caught_up_at is not None else None
+    return "it was seen off already" if member.seen_off_at is not None else None
 
 
 def _phases_to_catch_up(agenda: Agenda, batch_id: int) -> list[PhaseRow]:

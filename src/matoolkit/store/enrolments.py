@@ -93,7 +93,7 @@ _IS_BUSY = or_(
     and_(
         is_any(batch_members.c.status, {MemberStatus.REMOVED}),
         batch_members.c.remove_reason != MOVED,
-        batch_members.c.caught_up_at.is_(None),
+        batch_members.c.seen_off_at.is_(None),
     ),
 )
 

@@ -21,6 +21,7 @@ from matoolkit.domain.moves.member import (
     RESTART,
     RESTART_UNDONE,
     RETURN,
+    SEE_OFF,
 )
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
@@ -56,6 +57,7 @@ class MemberRow:
     removed_by: str | None
     remove_reason: str | None
     remove_dispatched_at: datetime | None
+    seen_off_at: datetime | None
     failed_at: datetime | None
 
 
@@ -232,8 +234,13 @@ def note_remove_dispatched(tx: Transaction, ids: Collection[int], at: datetime) 
 
 
 def note_caught_up(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
-    """Note that members have caught up with their batch or were seen off, unless they have started all over since."""
+    """Note that members have caught up with their batch, unless they have started all over since."""
     return make_each(tx, batch_members, CATCH_UP, members, at)
+
+
+def note_seen_off(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
+    """Note that members that left were seen off, unless they have come back since."""
+    return make_each(tx, batch_members, SEE_OFF, members, at)
 
 
 def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:

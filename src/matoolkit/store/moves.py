@@ -33,6 +33,7 @@ _CONDITIONS: Mapping[Guard, Callable[[Table], ColumnElement[bool]]] = {
     Guard.IN_SOURCE: lambda table: table.c.left_source_at.is_(None),
     Guard.GONE_FROM_SOURCE: lambda table: table.c.left_source_at.is_not(None),
     Guard.NOT_CAUGHT_UP: lambda table: table.c.caught_up_at.is_(None),
+    Guard.NOT_SEEN_OFF: lambda table: table.c.seen_off_at.is_(None),
     Guard.AUTOMATED: lambda table: table.c.is_manual == false(),
     Guard.MANUAL: lambda table: table.c.is_manual == true(),
     Guard.HELD: lambda table: table.c.held_at.is_not(None),

@@ -28,6 +28,7 @@ class MemberState:
     first_phase_place: int | None
     caught_up_at: datetime | None
     remove_reason: str | None
+    seen_off_at: datetime | None
 
     @property
     def first_phase(self) -> FirstPhase | None:
@@ -111,7 +112,8 @@ def members_to_see_off(tx: Transaction, gone_since: datetime, *, after: int = 0,
 def _to_see_off(_draft: Drafting, gone_since: datetime, after: int, *, limit: int) -> Select[Any]:
     query = select_records(MemberState, batch_members).where(
         is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-        batch_members.c.caught_up_at.is_(None),
+        batch_members.c.removed_at.is_not(None),
+        batch_members.c.seen_off_at.is_(None),
         batch_members.c.remove_reason != MOVED,
         batch_members.c.removed_at <= gone_since,
         batch_members.c.id > after,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists, or_, select
+from sqlalchemy import Select, exists, select
 
 from matoolkit.domain.moves import Move
 from matoolkit.domain.moves.phase import CANCEL, DISPATCH, EXPAND, REOPEN, RESCHEDULE, SKIP, SUPERSEDE
@@ -159,17 +159,23 @@ def _without_open_phases(draft: Drafting, wanted: Named, *, limit: int) -> Selec
     open_phase = exists().where(phase_executions.c.batch_id == batches.c.id, _OPEN)
     waiting = exists().where(
         batch_members.c.batch_id == batches.c.id,
-        is_any(batch_members.c.status, {MemberStatus.ACTIVE, MemberStatus.REMOVED}),
-        # Nothing is to run for those who moved to another batch.
-        or_(batch_members.c.remove_reason.is_(None), batch_members.c.remove_reason != MOVED),
+        is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         batch_members.c.caught_up_at.is_(None),
+    )
+    leaving = exists().where(
+        batch_members.c.batch_id == batches.c.id,
+        is_any(batch_members.c.status, {MemberStatus.REMOVED}),
+        # Nothing is to run for those who moved to another batch.
+        batch_members.c.remove_reason != MOVED,
+        batch_members.c.removed_at.is_not(None),
+        batch_members.c.seen_off_at.is_(None),
     )
     compensating = exists().where(
         rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
     )
     is_active = is_any(batches.c.status, {BatchStatus.ACTIVE})
     chosen = (among(draft, batches.c[name], values) for name, values in wanted.items())
-    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~compensating, *chosen)
+    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~leaving, ~compensating, *chosen)
     return query.order_by(batches.c.id).limit(limit)
 
 

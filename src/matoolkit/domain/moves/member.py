@@ -16,7 +16,7 @@ _NEW_EPOCH: Mapping[str, object] = MappingProxyType(
         "epoch": Value.ONE_MORE,
         "added_at": Value.NOW,
         **dict.fromkeys(("caught_up_at", "left_source_at", "removed_at", "removed_by", "remove_reason", "failed_at")),
-        **dict.fromkeys(("add_dispatched_at", "remove_dispatched_at")),
+        **dict.fromkeys(("add_dispatched_at", "remove_dispatched_at", "seen_off_at")),
     }
 )
 _FROM_THE_FIRST_PHASE: Mapping[str, object] = MappingProxyType({"first_phase_version": None, "first_phase_place": None})
@@ -27,7 +27,7 @@ REMOVE = Move(
     _ACTIVE,
     MemberStatus.REMOVED,
     # Until the orchestrator has seen it off its batch cannot end.
-    {"caught_up_at": None, "removed_at": Value.NOW, "remove_dispatched_at": None},
+    {"removed_at": Value.NOW, "remove_dispatched_at": None},
 )
 RETURN = Move(
     "return",
@@ -92,11 +92,19 @@ ANNOUNCE_REMOVAL = Move(
 )
 CATCH_UP = Move(
     "catch up",
-    "It has the steps of all phases that have begun, or was seen off.",
-    _ANY,
+    "It has the steps of all phases that have begun.",
+    _ACTIVE,
     None,
     {"caught_up_at": Value.NOW},
     (Guard.SAME_EPOCH, Guard.NOT_CAUGHT_UP),
+)
+SEE_OFF = Move(
+    "see off",
+    "Its open steps are cancelled after it left, and what is to run for it is created.",
+    _REMOVED,
+    None,
+    {"seen_off_at": Value.NOW},
+    (Guard.SAME_EPOCH, Guard.NOT_SEEN_OFF),
 )
 KEEP_OUTPUTS = Move("keep outputs", "One of its steps has put something out.", _ANY, None, {}, (Guard.SAME_EPOCH,))
 
@@ -113,5 +121,6 @@ MOVES = (
     ANNOUNCE,
     ANNOUNCE_REMOVAL,
     CATCH_UP,
+    SEE_OFF,
     KEEP_OUTPUTS,
 )

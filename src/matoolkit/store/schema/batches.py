@@ -10,6 +10,7 @@ from sqlalchemy import (
     Unicode,
     UnicodeText,
     UniqueConstraint,
+    and_,
     false,
 )
 
@@ -87,14 +88,17 @@ batch_members = Table(
     Column("worker_data_json", UnicodeText, nullable=False, doc="Outputs of its steps so far, JSON."),
     Column("added_at", Instant, nullable=False, doc="When it joined, or joined again."),
     Column("add_dispatched_at", Instant, doc="When the orchestrator was told that it joined late."),
-    Column(
-        "caught_up_at", Instant, doc="When it caught up with its batch, or was seen off by it; empty while it waits."
-    ),
+    Column("caught_up_at", Instant, doc="When it caught up with its batch in this epoch; empty while it waits."),
     Column("left_source_at", Instant, doc="When the source, after T, no longer returned it."),
     Column("removed_at", Instant, doc="When it left."),
     Column("removed_by", Unicode(200), doc="Who removed it: a person, or the scheduler."),
     Column("remove_reason", UnicodeText, doc="Why it left."),
     Column("remove_dispatched_at", Instant, doc="When the orchestrator was told that it left."),
+    Column(
+        "seen_off_at",
+        Instant,
+        doc="When the orchestrator stopped its work after it left, and created what is to run for it; empty before.",
+    ),
     Column("failed_at", Instant, doc="When one of its steps failed for good."),
     Column(
         "source_time", Instant, doc="The last time that the source gave it while this batch had it; empty if manual."
@@ -111,6 +115,11 @@ partial_index(
     batch_members.c.batch_id,
     batch_members.c.status,
     where=batch_members.c.caught_up_at.is_(None),
+)
+partial_index(
+    "ix_batch_members_leaving",
+    batch_members.c.id,
+    where=and_(batch_members.c.removed_at.is_not(None), batch_members.c.seen_off_at.is_(None)),
 )
 
 phase_executions = Table(
