@@ -4,15 +4,24 @@ The bus delivers at least once: a message may come again, in another process, at
 completes them in the transaction of the changes they cause, and makes none if some of them are no longer its own.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from matoolkit.domain.messages import Message
 from matoolkit.records import record
 
-# The store's transaction. Services pass it on and never look inside.
-Transaction: TypeAlias = Any
+
+class Transaction(Protocol):
+    """A change of the state, all or nothing. Services pass it on, and never look inside.
+
+    A bus in the state's database writes with it, once it has seen that the transaction is one of its own store. Any
+    other bus waits for the commit.
+    """
+
+    @property
+    def on_commit(self) -> list[Callable[[], object]]:
+        """What is done once the transaction has committed, and not at all if it does not."""
 
 
 @record

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from matoolkit.bus.relay import Relay
 from matoolkit.bus.sql import SqlBus
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
-from matoolkit.store import Store
+from matoolkit.store import Store, open_store
 from tests.databases import Database
 
 from .messages import added, ids, receive
@@ -35,6 +36,20 @@ def test_m1_what_is_rolled_back_publishes_nothing(bus: SqlBus, store: Store, clo
     # The id was not used up by the attempt.
     bus.send([added(1)])
     assert ids(receive(bus)) == ["member-added-1-0"]
+
+
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_m1_nothing_is_published_or_taken_back_in_a_transaction_of_another_database(
+    bus: SqlBus, store: Store, is_apart: bool
+) -> None:
+    publisher = Relay(store, bus) if is_apart else bus
+    other = open_store("sqlite://")
+    with other.transaction() as tx:
+        with pytest.raises(ValueError, match="another database"):
+            publisher.publish(tx, [added(1)])
+        with pytest.raises(ValueError, match="another database"):
+            publisher.withdraw(tx, ["step-1-attempt-1"])
+    assert receive(bus) == []
 
 
 @pytest.mark.parametrize(("point", "survives"), [("store.before_commit", False), ("store.after_commit", True)])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit import ports
 from matoolkit.admin import manual
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.manual import ManualChange, create_manual_batch
@@ -46,11 +47,11 @@ class PausingBus(SqlBus):
 
     pause: Pause
 
-    def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+    def publish(self, tx: ports.Transaction, messages: Sequence[Outgoing]) -> None:
         super().publish(tx, messages)
         self.pause()
 
-    def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
+    def withdraw(self, tx: ports.Transaction, job_ids: Collection[str]) -> list[str]:
         withdrawn = super().withdraw(tx, job_ids)
         self.pause()
         return withdrawn

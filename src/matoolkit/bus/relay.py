@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from weakref import WeakKeyDictionary
 
+from matoolkit import ports
 from matoolkit.bus.envelope import Carrier, Envelope, sealed
 from matoolkit.bus.topology import WORKER_JOBS
 from matoolkit.crashpoints import crash_point
@@ -52,21 +53,22 @@ class Relay:
         self._open: WeakKeyDictionary[Transaction, _Batch] = WeakKeyDictionary()
         self._trouble = Outage("sending what waits in the outbox", log)
 
-    def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+    def publish(self, tx: ports.Transaction, messages: Sequence[Outgoing]) -> None:
         """Publish messages if and when the transaction commits."""
         if not messages:
             return
-        at = tx.time()
-        batch = self._open.get(tx)
+        own = self._own(tx)
+        at = own.time()
+        batch = self._open.get(own)
         if batch is None:
-            batch = self._open[tx] = _Batch(_new_claim(tx))
-            tx.on_commit.append(lambda: self._send(batch))
-        rows = outbox.add_messages(tx, [_new(envelope) for envelope in sealed(messages)], at, batch.claim)
-        _take_in_turn(tx, batch, rows)
+            batch = self._open[own] = _Batch(_new_claim(own))
+            own.on_commit.append(lambda: self._send(batch))
+        rows = outbox.add_messages(own, [_new(envelope) for envelope in sealed(messages)], at, batch.claim)
+        _take_in_turn(own, batch, rows)
 
-    def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
+    def withdraw(self, tx: ports.Transaction, job_ids: Collection[str]) -> list[str]:
         """Take back jobs that nobody has tried to send yet, if and when the transaction commits; say which."""
-        return outbox.remove_unsent(tx, WORKER_JOBS, job_ids)
+        return outbox.remove_unsent(self._own(tx), WORKER_JOBS, job_ids)
 
     def sweep(self) -> int:
         """Send what other processes left behind, and say how many messages were claimed for it."""
@@ -75,6 +77,12 @@ class Relay:
             _take_in_turn(tx, batch, outbox.claim_messages(tx, batch.claim, tx.time(), _SWEPT_AT_ONCE))
             tx.on_commit.append(lambda: self._send(batch, is_sweep=True))
         return len(batch.rows)
+
+    def _own(self, tx: ports.Transaction) -> Transaction:
+        own = self._store.own(tx)
+        if own is None:
+            raise ValueError("the outbox is in another database than the state")
+        return own
 
     def _send(self, batch: _Batch, *, is_sweep: bool = False) -> None:
         """Send messages; if that fails now, a sweep tries again, and the state that caused them stands."""

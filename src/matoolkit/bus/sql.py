@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 
 import orjson
 
+from matoolkit import ports
 from matoolkit.bus import topology
 from matoolkit.bus.doorbell import Doorbell
 from matoolkit.bus.envelope import Envelope, sealed
@@ -47,15 +48,13 @@ class SqlBus:
         """Stop listening."""
         self._listener.stop()
 
-    def publish(self, tx: Transaction, messages: Sequence[Outgoing]) -> None:
+    def publish(self, tx: ports.Transaction, messages: Sequence[Outgoing]) -> None:
         """Publish messages if and when the transaction commits; it must be one of the bus's own store."""
-        if not tx.is_of(self._store):
-            raise ValueError("the state is in another database: publish through a Relay")
-        self._enqueue(tx, sealed(messages))
+        self._enqueue(self._own(tx), sealed(messages))
 
-    def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
+    def withdraw(self, tx: ports.Transaction, job_ids: Collection[str]) -> list[str]:
         """Take back jobs that no worker has ever received, if and when the transaction commits; say which."""
-        return queue.remove_untouched(tx, topology.WORKER_JOBS, job_ids)
+        return queue.remove_untouched(self._own(tx), topology.WORKER_JOBS, job_ids)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Publish messages at once, with no state of ours."""
@@ -87,15 +86,16 @@ class SqlBus:
             if self._doorbell.wait(topic, seen, min(pause, seconds)) or self._has_due(subscription):
                 return
 
-    def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
+    def complete(self, tx: ports.Transaction, messages: Sequence[Received]) -> None:
         """Be done with messages if and when the transaction commits; it must not if some are no longer ours.
 
         In a transaction of another store nobody can tell whose they will be: they are settled after the commit, as on
         any bus that is apart.
         """
-        if not tx.is_of(self._store):
+        own = self._store.own(tx)
+        if own is None:
             tx.on_commit.append(partial(self.complete_now, tuple(messages)))
-        elif _removed(tx, messages) < len(messages):
+        elif _removed(own, messages) < len(messages):
             raise NoLongerOurs
 
     def complete_now(self, messages: Sequence[Received]) -> int:
@@ -154,6 +154,12 @@ class SqlBus:
         with self._store.transaction() as tx:
             at = tx.time()
             queue.forget_ids(tx, at, published_before=at - topology.DUPLICATE_WINDOW)
+
+    def _own(self, tx: ports.Transaction) -> Transaction:
+        own = self._store.own(tx)
+        if own is None:
+            raise ValueError("the state is in another database: publish through a Relay")
+        return own
 
     def _swept(self, bury: Callable[[Transaction, datetime, int], int]) -> int:
         with self._store.transaction() as tx:

@@ -63,10 +63,6 @@ class Transaction(Drafting):
         """Whether a statement of it has changed a row."""
         return self._runner.has_written
 
-    def is_of(self, store: "Store") -> bool:
-        """Tell whether this is a transaction of a store."""
-        return self._connection.engine is store.engine
-
     @contextmanager
     def part(self) -> Iterator[None]:
         """Do a block's work so that it can be undone without the rest of the transaction."""
@@ -213,6 +209,10 @@ class Store:
             yield
         finally:
             self._pen.release()
+
+    def own(self, tx: object) -> Transaction | None:
+        """Return what was passed on as a transaction if it is one of this store."""
+        return tx if isinstance(tx, Transaction) and tx._connection.engine is self.engine else None  # noqa: SLF001
 
     def within(self, tx: Transaction) -> "Store":
         """Return this store with every transaction a part of a larger one, undone with it or by itself."""
