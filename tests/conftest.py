@@ -23,10 +23,11 @@ from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
 from matoolkit.ports import Piece
 from matoolkit.store import Store, open_store
+from matoolkit.store.sql.engine import Execution
 from matoolkit.store.upgrade import upgrade
 from matoolkit.telemetry import QUIET, speak_plainly
 from tests.calls.watching import watched_tenants
-from tests.databases import KINDS, NOON, Database, PostgresServer
+from tests.databases import KINDS, NOON, REFERENCE, Database, PostgresServer
 from tests.stage import Stage
 
 _MEMORY = Path("/dev/shm")
@@ -39,11 +40,22 @@ if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_us
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test on every kind of database that its fixtures ask for, or on the one that it names."""
+    """Run a test on every kind of database that its fixtures ask for, or on the one that it names.
+
+    A test of a module that is marked `both_executions` also runs with statements that SQLAlchemy runs.
+    """
     mark = metafunc.definition.get_closest_marker("on")
+    kinds = mark.args if mark else KINDS
+    if metafunc.definition.get_closest_marker("both_executions") and "sqlite" in kinds:
+        kinds = (*kinds, REFERENCE)
     for fixture in ("database", "empty_database"):
         if fixture in metafunc.fixturenames:
-            metafunc.parametrize(fixture, mark.args if mark else KINDS, indirect=True)
+            metafunc.parametrize(fixture, kinds, indirect=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let all tests of a run go through SQLAlchemy's own execution of statements."""
+    parser.addoption("--sqlalchemy", action="store_true", help="let SQLAlchemy run every statement, which is slow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -126,16 +138,16 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A fresh database with all tables."""
-    if request.param == "sqlite":
+    if request.param in ("sqlite", REFERENCE):
         path = tmp_path / "state.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
-        database = Database(f"sqlite:///{path}", "sqlite")
+        database = Database(f"sqlite:///{path}", "sqlite", _execution(request))
         yield database
         database.close()
         return
     server: PostgresServer = request.getfixturevalue("postgres")
     name = server.make_migrated()
-    database = Database(server.url_of(name), "postgresql")
+    database = Database(server.url_of(name), "postgresql", _execution(request))
     yield database
     database.close()
     server.drop(name)
@@ -144,18 +156,22 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 @pytest.fixture
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A fresh database without any table."""
-    if request.param == "sqlite":
-        database = Database(f"sqlite:///{tmp_path / 'new folder' / 'state.db'}", "sqlite")
+    if request.param in ("sqlite", REFERENCE):
+        database = Database(f"sqlite:///{tmp_path / 'new folder' / 'state.db'}", "sqlite", _execution(request))
         (tmp_path / "new folder").mkdir()
         yield database
         database.close()
         return
     server: PostgresServer = request.getfixturevalue("postgres")
     name = server.make()
-    database = Database(server.url_of(name), "postgresql")
+    database = Database(server.url_of(name), "postgresql", _execution(request))
     yield database
     database.close()
     server.drop(name)
+
+
+def _execution(request: pytest.FixtureRequest) -> Execution:
+    return "sqlalchemy" if request.param == REFERENCE or request.config.getoption("--sqlalchemy") else "driver"
 
 
 @pytest.fixture

@@ -11,9 +11,12 @@ from sqlalchemy.engine import make_url
 
 from matoolkit.clock import Clock
 from matoolkit.store import Store, open_store
+from matoolkit.store.sql.engine import Execution
 from matoolkit.store.upgrade import upgrade
 
 KINDS = ("sqlite", "postgresql")
+# SQLite, with statements that SQLAlchemy runs instead of the store's kernel.
+REFERENCE = "sqlalchemy"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 _numbers = count(1)
 
@@ -24,10 +27,11 @@ class Database:
 
     url: str
     kind: str
+    execution: Execution = "driver"
     opened: list[Store] = field(default_factory=list)
 
     def open(self, clock: Clock | None = None, patience_seconds: float = 10) -> Store:
-        store = open_store(self.url, clock=clock, patience_seconds=patience_seconds)
+        store = open_store(self.url, clock=clock, patience_seconds=patience_seconds, execution=self.execution)
         self.opened.append(store)
         return store
 

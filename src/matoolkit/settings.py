@@ -74,6 +74,10 @@ class Settings(_FromEnvironment):
         SecretStr("sqlite:///.matoolkit/matoolkit.db"),
         description="SQLAlchemy URL of the state database: SQLite, PostgreSQL or Azure SQL.",
     )
+    sql_execution: Literal["driver", "sqlalchemy"] = Field(
+        "driver",
+        description="Who runs SQL statements; `sqlalchemy` is slow, and tells whether a fault is in how we run them.",
+    )
     bus: Literal["sql", "servicebus"] = Field(
         "sql",
         description="Which bus carries the messages: tables in the state database, or Azure Service Bus.",

@@ -43,7 +43,7 @@ _RENEWALS = 3
 
 def open_state(settings: Settings) -> Store:
     """Open the state database; its tables must be those of this version."""
-    store = open_store(settings.database_url.get_secret_value())
+    store = open_store(settings.database_url.get_secret_value(), execution=settings.sql_execution)
     require_current_schema(store)
     return store
 

@@ -17,6 +17,8 @@ from tests.databases import NOON
 
 from .messages import ids, job
 
+pytestmark = pytest.mark.both_executions
+
 RESULT = "result-step-1-attempt-1"
 
 

@@ -21,6 +21,8 @@ from matoolkit.store import Store
 from .messages import added, dead_letters, ids, job, receive
 from .state import change, changes
 
+pytestmark = pytest.mark.both_executions
+
 A_MOMENT = timedelta(seconds=1)
 
 

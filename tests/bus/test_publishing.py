@@ -14,6 +14,8 @@ from tests.databases import Database
 from .messages import added, ids, receive
 from .state import change, changes
 
+pytestmark = pytest.mark.both_executions
+
 
 def test_m1_messages_are_published_when_the_transaction_commits_and_not_before(
     bus: SqlBus, store: Store, database: Database, clock: VirtualClock

@@ -19,6 +19,8 @@ from tests.threads import in_threads
 
 from .messages import added, ids, receive
 
+pytestmark = pytest.mark.both_executions
+
 
 def test_the_order_of_the_fields_of_a_received_message_means_nothing(
     bus: SqlBus, monkeypatch: pytest.MonkeyPatch

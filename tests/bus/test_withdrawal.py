@@ -25,6 +25,8 @@ from tests.store.world import World
 
 from .messages import ids, job
 
+pytestmark = pytest.mark.both_executions
+
 WORKER = jobs_of_worker("worker-01")
 LATER = NOON + timedelta(days=1)
 

@@ -53,6 +53,8 @@ from matoolkit.store.phases import (
 from matoolkit.store.runbooks import NewVersion, publish_version
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 
 def test_a_batch_is_stored_as_it_was_given(store: Store, world: World) -> None:
     runbook = world.runbook()

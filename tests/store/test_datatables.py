@@ -21,6 +21,8 @@ from matoolkit.store.datatables import (
 from matoolkit.store.sql.transaction import Transaction
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 # What databases call columns of their own: PostgreSQL's cannot be made a second time, SQLite's can be.
 SYSTEM = [
     "ctid",

@@ -26,6 +26,8 @@ from matoolkit.store.phases import (
 from matoolkit.store.steps import insert_steps
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 
 def test_o10_a_skipped_phase_that_is_given_steps_ends_when_they_have(store: Store, world: World) -> None:
     batch = world.batch()

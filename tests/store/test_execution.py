@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, select, text, union_all, update
+from sqlalchemy import Boolean, Column, Integer, MetaData, String, Table, event, select, text, union_all, update
 from sqlalchemy.dialects import mssql
 
 from matoolkit.errors import RowConflict, StoreError, StoreUnavailable
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.types import Instant, OneOf
+from matoolkit.store.sql.engine import Execution
 from matoolkit.store.sql.execution import Compiled
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -38,9 +39,13 @@ PEOPLE = Table(
 ADA, GRACE = (1, "Ada", NOON, True, Mood.GOOD), (2, "Grace", None, False, None)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{tmp_path}/state.db")
+# SQLAlchemy has other words for what the kernel itself refuses, and other moments.
+only_of_the_kernel = pytest.mark.parametrize("store", ["driver"], indirect=True)
+
+
+@pytest.fixture(params=["driver", "sqlalchemy"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{tmp_path}/state.db", execution=request.param)
     PEOPLE.metadata.create_all(store.engine)
     with store.transaction() as tx:
         tx.execute(PEOPLE.insert().values([ADA, GRACE]))
@@ -89,6 +94,7 @@ def test_swapping_two_fields_of_a_record_does_not_mix_up_its_columns(store: Stor
         ]
 
 
+@only_of_the_kernel
 @pytest.mark.parametrize(
     ("columns", "given", "said"),
     [
@@ -106,9 +112,24 @@ def test_a_record_that_does_not_fit_its_statement_is_refused(
         tx.rows(Person, select(*columns), **given)
 
 
+@only_of_the_kernel
 def test_a_record_with_some_fields_filled_in_by_place_is_refused(store: Store) -> None:
     with pytest.raises(TypeError, match="by name, not in a partial Person"), store.reading() as tx:
         tx.rows(partial(Person, Mood.GOOD), select(*PERSON))
+
+
+@pytest.mark.parametrize(("execution", "seen"), [("driver", 0), ("sqlalchemy", 3)])
+def test_one_switch_lets_sqlalchemy_run_every_statement(tmp_path: Path, execution: Execution, seen: int) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/state.db", execution=execution)
+    PEOPLE.metadata.create_all(store.engine)
+    run: list[str] = []
+    event.listen(store.engine, "before_cursor_execute", lambda *told: run.append(told[2]))
+    with store.transaction() as tx:
+        tx.execute(PEOPLE.insert().values([ADA]))
+        assert tx.values(select(PEOPLE.c.id)) == [1]
+        assert tx.rows(int, select(PEOPLE.c.id)) == [1]
+    store.close()
+    assert len(run) == seen
 
 
 def test_a_list_of_values_is_as_long_as_it_is(store: Store) -> None:
@@ -162,6 +183,7 @@ def test_whoever_watches_is_told_before_a_statement_runs(store: Store) -> None:
     assert told == [("UPDATE people SET at=? WHERE people.id = ?", ("2026-03-03 12:00:00.000000", 2))]
 
 
+@only_of_the_kernel
 def test_who_is_interrupted_in_a_statement_does_not_use_the_connection_again(store: Store) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt

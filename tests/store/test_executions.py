@@ -55,6 +55,8 @@ from matoolkit.store.steps import (
 )
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 
 def one_step(world: World) -> int:
     batch = world.batch()

@@ -52,6 +52,8 @@ from matoolkit.store.runbooks import NewVersion, publish_version
 from tests.databases import NOON
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 EARLIER, LATER = NOON - timedelta(days=1), NOON + timedelta(days=1)
 JOB = "step-1-attempt-1"
 STEP = Kind.STEP

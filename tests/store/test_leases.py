@@ -11,6 +11,8 @@ from matoolkit.store.leases import Lease, acquire_lease, confirm_lease, held_lea
 from tests.databases import Database
 from tests.threads import in_threads
 
+pytestmark = pytest.mark.both_executions
+
 MINUTE = timedelta(minutes=1)
 
 

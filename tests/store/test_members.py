@@ -40,6 +40,8 @@ from matoolkit.store.members import (
 from matoolkit.store.narrow_members import active_members
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 HOSTILE_KEYS = [
     "x'; DROP TABLE batches; --",
     "naïve 🧑‍💻",

@@ -1,5 +1,7 @@
 """What the orchestrator reads and writes in sets: narrow records, next steps, steps of a phase (rules M4, O2, O3)."""
 
+import pytest
+
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
@@ -12,6 +14,8 @@ from matoolkit.store.narrow_executions import batches_of_work, next_steps_of_mem
 from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up, members_with_keys
 from matoolkit.store.steps import PhasePlace, cancel_steps_of_older_epochs, insert_phase_steps, steps_page
 from tests.store.world import World
+
+pytestmark = pytest.mark.both_executions
 
 STEPS = [
     NewExecution(step_name=f"s{index}", step_index=index, worker_id="worker-01", timeout_sec=60) for index in range(3)

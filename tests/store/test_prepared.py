@@ -22,9 +22,9 @@ PEOPLE = Table(
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def store() -> Iterator[Store]:
-    store = open_store("sqlite://", clock=VirtualClock(NOON))
+@pytest.fixture(params=["driver", "sqlalchemy"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    store = open_store("sqlite://", clock=VirtualClock(NOON), execution=request.param)
     PEOPLE.metadata.create_all(store.engine)
     with store.transaction() as tx:
         tx.execute(PEOPLE.insert().values([(1, "Ada", NOON), (2, "Grace", NOON), (3, "Hedy", None)]))
@@ -128,6 +128,7 @@ def test_a_guard_gets_its_value_at_every_run(store: Store) -> None:
         assert tx.values(select(PEOPLE.c.name).order_by(PEOPLE.c.id)) == ["Ada L.", "Grace H.", "Hedy"]
 
 
+@pytest.mark.parametrize("store", ["driver"], indirect=True)
 def test_a_statement_that_is_not_given_a_value_of_its_guard_says_which(store: Store) -> None:
     is_named = PEOPLE.c.name == given("old", String())
     with store.transaction() as tx, pytest.raises(TypeError, match="'old'"):

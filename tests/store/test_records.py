@@ -54,6 +54,8 @@ from matoolkit.store.runbooks import (
 )
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 MINUTE = timedelta(minutes=1)
 
 

@@ -18,6 +18,8 @@ from matoolkit.store.dialect.types import Instant
 from tests.databases import Database
 from tests.store.world import World
 
+pytestmark = pytest.mark.both_executions
+
 ENTRY = NewAuditEntry("anna", "batch.cancel", "batch", "42")
 
 

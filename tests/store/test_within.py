@@ -6,6 +6,8 @@ from matoolkit.store import Store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from tests.databases import NOON
 
+pytestmark = pytest.mark.both_executions
+
 
 def entry(action: str) -> list[NewAuditEntry]:
     return [NewAuditEntry("anna", action, "thing", "1")]

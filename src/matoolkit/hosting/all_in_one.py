@@ -82,7 +82,7 @@ def run_all(
         place = stack.enter_context(_place(wishes.port))
         if wishes.is_fresh:
             forget_all()
-        store = open_store(settings.database_url.get_secret_value())
+        store = open_store(settings.database_url.get_secret_value(), execution=settings.sql_execution)
         stack.callback(store.close)
         upgrade(store)
         is_first = begin_if_new(store, clock.now())

@@ -71,7 +71,8 @@ def check() -> None:
 def _store() -> "Store":
     from matoolkit.store import open_store
 
-    return open_store(load_settings(Settings).database_url.get_secret_value())
+    settings = load_settings(Settings)
+    return open_store(settings.database_url.get_secret_value(), execution=settings.sql_execution)
 
 
 def _described(found: "SchemaStatus") -> str:

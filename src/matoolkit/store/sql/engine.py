@@ -1,6 +1,6 @@
 """Opening a database."""
 
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -9,20 +9,32 @@ from sqlalchemy.exc import ArgumentError
 from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
-from matoolkit.store.sql.execution import COMPILED, no_statements
+from matoolkit.store.sql.execution import COMPILED, RUNNER, Runner, no_statements
+from matoolkit.store.sql.reference import SqlAlchemyRunner
 from matoolkit.store.sql.transaction import PATIENCE_SECONDS, Store
 
+# Who runs statements: we do, on the driver's cursor, or SQLAlchemy, which is slow and helps to look for faults of ours.
+Execution = Literal["driver", "sqlalchemy"]
+_RUNNERS: dict[Execution, type[Runner]] = {"driver": Runner, "sqlalchemy": SqlAlchemyRunner}
 
-def open_store(url: str, *, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS) -> Store:
+
+def open_store(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+    execution: Execution = "driver",
+) -> Store:
     """Open the database that a URL names; nothing is read or written yet.
 
     A clock stands in for the database's own, in simulation. `patience_seconds` is how long a statement waits
-    for a lock before it gives up.
+    for a lock before it gives up. `execution` says who runs statements.
     """
     parsed = _parsed(url)
     dialect = dialect_for(parsed)
     address = parsed.set(drivername=dialect.driver)
-    options: dict[str, Any] = {"hide_parameters": True, "execution_options": {COMPILED: no_statements()}}
+    kept = {COMPILED: no_statements(), RUNNER: _RUNNERS[execution]}
+    options: dict[str, Any] = {"hide_parameters": True, "execution_options": kept}
     try:
         engine = create_engine(address, **options, **dialect.engine_options(address))
     except ImportError as missing:

@@ -18,6 +18,8 @@ from matoolkit.store.sql.storable import storable_value
 
 # The option under which an engine keeps what was compiled for it, for all its stores.
 COMPILED = "matoolkit_compiled"
+# The option under which an engine keeps the class of what runs its statements.
+RUNNER = "matoolkit_runner"
 _ROWS_AT_ONCE = 10_000
 
 RowT = TypeVar("RowT")

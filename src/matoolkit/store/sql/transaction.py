@@ -29,7 +29,7 @@ from matoolkit.outages import Outage
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.sql.execution import Runner, Watcher
+from matoolkit.store.sql.execution import RUNNER, Runner, Watcher
 from matoolkit.store.sql.faults import ToldApart
 from matoolkit.store.sql.prepared import Drafting, Ready, prepared
 from matoolkit.store.sql.storable import storable_rows
@@ -192,7 +192,8 @@ class Store:
         self._unwritable.opened()
 
     def _transaction(self, connection: Connection) -> Transaction:
-        return Transaction(Runner(connection, self.watchers), self.dialect, self._clock)
+        runner: type[Runner] = connection.get_execution_options()[RUNNER]
+        return Transaction(runner(connection, self.watchers), self.dialect, self._clock)
 
     @contextmanager
     def _only_writer(self, patience_seconds: float) -> Iterator[None]:
