@@ -157,6 +157,7 @@ def make(tx: Transaction, table: Table, move: Move[Any], row: int) -> list[int]:
     alike: dict[Move[Any], dict[str, Any]] = {
         batch_moves.ADVANCE: {"current_phase": "prepare"},
         batch_moves.APPROVE: {"approved_hold_key": "key-1", "approved_hold_by": "anna"},
+        member_moves.FOLLOW_START: {"source_time": LATER},
         member_moves.REMOVE: {"removed_by": "anna", "remove_reason": "why"},
     }
     if Guard.OTHER_VERSION in move.guards:
@@ -207,6 +208,18 @@ def test_m3_every_move_of_the_tables_from_every_state(world: World, rows: dict[s
                 if moved and move.to_state is not None:
                     assert tx.values(select(machine.table.c.status).where(mine)) == [move.to_state], move.name
                 _ = 1 / 0
+
+
+def test_m3_a_move_that_depends_on_the_time_is_not_made_without_it(world: World, rows: dict[str, int]) -> None:
+    step = rows["step"]
+    with world.store.transaction() as tx:
+        for move in (
+            step_moves.GiveUp(step),
+            step_moves.PollLater(step, JOB, "{}", LATER),
+            step_moves.Fail(step, JOB, None, "no"),
+        ):
+            with pytest.raises(ValueError, match="needs its time"):
+                move_steps(tx, STEP, [move])
 
 
 def test_m3_every_guard_is_tried_on_a_row_for_which_it_does_not_hold() -> None:

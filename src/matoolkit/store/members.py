@@ -12,6 +12,7 @@ from matoolkit.domain.moves.member import (
     ANNOUNCE_REMOVAL,
     CATCH_UP,
     FAIL,
+    FOLLOW_START,
     KEEP_OUTPUTS,
     LEAVE_SOURCE,
     REACTIVATE,
@@ -25,13 +26,11 @@ from matoolkit.domain.moves.member import (
 )
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
-from matoolkit.store.moves import make_alike, make_each
+from matoolkit.store.moves import guards_of, make_alike, make_each
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, records_among
+from matoolkit.store.sql.statements import among, columns_of, insert_each, records_among
 from matoolkit.store.sql.transaction import Transaction
-
-_ACTIVE = is_any(batch_members.c.status, {MemberStatus.ACTIVE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +208,9 @@ def follow_new_starts(tx: Transaction, batch_ids: Collection[int]) -> None:
 @prepared
 def _following(draft: Drafting, batch_ids: Collection[int]) -> Update:
     start = select(batches.c.batch_start_time).where(batches.c.id == batch_members.c.batch_id).scalar_subquery()
-    active = update(batch_members).where(among(draft, batch_members.c.batch_id, batch_ids), _ACTIVE)
-    return active.values(source_time=start)
+    mine = among(draft, batch_members.c.batch_id, batch_ids)
+    chosen = update(batch_members).where(mine, *guards_of(batch_members, FOLLOW_START))
+    return chosen.values(source_time=start)
 
 
 def note_left_source(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:

@@ -72,11 +72,12 @@ class _Form:
     compared: Mapping[str, tuple[str, ...]]
     fixed: Mapping[str, Any]
     timed: tuple[str, ...]
+    needs_time: bool
 
     def values(self, at: datetime | None) -> dict[str, Any]:
         """Return what all rows are given."""
-        if self.timed and at is None:
-            raise ValueError(f"a move that writes {self.timed} needs its time")
+        if self.needs_time and at is None:
+            raise ValueError("the move needs its time")
         return {**self.fixed, **dict.fromkeys(self.timed, at)}
 
 
@@ -151,4 +152,5 @@ def _form(table: Table, move: Move[Any]) -> _Form:
             if value is not Value.NOW
         },
         timed=tuple(name for name, value in written.items() if value is Value.NOW),
+        needs_time=Guard.OVERDUE in move.guards or not {Value.NOW, Value.KEPT_OR_NOW}.isdisjoint(written.values()),
     )

@@ -66,6 +66,9 @@ RESTART_UNDONE = Move(
     {**_NEW_EPOCH, "worker_data_json": "{}"},
 )
 REFRESH = Move("refresh", "The source has other data for it.", _ACTIVE, None, {})
+FOLLOW_START = Move(
+    "follow a new start", "Its batch was rescheduled: that is the time the source gives it.", _ACTIVE, None, {}
+)
 LEAVE_SOURCE = Move(
     "leave the source",
     "The source no longer returns it after T.",
@@ -116,6 +119,7 @@ MOVES = (
     RESTART,
     RESTART_UNDONE,
     REFRESH,
+    FOLLOW_START,
     LEAVE_SOURCE,
     REENTER_SOURCE,
     ANNOUNCE,
