@@ -10,10 +10,10 @@ import pytest
 from matoolkit.bus.envelope import Envelope
 from matoolkit.bus.relay import CLAIM_DURATION, MAX_TRIES, Relay
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.sweeper import sweep_regularly
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.errors import BusUnavailable, MessageTooLarge
+from matoolkit.hosting.process import sweep_regularly
 from matoolkit.store import Store, open_store
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.upgrade import upgrade

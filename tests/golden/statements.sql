@@ -853,6 +853,13 @@ WHERE rollback_executions.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.narrow_executions.states_of
+SELECT step_executions.id, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.batch_id, step_executions.step_index, step_executions.lost_at, step_executions.timeout_sec, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
+FROM step_executions 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.narrow_executions.step_states
 SELECT step_executions.id, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.answered_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.poll_due_at, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.batch_id, step_executions.step_index, step_executions.lost_at, step_executions.timeout_sec, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 

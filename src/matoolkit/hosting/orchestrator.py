@@ -6,9 +6,8 @@ from functools import partial
 
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.sweeper import sweep_regularly
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
-from matoolkit.hosting.process import Part, run_parts
+from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.settings import Settings
 from matoolkit.store import Store
 from matoolkit.system import build_orchestrator, open_bus, open_state

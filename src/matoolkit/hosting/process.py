@@ -4,9 +4,11 @@ import gc
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+
+from matoolkit.outages import Outage
 
 Part = Callable[[threading.Event], object]
 
@@ -43,6 +45,19 @@ def run_parts(parts: Mapping[str, Part], stop: threading.Event) -> None:
         thread.join()
     if failures:
         raise failures[0]
+
+
+def sweep_regularly(sweeps: Sequence[Callable[[], object]], seconds: float, stop: threading.Event) -> None:
+    """Call each of these every so often until told to stop; one that fails is tried again next time."""
+    troubles = [Outage("a sweep", log) for _ in sweeps]
+    while not stop.wait(seconds):
+        for sweep, trouble in zip(sweeps, troubles, strict=True):
+            try:
+                sweep()
+            except Exception as fault:  # noqa: BLE001 - it is told, and the next sweep is not to blame
+                trouble.failed(fault)
+            else:
+                trouble.worked()
 
 
 @contextmanager

@@ -4,8 +4,7 @@ import logging
 import threading
 from contextlib import ExitStack
 
-from matoolkit.bus.sweeper import sweep_regularly
-from matoolkit.hosting.process import run_parts
+from matoolkit.hosting.process import run_parts, sweep_regularly
 from matoolkit.scheduler.leasing import Stopping
 from matoolkit.scheduler.loop import SchedulerLoop
 from matoolkit.scheduler.tallies import Tally

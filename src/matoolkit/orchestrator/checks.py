@@ -9,8 +9,8 @@ from matoolkit.domain.step import why_not_sent_again
 from matoolkit.ids import Kind, Reason
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.dispatching import send_again
-from matoolkit.orchestrator.moving import State, touch_freed
-from matoolkit.store.narrow_executions import StepState
+from matoolkit.orchestrator.moving import touch_freed
+from matoolkit.store.narrow_executions import State, StepState
 from matoolkit.store.narrow_members import member_states
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from matoolkit.domain.masking import Mask, texts_in
 from matoolkit.domain.messages import WorkerResult
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import definition_of
-from matoolkit.orchestrator.moving import State
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.runbook.templates import Json
+from matoolkit.store.narrow_executions import State
 from matoolkit.store.narrow_members import members_in_full
 
 

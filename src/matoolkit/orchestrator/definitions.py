@@ -10,14 +10,14 @@ from matoolkit.orchestrator.versions import Definition
 from matoolkit.runbook.model import Runbook, Step
 from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState
 
-Work: TypeAlias = StepState | NextStep | InitState | RollbackState
+Dispatchable: TypeAlias = StepState | NextStep | InitState | RollbackState
 
 REMOVAL = "on_member_removed"
 
 _STEPS = (NextStep, StepState)
 
 
-def definition_of(agenda: Agenda, work: Work) -> Definition:
+def definition_of(agenda: Agenda, work: Dispatchable) -> Definition:
     """Return what the version of the runbook that work comes from says about it."""
     if isinstance(work, _STEPS):
         return steps_of_phase(agenda, work.phase_execution_id)[work.step_index]

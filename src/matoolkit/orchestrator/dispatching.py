@@ -16,9 +16,9 @@ from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.debts import blamed_on_debtors
-from matoolkit.orchestrator.definitions import Work, definition_of
+from matoolkit.orchestrator.definitions import Dispatchable, definition_of
 from matoolkit.orchestrator.moving import touch_failure
+from matoolkit.orchestrator.outputs import blamed_on_debtors
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.ports import Outgoing
@@ -46,7 +46,7 @@ class _Departing:
         self._dispatches: list[Dispatch] = []
         self._jobs: dict[int, Outgoing] = {}
 
-    def add(self, state: Work, definition: Definition, reason: Reason, call: Call, params_json: str) -> None:
+    def add(self, state: Dispatchable, definition: Definition, reason: Reason, call: Call, params_json: str) -> None:
         """Make a job of a call that fits into a message."""
         number, attempt = state.id, state.attempt + 1
         name = job_id(self._kind, number, reason, attempt)
@@ -65,7 +65,7 @@ class _Departing:
         ]
 
 
-def send_first(agenda: Agenda, kind: Kind, states: Sequence[Work], members: Mapping[int, MemberInFull]) -> None:
+def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], members: Mapping[int, MemberInFull]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
     departing = _Departing(agenda, kind)
     impossible: dict[int, TemplateError | MessageTooLarge] = {}
@@ -81,7 +81,7 @@ def send_first(agenda: Agenda, kind: Kind, states: Sequence[Work], members: Mapp
     _fail(agenda, kind, [state for state in states if state.id in impossible], impossible)
 
 
-def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Work, Reason]]) -> None:
+def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, Reason]]) -> None:
     """Send jobs of work that is retried or polled, with the parameters that it had (rule R8)."""
     calls = {call.id: call for call in stored_calls(agenda.tx, kind, [state.id for state, _ in states])}
     members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
@@ -103,13 +103,13 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Work, Reason]]
     _fail(agenda, kind, [state for state, _ in states if state.id in impossible], impossible)
 
 
-def _members_with_secrets(agenda: Agenda, states: Sequence[Work]) -> dict[int, MemberInFull]:
+def _members_with_secrets(agenda: Agenda, states: Sequence[Dispatchable]) -> dict[int, MemberInFull]:
     ids = {state.batch_member_id for state in states if state.batch_member_id is not None}
     return {member.id: member for member in members_in_full(agenda.tx, ids)}
 
 
 def _fail(
-    agenda: Agenda, kind: Kind, states: Sequence[Work], errors: Mapping[int, TemplateError | MessageTooLarge]
+    agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, TemplateError | MessageTooLarge]
 ) -> None:
     if not states:
         return
@@ -127,7 +127,7 @@ def _fail(
             touch_failure(agenda, state)
 
 
-def _to_keep(kind: Kind, state: Work, definition: Definition, call: Call, member_key: str | None) -> str:
+def _to_keep(kind: Kind, state: Dispatchable, definition: Definition, call: Call, member_key: str | None) -> str:
     """Write the parameters that are stored, if a job can be sent: it fits into a message and no data names a secret."""
     params = _written(call.params)
     size = len(params) + len(orjson.dumps(call.function)) + _REST_OF_A_JOB

@@ -4,7 +4,6 @@ What follows from a move is noted only for rows that the guarded statement retur
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from matoolkit.announcing.messages import retry_check
 from matoolkit.domain.moves.step import Fail, GiveUp, NoteLate, RetryLater, StepMove, Succeed
@@ -12,9 +11,7 @@ from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import steps_of_phase
 from matoolkit.store.moves import move_steps
-from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, StepState
-
-State: TypeAlias = StepState | InitState | RollbackState
+from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, State, StepState
 
 
 def apply_moves(agenda: Agenda, kind: Kind, states: Mapping[int, State], moves: Sequence[StepMove]) -> set[int]:

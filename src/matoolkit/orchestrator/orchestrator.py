@@ -14,7 +14,6 @@ from matoolkit.orchestrator.inbox import batches_of, sorted_out
 from matoolkit.orchestrator.init import request_inits
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
 from matoolkit.orchestrator.results import apply_answers
-from matoolkit.orchestrator.states import states_of
 from matoolkit.orchestrator.sweeps import (
     sweep_dead_jobs,
     sweep_endings,
@@ -26,6 +25,7 @@ from matoolkit.orchestrator.versions import Versions
 from matoolkit.outages import Outage
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
+from matoolkit.store.narrow_executions import states_of
 from matoolkit.store.sql.transaction import Transaction
 
 _SWEEPS = (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings)

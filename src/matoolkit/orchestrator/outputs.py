@@ -1,16 +1,16 @@
-"""Outputs of steps: found in results, merged into what their members have (rule O15)."""
+"""Outputs of steps: found in results, merged into what their members have, and missed by later steps (rule O15)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from matoolkit.domain.answers import merged, outputs_of
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.definitions import definition_of
+from matoolkit.orchestrator.definitions import Dispatchable, definition_of
 from matoolkit.runbook.templates import Json
 from matoolkit.store.members import Outputs, keep_outputs
-from matoolkit.store.narrow_executions import StepState
+from matoolkit.store.narrow_executions import StepState, debts_of_members
 from matoolkit.store.narrow_members import member_outputs
 
 
@@ -51,3 +51,22 @@ def store_outputs(agenda: Agenda, found: Sequence[Found]) -> None:
         for number, values in now.items()
     ]
     keep_outputs(agenda.tx, kept)
+
+
+def blamed_on_debtors(agenda: Agenda, states: Sequence[Dispatchable], variables: Mapping[int, str]) -> dict[int, str]:
+    """Say for work that misses a variable which step of its member promised it and did not have it."""
+    asking = {
+        state.id: state.batch_member_id
+        for state in states
+        if state.id in variables and state.batch_member_id is not None
+    }
+    owed: dict[tuple[int, str], str] = {}
+    for debt in debts_of_members(agenda.tx, set(asking.values())):
+        for variable in orjson.loads(debt.missing_outputs_json):
+            owed[debt.batch_member_id, variable.casefold()] = debt.step_name
+    blamed: dict[int, str] = {}
+    for number, member in asking.items():
+        debtor = owed.get((member, variables[number].casefold()))
+        if debtor is not None:
+            blamed[number] = f"; step '{debtor}' was to put it out, and its result did not have it"
+    return blamed

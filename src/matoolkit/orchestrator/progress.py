@@ -25,7 +25,7 @@ from matoolkit.store.narrow_members import MemberInFull, members_in_full
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.steps import members_in_phases
 
-WorkT = TypeVar("WorkT", NextStep, RollbackState)
+StateT = TypeVar("StateT", NextStep, RollbackState)
 
 
 def continue_members(agenda: Agenda) -> None:
@@ -119,8 +119,8 @@ def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensat
     ]
 
 
-def _by_member(states: Iterable[WorkT]) -> dict[int, list[WorkT]]:
-    found: dict[int, list[WorkT]] = {}
+def _by_member(states: Iterable[StateT]) -> dict[int, list[StateT]]:
+    found: dict[int, list[StateT]] = {}
     for state in states:
         if state.batch_member_id is not None:
             found.setdefault(state.batch_member_id, []).append(state)

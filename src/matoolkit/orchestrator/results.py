@@ -14,10 +14,10 @@ from matoolkit.domain.step import decide
 from matoolkit.ids import JobRef, Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.concealing import concealed, kept_result, masks_of
-from matoolkit.orchestrator.moving import State, apply_moves
+from matoolkit.orchestrator.moving import apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
 from matoolkit.runbook.templates import Json
-from matoolkit.store.narrow_executions import StepState
+from matoolkit.store.narrow_executions import State, StepState
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import orjson
 
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.definitions import Work
+from matoolkit.orchestrator.definitions import Dispatchable
 from matoolkit.runbook.templates import Scope, special_variables
 from matoolkit.store.narrow_members import MemberInFull
 
 
 def scope_of(
-    agenda: Agenda, state: Work, version: int, members: Mapping[int, MemberInFull]
+    agenda: Agenda, state: Dispatchable, version: int, members: Mapping[int, MemberInFull]
 ) -> tuple[Scope, str | None]:
     """Return what variables mean for the member of work, and who that is; init and its rollback have no member."""
     batch = agenda.batches[state.batch_id]

@@ -18,11 +18,10 @@ from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.consequences import follow_up
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
 from matoolkit.orchestrator.moving import apply_moves
-from matoolkit.orchestrator.states import states_of
 from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
 from matoolkit.store.executions import Overdue, lost_jobs
-from matoolkit.store.narrow_executions import batches_of_work
+from matoolkit.store.narrow_executions import batches_of_work, states_of
 from matoolkit.store.narrow_members import MemberState, members_to_catch_up, members_to_see_off
 from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
 from matoolkit.store.sql.transaction import Transaction

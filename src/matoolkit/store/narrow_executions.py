@@ -1,8 +1,8 @@
 """Executed work as the orchestrator decides about it: narrow records, without parameters, results and errors."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, Table, and_, or_, select
 
@@ -19,7 +19,7 @@ from matoolkit.store.sql.transaction import Transaction
 
 
 @record
-class WorkState(Step):
+class ExecutionState(Step):
     """What all executed work has that matters for its next move and its next job, and that no runbook says."""
 
     batch_id: int
@@ -34,7 +34,7 @@ class WorkState(Step):
 
 
 @record
-class StepState(WorkState):
+class StepState(ExecutionState):
     """A step of a member."""
 
     phase_execution_id: int
@@ -54,7 +54,7 @@ class NextStep(OpenStep):
 
 
 @record
-class InitState(WorkState):
+class InitState(ExecutionState):
     """A step of a batch's init, which has no member."""
 
     batch_member_id: ClassVar[None] = None
@@ -63,7 +63,7 @@ class InitState(WorkState):
 
 
 @record
-class RollbackState(WorkState):
+class RollbackState(ExecutionState):
     """A compensating step."""
 
     batch_member_id: int | None
@@ -72,6 +72,9 @@ class RollbackState(WorkState):
     cause: RollbackCause
     sequence_name: str
     sequence_key: str
+
+
+State: TypeAlias = StepState | InitState | RollbackState
 
 
 @record
@@ -119,6 +122,19 @@ def init_states(tx: Transaction, ids: Collection[int]) -> list[InitState]:
 def rollback_states(tx: Transaction, ids: Collection[int]) -> list[RollbackState]:
     """Return compensating steps, by id."""
     return records_among(tx, RollbackState, rollback_executions, rollback_executions.c.id, ids)
+
+
+def states_of(tx: Transaction, kind: Kind, ids: Collection[int]) -> Mapping[int, State]:
+    """Return executions of a kind by their ids."""
+    states: Sequence[State]
+    match kind:
+        case Kind.STEP:
+            states = step_states(tx, ids)
+        case Kind.INIT:
+            states = init_states(tx, ids)
+        case Kind.ROLLBACK:
+            states = rollback_states(tx, ids)
+    return {state.id: state for state in states}
 
 
 def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[NextStep]:

@@ -10,9 +10,8 @@ from datetime import datetime
 from matoolkit.clock import Clock
 from matoolkit.errors import StoreError
 from matoolkit.hosting.story.calendar import batches_told, phases_told, rows_told
-from matoolkit.hosting.story.comparison import Comparison
 from matoolkit.hosting.story.lines import Line, Mark
-from matoolkit.hosting.story.look import Look, look_at
+from matoolkit.hosting.story.look import Comparison, Look, look_at
 from matoolkit.hosting.story.people import members_told, rollbacks_told, steps_told
 from matoolkit.hosting.story.summaries import summaries
 from matoolkit.store import Store

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import orjson
 
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
-from matoolkit.hosting.story.comparison import Comparison
 from matoolkit.hosting.story.lines import Line, Mark, moment_text
+from matoolkit.hosting.story.look import Comparison
 from matoolkit.hosting.story.summaries import counted, outcome_of
 from matoolkit.runbook.offsets import Offset
 from matoolkit.store.automation import TickRow

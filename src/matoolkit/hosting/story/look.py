@@ -1,11 +1,13 @@
-"""One look at the state: the newest batches, and all that belongs to them."""
+"""One look at the state: the newest batches, and all that belongs to them; and two looks compared."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Protocol, TypeVar
 
 from matoolkit.domain.states import ENDED_BATCHES, MemberStatus
+from matoolkit.hosting.story.lines import Line, Mark
 from matoolkit.store import Store
 from matoolkit.store.automation import TickRow, last_ticks
 from matoolkit.store.batches import BatchRow, batches_page
@@ -65,20 +67,33 @@ class Look:
         return _grouped(self.steps.values(), lambda step: step.batch_member_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was, what is, and the time for what has none of its own."""
+
+    before: Look
+    after: Look
+    now: datetime
+
+    def line(self, at: datetime | None, mark: Mark, text: str, batch_id: int) -> Line:
+        """Return a line about a batch."""
+        return Line(at or self.now, mark, text, batch_id, self.after.batches[batch_id].batch_start_time)
+
+
 def look_at(store: Store, before: Look) -> Look:
     """Look again; batches that ended before and have not changed are not read again."""
     with store.reading() as tx:
         newest = {batch.id: batch for batch in reversed(batches_page(tx, limit=MOST_BATCHES))}
-        moving = sorted(number for number, batch in newest.items() if not _is_settled(batch, before))
-        counts: dict[int, dict[MemberStatus, int]] = {number: {} for number in moving}
-        for count in member_counts(tx, moving):
+        changing = sorted(number for number, batch in newest.items() if not _ended_before(batch, before))
+        counts: dict[int, dict[MemberStatus, int]] = {number: {} for number in changing}
+        for count in member_counts(tx, changing):
             counts[count.batch_id][count.status] = count.count
-        small = [number for number in moving if sum(counts[number].values()) <= MOST_MEMBERS]
+        small = [number for number in changing if sum(counts[number].values()) <= MOST_MEMBERS]
         members = [member for number in small for member in members_page(tx, number, limit=MOST_MEMBERS)]
         return Look(
             newest,
             {**before.counts, **counts},
-            _with(before.phases, phases_of_batches(tx, moving)),
+            _with(before.phases, phases_of_batches(tx, changing)),
             _with(before.members, members),
             _with(before.steps, steps_of_members(tx, [member.id for member in members])),
             _with(before.rollbacks, rollbacks_of_batches(tx, small)),
@@ -86,7 +101,7 @@ def look_at(store: Store, before: Look) -> Look:
         )
 
 
-def _is_settled(batch: BatchRow, before: Look) -> bool:
+def _ended_before(batch: BatchRow, before: Look) -> bool:
     return batch.status in ENDED_BATCHES and before.batches.get(batch.id) == batch
 
 

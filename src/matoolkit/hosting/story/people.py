@@ -5,9 +5,8 @@ from datetime import timedelta
 
 from matoolkit.domain.states import FAILED_STEPS, MOVED, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.duration import format_duration
-from matoolkit.hosting.story.comparison import Comparison
 from matoolkit.hosting.story.lines import Line, Mark
-from matoolkit.hosting.story.look import Look
+from matoolkit.hosting.story.look import Comparison, Look
 from matoolkit.store.executions import ExecutionRow, RollbackRow, StepRow
 from matoolkit.store.members import MemberRow
 
