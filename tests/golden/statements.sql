@@ -460,7 +460,7 @@ WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' A
 GO
 
 -- store.enrolments.members_waiting_to_catch_up
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.epoch 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.caught_up_at IS NULL AND batch_members.status = 'active'
@@ -1398,7 +1398,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.steps.current_steps_of_members
-SELECT step_executions.id, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.step_index, step_executions.status 
+SELECT step_executions.id, step_executions.phase_execution_id, step_executions.status, step_executions.batch_member_id 
 FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
 WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1)

@@ -129,7 +129,7 @@ def _take_up(tx: Transaction, publisher: Publisher, batch: BatchRow, plan: Plan)
 def _let_try_again(tx: Transaction, plan: Plan) -> None:
     at = tx.time()
     reopen(tx, Kind.STEP, [step.id for step in plan.steps])
-    reopen_phases(tx, {step.phase_id for step in plan.steps}, at)
+    reopen_phases(tx, {step.phase_execution_id for step in plan.steps}, at)
     reactivate_members(tx, [member.id for member in plan.going_on])
     version = plan.runs.row.version
     undone = [Restart(member.id) for member, way in plan.again if way.is_undone]

@@ -228,7 +228,7 @@ def _pasts(tx: Transaction, members: Sequence[MemberState]) -> dict[int, Past]:
     """Return what members have behind them in their present epochs."""
     steps: dict[int, list[PastStep]] = {member.id: [] for member in members}
     for step in current_steps_of_members(tx, steps):
-        steps[step.batch_member_id].append(PastStep(step.id, step.phase_execution_id, step.status))
+        steps[step.batch_member_id].append(step)
     epochs = {member.id: member.epoch for member in members}
     undone = {
         rollback.batch_member_id

@@ -51,7 +51,7 @@ class PastStep:
     """A step that a member has in its present epoch."""
 
     id: int
-    phase_id: int
+    phase_execution_id: int
     status: StepStatus
 
 
@@ -120,7 +120,7 @@ def way_on(past: Past, phases: Mapping[int, PastPhase], retried: Retried) -> Way
     """
     if past.is_undone:
         return BeginAgain(0, is_undone=True)
-    failed_under = {phases[step.phase_id].version for step in past.steps if step.status in FAILED_STEPS}
+    failed_under = {phases[step.phase_execution_id].version for step in past.steps if step.status in FAILED_STEPS}
     if failed_under == {retried.version} and retried.begin_with is None:
         return GoOn([step for step in past.steps if _is_open_again(step, phases, retried.version)])
     done = completed_phases(past, phases)
@@ -133,16 +133,16 @@ def kept_phases(past: Past, way: Way, phases: Mapping[int, PastPhase], retried: 
     """Return the folded names of the phases whose finished steps a member does not do again."""
     match way:
         case GoOn():
-            return {folded(phases[step.phase_id].name) for step in past.steps} | left_out(past, phases)
+            return {folded(phases[step.phase_execution_id].name) for step in past.steps} | left_out(past, phases)
         case BeginAgain(place, is_undone):
             return set() if is_undone else {folded(name) for name in retried.names[:place]}
 
 
 def completed_phases(past: Past, phases: Mapping[int, PastPhase]) -> set[str]:
     """Return the folded names of the phases that a member has behind it; the latest version that it met decides."""
-    unfinished = {step.phase_id for step in past.steps if step.status is not StepStatus.SUCCEEDED}
+    unfinished = {step.phase_execution_id for step in past.steps if step.status is not StepStatus.SUCCEEDED}
     is_done = dict.fromkeys(left_out(past, phases), True)
-    for phase in sorted({phases[step.phase_id] for step in past.steps}, key=lambda phase: phase.version):
+    for phase in sorted({phases[step.phase_execution_id] for step in past.steps}, key=lambda phase: phase.version):
         is_done[folded(phase.name)] = phase.id not in unfinished
     return {name for name, done in is_done.items() if done}
 
@@ -155,7 +155,7 @@ def left_out(past: Past, phases: Mapping[int, PastPhase]) -> set[str]:
 
 
 def _is_open_again(step: PastStep, phases: Mapping[int, PastPhase], version: int) -> bool:
-    return step.status in UNSUCCESSFUL_STEPS and phases[step.phase_id].version == version
+    return step.status in UNSUCCESSFUL_STEPS and phases[step.phase_execution_id].version == version
 
 
 def _in_order(phases: Mapping[int, PastPhase], version: int) -> list[PastPhase]:

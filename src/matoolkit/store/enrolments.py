@@ -11,7 +11,7 @@ from matoolkit.domain.keys import folded
 from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.snapshot import KnownMember
 from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
-from matoolkit.store.members import MemberRow
+from matoolkit.store.members import MemberLabel, MemberRow
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
@@ -265,13 +265,13 @@ def _members(batch_id: int, status: MemberStatus | None, key_part: str | None) -
     return found
 
 
-def members_waiting_to_catch_up(tx: Transaction, batch_ids: Collection[int]) -> list[MemberRow]:
-    """Return the active members of batches that have yet to catch up (rules O10 and O11)."""
+def members_waiting_to_catch_up(tx: Transaction, batch_ids: Collection[int]) -> list[MemberLabel]:
+    """Return what messages say about the active members of batches that have yet to catch up (rules O10 and O11)."""
     if not batch_ids:
         return []
-    query = select_records(MemberRow, batch_members).where(
+    query = select_records(MemberLabel, batch_members).where(
         among(tx, batch_members.c.batch_id, batch_ids),
         batch_members.c.caught_up_at.is_(None),
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
     )
-    return rows_by_id(tx, MemberRow, query)
+    return rows_by_id(tx, MemberLabel, query)

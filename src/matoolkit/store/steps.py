@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, or_, select, type_coerce, update
 
 from matoolkit.domain.moves.step import CANCEL
+from matoolkit.domain.retrying import PastStep
 from matoolkit.domain.states import StepStatus
 from matoolkit.records import record
 from matoolkit.store.executions import NewExecution, StepRow, steps_by_id, unstarted
@@ -64,14 +65,10 @@ class InsertedStep:
 
 
 @record
-class CurrentStep:
-    """A step that a member has in its present epoch, without what it was asked and answered."""
+class CurrentStep(PastStep):
+    """A step that a member has in its present epoch, and whose it is."""
 
-    id: int
-    phase_execution_id: int
     batch_member_id: int
-    step_index: int
-    status: StepStatus
 
 
 @record
