@@ -88,6 +88,7 @@ class Entra:
             "refresh_token": f"r-{number}",
             "id_token": jwt.encode({**about, **name}, "k" * 32),
             "client_info": info,
+            "scope": f"{client_id}/.default",
             "expires_in": self.seconds,
         }
 

@@ -104,8 +104,8 @@ class Person:
         try:
             # The form is the same in all of Microsoft's libraries, and reading it here starts none of them.
             content = orjson.loads(file.read_bytes() if file else self._stored().load())
-            entries = [one for one in content["AccessToken"].values() if one["client_id"] == self._tenant.client_id]
-            tokens = [Token(str(entry["secret"]), float(entry["expires_on"])) for entry in entries]
+            issued = content["AccessToken"].values()
+            tokens = [Token(str(one["secret"]), float(one["expires_on"])) for one in issued]
             names = [account.get("username") for account in content.get("Account", {}).values()]
             last = max(tokens, key=lambda token: token.ends_at)
         except (*_OF_NONSENSE, OSError):
