@@ -32,6 +32,8 @@ def copy(tmp_path: Path) -> Path:
         ("domain/states.py", "import sqlalchemy"),
         ("cli/commands/db.py", "import sqlalchemy"),
         ("store/batches.py", "from matoolkit.cli import output"),
+        ("store/sql/driver.py", "from matoolkit.store import schema"),
+        ("store/dialect/sqlite.py", "from matoolkit.store.sql import driver"),
         ("scheduler/transitions.py", "import sqlalchemy"),
         ("scheduler/transitions.py", "from matoolkit.admin import publishing"),
         ("admin/publishing.py", "import sqlalchemy"),

@@ -12,9 +12,9 @@ from matoolkit.errors import RowConflict, SchemaDamaged, SchemaMissing, SchemaTo
 from matoolkit.store import Store, open_store, schema
 from matoolkit.store.batches import batches_by_id
 from matoolkit.store.enrolments import members_page
+from matoolkit.store.sql.connections import changing_tables
 from matoolkit.store.upgrade import (
     SchemaState,
-    changing_tables,
     require_current_schema,
     revisions,
     schema_differences,

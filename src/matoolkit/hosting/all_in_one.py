@@ -168,5 +168,5 @@ def _with_source(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _address(store: Store) -> str:
-    url = store.engine.url
+    url = store.url
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)

@@ -12,7 +12,7 @@ from sqlalchemy import Executable
 
 from matoolkit.errors import MatoolkitError
 from matoolkit.outages import Outage
-from matoolkit.store.sql.faults import ToldApart
+from matoolkit.store.sql.connections import own_driver_connection
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.transaction import Store, Transaction
 
@@ -71,15 +71,8 @@ class Listener:
 
     def _listen(self) -> None:
         dialect = self._store.dialect
-        with ToldApart(dialect, self._store.engine.url):
-            borrowed = self._store.engine.raw_connection()
-            connection = borrowed.driver_connection
-            # It stays in a mode of its own, so it never goes back to the others.
-            borrowed.detach()
-            try:
-                while not self._stop.is_set():
-                    self._trouble.worked()
-                    for word in dialect.listen(connection, _HEARTBEAT_SECONDS):
-                        self._heard(word)
-            finally:
-                borrowed.close()
+        with own_driver_connection(self._store) as connection:
+            while not self._stop.is_set():
+                self._trouble.worked()
+                for word in dialect.listen(connection, _HEARTBEAT_SECONDS):
+                    self._heard(word)

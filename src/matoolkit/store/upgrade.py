@@ -4,8 +4,8 @@ An upgrade is one transaction on every database: it happens whole or not at all,
 each other.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from io import StringIO
@@ -24,7 +24,7 @@ from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaT
 from matoolkit.privacy import private_file
 from matoolkit.store.comparison import left_out_differences
 from matoolkit.store.schema import metadata
-from matoolkit.store.sql.faults import ToldApart
+from matoolkit.store.sql.connections import changing_tables, looking_at_tables
 from matoolkit.store.sql.transaction import Store
 
 REVISION_APPLIED = crash_point("store.revision_applied")
@@ -62,7 +62,7 @@ def schema_status(store: Store) -> SchemaStatus:
     if _file_is_missing(store):
         history = revisions()
         return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
-    with ToldApart(store.dialect, store.engine.url), store.reader.connect() as connection:
+    with looking_at_tables(store) as connection:
         return _status(connection)
 
 
@@ -84,7 +84,7 @@ def require_current_schema(store: Store) -> None:
 
 def _make_place(store: Store) -> None:
     """Make the folder and the file of a database, for their owner alone; the files beside it take its permissions."""
-    name = store.engine.url.database
+    name = store.url.database
     if not store.dialect.is_file or name in (None, "", ":memory:"):
         return
     path = Path(str(name))
@@ -107,19 +107,6 @@ def upgrade(store: Store, to: str = "head") -> tuple[str, ...]:
         return status.pending if to == "head" else status.pending[: status.pending.index(to) + 1]
 
 
-@contextmanager
-def changing_tables(store: Store) -> Iterator[Connection]:
-    """Change tables in one transaction, in which nobody else does."""
-    with (
-        ToldApart(store.dialect, store.engine.url),
-        store.engine.connect() as connection,
-        store.dialect.free_to_rebuild(connection),
-        connection.begin(),
-    ):
-        store.dialect.lock_schema(connection)
-        yield connection
-
-
 def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = None) -> str:
     """Return the statements of the whole history, for a person to run."""
     script = StringIO()
@@ -132,14 +119,14 @@ def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
     if _file_is_missing(store):
         return ["there is no database yet"]
-    with ToldApart(store.dialect, store.engine.url), store.reader.connect() as connection:
+    with looking_at_tables(store) as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         found = [_described(difference) for difference in compare_metadata(context, metadata)]
         return sorted([*found, *left_out_differences(connection, metadata)])
 
 
 def _file_is_missing(store: Store) -> bool:
-    path = store.engine.url.database
+    path = store.url.database
     return store.dialect.is_file and path not in (None, "", ":memory:") and not Path(str(path)).exists()
 
 

@@ -1,7 +1,7 @@
 """SQL Server and Azure SQL, through Microsoft's own driver."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -69,8 +69,9 @@ class SqlServer(Dialect):
         cursor.close()
         connection.commit()
 
-    def begin(self, connection: Connection, *, reading: bool) -> None:
-        """Do nothing: the driver begins by itself, and readers of Azure SQL see the last committed rows."""
+    def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:  # noqa: ARG002
+        """Say nothing: the driver begins by itself, and readers of Azure SQL see the last committed rows."""
+        return iter(())
 
     def now(self) -> ColumnElement[datetime]:
         """Ask for the time of this moment, in UTC."""

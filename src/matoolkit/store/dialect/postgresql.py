@@ -1,6 +1,6 @@
 """PostgreSQL, through psycopg 3."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +31,6 @@ from matoolkit.clock import as_utc
 from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.sql.driver import run_only
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
 _ERRORS: dict[str, type[StoreError]] = {
@@ -79,10 +78,10 @@ class PostgreSQL(Dialect):
             cursor.execute("SET TIME ZONE 'UTC'")
         connection.commit()
 
-    def begin(self, connection: Connection, *, reading: bool) -> None:
+    def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:  # noqa: ARG002
         """Give a transaction that only reads one picture of the data from its first query to its last."""
         if reading:
-            run_only(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
     def now(self) -> ColumnElement[datetime]:
         """Ask for the time of this moment, not of the transaction's beginning."""

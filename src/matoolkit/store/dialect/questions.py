@@ -1,7 +1,7 @@
 """The questions that the store asks of a database."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
@@ -58,8 +58,11 @@ class Dialect(ABC):
         """Set up a fresh connection of the driver, which waits that long for a lock."""
 
     @abstractmethod
-    def begin(self, connection: Connection, *, reading: bool) -> None:
-        """Begin a transaction, if the driver does not do it as we need it."""
+    def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:
+        """Say what begins a transaction, if the driver does not begin it as we need it.
+
+        `info` belongs to the connection and lives as long; each statement is run before the next one is asked for.
+        """
 
     @abstractmethod
     def now(self) -> ColumnElement[datetime]:

@@ -40,7 +40,6 @@ from matoolkit.errors import (
 )
 from matoolkit.store.dialect.questions import Columns, Dialect, Filling, Rows, parameter
 from matoolkit.store.dialect.types import Instant, stored_text
-from matoolkit.store.sql.driver import run_only
 
 _ERRORS: dict[int, type[StoreError]] = {
     sqlite3.SQLITE_BUSY: StoreBusy,
@@ -106,12 +105,12 @@ class SQLite(Dialect):
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         _make_tables_to_fill(connection)
 
-    def begin(self, connection: Connection, *, reading: bool) -> None:
+    def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:
         """Take the write lock at once: a transaction that reads first could not be sure to get it later."""
-        if connection.info.get(_READS_ONLY, False) != reading:
-            run_only(connection, f"PRAGMA query_only = {int(reading)}")
-            connection.info[_READS_ONLY] = reading
-        run_only(connection, "BEGIN" if reading else "BEGIN IMMEDIATE")
+        if info.get(_READS_ONLY, False) != reading:
+            yield f"PRAGMA query_only = {int(reading)}"
+            info[_READS_ONLY] = reading  # only once it was run
+        yield "BEGIN" if reading else "BEGIN IMMEDIATE"
 
     def now(self) -> ColumnElement[datetime]:
         """Ask for the time, written as stored times are."""

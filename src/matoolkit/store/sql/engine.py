@@ -9,6 +9,7 @@ from sqlalchemy.exc import ArgumentError
 from matoolkit.clock import Clock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
+from matoolkit.store.sql.driver import run_only
 from matoolkit.store.sql.execution import COMPILED, RUNNER, Runner, no_statements
 from matoolkit.store.sql.reference import SqlAlchemyRunner
 from matoolkit.store.sql.transaction import PATIENCE_SECONDS, Store
@@ -55,7 +56,8 @@ def open_store(
 
 def _begin_in(connection: Connection, dialect: Dialect) -> None:
     reading = bool(connection.get_execution_options().get("matoolkit_reading"))
-    dialect.begin(connection, reading=reading)
+    for statement in dialect.beginning(connection.info, reading=reading):
+        run_only(connection, statement)
 
 
 def _parsed(url: str) -> URL:

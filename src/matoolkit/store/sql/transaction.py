@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal,
     select,
 )
+from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock, SystemClock
@@ -151,13 +152,18 @@ class Store:
         self._away = Outage("the database", log, clock, is_owner=True)
         self._unwritable = Outage("writing to the database", log, clock, is_owner=True)
 
+    @property
+    def url(self) -> URL:
+        """Where the database is."""
+        return self.engine.url
+
     @contextmanager
     def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
         """Do a block's work all or not at all; the patience is that with other threads that write to a file."""
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         with (
             self._watched(),
-            ToldApart(self.dialect, self.engine.url),
+            ToldApart(self.dialect, self.url),
             self._only_writer(patience),
             self.engine.connect() as connection,
         ):
@@ -174,7 +180,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Let a block read without waiting for writers, from one picture of the data."""
-        with self._watched(), ToldApart(self.dialect, self.engine.url), self.reader.begin() as connection:
+        with self._watched(), ToldApart(self.dialect, self.url), self.reader.begin() as connection:
             yield self._transaction(connection)
 
     @contextmanager
