@@ -1,7 +1,7 @@
 """All that services may do to the outside world.
 
-The bus delivers at least once: a message may come again, in another process, at any time. Whoever handles messages
-completes them in the transaction of the changes they cause, and makes none if some of them are no longer its own.
+The bus delivers at least once: a message may come again, in another process, at any time. A handler completes messages
+in the transaction of the changes that they cause. If another process has one of them, the transaction is rolled back.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -90,11 +90,11 @@ class Publisher(Protocol):
         """Publish messages if and when the transaction commits."""
 
     def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
-        """Take back jobs that have surely not reached a worker, if and when the transaction commits; say which."""
+        """Take back jobs that have not reached a worker, if and when the transaction commits; return which."""
 
 
 class NoLongerOurs(Exception):
-    """Some messages are in the hands of another process by now; `renew` says which are not."""
+    """Another process has some of the messages; `renew` returns those that are still ours."""
 
 
 class Bus(Protocol):
@@ -110,22 +110,22 @@ class Bus(Protocol):
         """Wait until a message may be due, but not longer than that."""
 
     def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
-        """Be done with messages if and when the transaction commits.
+        """Settle messages if and when the transaction commits.
 
-        If the lock of one has run out, and another process has it by now, `NoLongerOurs` is raised, and the transaction
-        must not be committed. A bus that shares no transaction with the state cannot know; that is why handlers are
-        guarded.
+        If the lock of one has run out and another process has it, `NoLongerOurs` is raised, and the transaction must
+        not be committed. A bus that shares no transaction with the state cannot know this; therefore handlers have
+        guards.
         """
 
     def complete_now(self, messages: Sequence[Received]) -> int:
-        """Be done at once with those messages that are still ours, and say how many they were."""
+        """Settle at once the messages that are still ours, and return how many they were."""
 
     def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
-        """Publish answers, then be done with the messages they answer, in this order (rule W1).
+        """Publish answers, then settle the messages they answer, in this order (rule W1).
 
-        A bus that can does both at once. On one that cannot a crash may come in between: then a message that is
-        answered comes again, and so does its answer, under the same id. What another process has by now is left to it,
-        and its answer is published all the same.
+        Where possible both are one transaction. Otherwise a crash may come in between: then an answered message comes
+        again, and so does its answer, under the same id. A message that another process has is not settled, but its
+        answer is still published.
         """
 
     def renew(self, messages: Sequence[Received]) -> list[Received]:
@@ -138,4 +138,4 @@ class Bus(Protocol):
         """Put a message aside for a person to look at."""
 
     def sweep(self) -> None:
-        """Put aside what nobody took in time or what was delivered too often; now and then is enough."""
+        """Make dead letters of messages that expired or were delivered too often; call it from time to time."""

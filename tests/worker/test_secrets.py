@@ -90,7 +90,7 @@ def test_w8_a_reference_in_any_other_parameter_fetches_nothing(workshop: Worksho
     result = workshop.result_of("Show-Secret", Password="p", Name="secret:INITIAL_PASSWORD")
     assert result.error is not None
     assert result.error.type == "InvalidParameters"
-    assert "Name is no secret parameter" in result.error.message
+    assert "Name is not a secret parameter" in result.error.message
     assert workshop.calls == []
 
 

@@ -14,8 +14,8 @@ def approve(
 ) -> BatchRow:
     """Approve what a batch is held for.
 
-    A failed init is passed by at once: the batch is active and its members are woken. What else was approved, the
-    scheduler does in its next tick, because it is the one who knows the source.
+    A failed init is skipped at once: the batch is active and its members are woken. The scheduler does everything
+    else in its next tick, because only it knows the source.
     """
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)

@@ -88,8 +88,8 @@ class _Tally:
 class ManualUpload:
     """Puts the rows of a file into a manual batch, which is made if there is none, each part in one transaction.
 
-    Other writers have their turn between two parts. If it breaks off, the parts before stay; whoever has the same file
-    again goes on with the batch that was made.
+    Other writers have their turn between two parts. If it breaks off, the earlier parts stay; the same upload goes on
+    with that batch.
     """
 
     def __init__(

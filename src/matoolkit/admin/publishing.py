@@ -59,8 +59,8 @@ class Impact:
 class Published:
     """The outcome of a publication, or of its dry run.
 
-    `is_new` is false if the active version is this very document with these settings, which is then left alone;
-    `row` is that version, or the new one, of which there is none in a dry run.
+    `is_new` is false if the active version is this very document with these settings, which is then left alone; `row`
+    is that version or the new one; a dry run has none.
     """
 
     name: str
@@ -125,7 +125,7 @@ def content_hash(text: str) -> str:
 
 
 def deactivate(store: Store, name: str, version: int, *, by: str, reason: str | None, now: datetime) -> RunbookRow:
-    """Put the active version out of use: nobody new is discovered, batches in flight go on (rule V7)."""
+    """Deactivate the active version: no new members are found, batches in flight go on (rule V7)."""
     with store.transaction() as tx:
         latest = _known(tx, name)
         row = runbook_version(tx, name, version)

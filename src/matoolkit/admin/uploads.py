@@ -75,7 +75,7 @@ class Upload:
 def keyed_pieces(rows: Iterable[Row | UploadedRow], key_column: str) -> Iterator[Piece]:
     """Hand rows out some at a time, and after the last refuse them all if anything was wrong with one.
 
-    Whoever takes them has to be able to undo it. Of all that was handed out only the keys are kept.
+    The caller must be able to undo its work. Only the keys of the rows are kept in memory.
     """
     checks = _Checks(key_column)
     piece: Piece = {}

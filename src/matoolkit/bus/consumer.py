@@ -1,9 +1,9 @@
-"""The loop in which a service handles messages: receive a pile, handle it, be done with it, in one commit (rule M4).
+"""The loop in which a service handles messages: receive a pile, handle it and settle it in one commit (rule M4).
 
-A message that fails is found by trying the pile's messages one by one, and counts its failure alone. Trouble with the
-database or the bus is no failure of a message: the pile is kept and its locks renewed, the loop pauses, and tries again
-(M6). An error of the database that we do not know may be either. It counts for a message only if the database proves to
-be well and the messages beside it do not all fail in the same way.
+If a pile fails, its messages are tried one by one, and only the bad one counts a failure. An outage of the database or
+the bus is not a failure of a message: the loop keeps the pile, renews its locks, pauses and tries again (M6). An
+unknown error of the database may be either. It counts for a message only if the database proves that it works and the
+messages beside it do not all fail in the same way.
 """
 
 import logging
@@ -24,7 +24,7 @@ HANDLED = crash_point("consumer.handled")
 
 MOST_AT_ONCE = 500
 _IDLE_SECONDS = 1.0
-# So many messages that all fail are enough to doubt the database; the others are not even tried.
+# If this many messages fail and none works, the database is in doubt, and the others are not even tried.
 _ENOUGH_DOUBTS = 5
 
 log = logging.getLogger(__name__)
@@ -45,11 +45,11 @@ class Consumer:
         self._handler = handler
         self._most = most
         self._pile: list[Received] = []
-        # Messages that failed with an unknown error of the database, until the next one that is handled.
+        # Messages of this turn that failed with an unknown error of the database.
         self._doubtful: dict[str, tuple[Received, StoreError]] = {}
         self._failed_since: set[str] = set()
         self._has_handled = False
-        # Its longest pause is well below the lock duration, so that locks are renewed in time.
+        # The longest pause is well below the lock duration, so that locks are renewed in time.
         self._trouble = Outage(f"handling messages of {subscription.name}", log)
 
     def run(self, stop: threading.Event) -> None:
@@ -60,21 +60,21 @@ class Consumer:
                     self._bus.wait(self._subscription, _IDLE_SECONDS)
                 self._trouble.worked()
             except MatoolkitError as error:
-                # What fails here is receiving or settling, which no message is to blame for.
+                # Receiving or settling failed, so no message is to blame.
                 if not (error.transient or isinstance(error, StoreError)):
                     raise
                 stop.wait(self._trouble.failed(error))
 
     def turn(self) -> int:
-        """Handle one pile and say how many messages it had; a pile that was interrupted comes first.
+        """Handle one pile and return its size; a pile that was interrupted comes first.
 
-        What of it is another process's by then is left out. Messages that all fail hold up no other: some more are
-        received beside them, and if one of those is handled, the database is well.
+        Messages that another process has taken since are left out. Messages that all fail do not block others: a few
+        more are received beside them, and if one of those is handled, the database works.
         """
         if self._pile:
             self._pile = self._bus.renew(self._pile)
         if not self._pile or self._failed_since:
-            # They come first, to be tried whatever becomes of the others.
+            # New messages come first: a pile that fails must not keep them from being tried.
             self._pile = [*self._bus.receive(self._subscription, self._room()), *self._pile]
         count = len(self._pile)
         self._doubtful, self._has_handled = {}, False
@@ -83,16 +83,17 @@ class Consumer:
                 self._try(part)
             self._judge()
         except NoLongerOurs:
-            log.info("another process has messages of %s that came here first", self._subscription.name)
+            # The transaction is rolled back. The pile is kept, and `renew` drops the lost messages at the next turn.
+            log.info("lost locks on %s; retrying the rest", self._subscription.name)
         return count
 
     def _room(self) -> int:
-        """Say how many messages to receive: a few also beside a whole pile of messages that fail."""
+        """Return how many messages to receive; a few even beside a full pile of failing messages."""
         left = self._most - len(self._pile)
         return max(left, min(_ENOUGH_DOUBTS, left + self._most), 0) if self._pile else self._most
 
     def _try(self, deliveries: Sequence[Delivery]) -> None:
-        """Handle messages; if that fails and there are several, each alone; one that fails alone is given up."""
+        """Handle messages; if that fails, try each alone, and give up one that fails alone."""
         try:
             self._handle(deliveries)
         except NoLongerOurs:
@@ -120,12 +121,12 @@ class Consumer:
             self._judge()
 
     def _judge(self) -> None:
-        """Decide whose fault unknown errors of the database are: the messages', which then count them, or its own."""
+        """Decide whether unknown errors of the database are its own fault or that of the messages."""
         if not self._doubtful:
             return
         failed = [received for received, _ in self._doubtful.values()]
         fault = next(error for _, error in self._doubtful.values())
-        # Those that were not tried come first next time.
+        # At the end of the pile, so that untried messages come first next time.
         self._forget(failed)
         self._pile += failed
         require_healthy(self._store)
@@ -137,13 +138,13 @@ class Consumer:
 
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
         with self._store.transaction() as tx:
-            # Being done with messages comes first: what another process has by now is left to that process.
+            # Settling comes first. If another process has one of the messages, this raises before anything is changed.
             self._bus.complete(tx, [delivery.received for delivery in deliveries])
             self._handler(tx, deliveries)
             HANDLED.reached()
 
     def _readable(self) -> list[Delivery]:
-        """Read the pile; a message that cannot be read now can never be, and is put aside at once."""
+        """Read the pile; a message that cannot be read is a dead letter at once: it never will be readable."""
         readable: list[Delivery] = []
         for received in tuple(self._pile):
             try:
@@ -169,7 +170,10 @@ class Consumer:
 
 
 def _parts(deliveries: Sequence[Delivery]) -> Iterator[Sequence[Delivery]]:
-    """Split a pile: what may be trouble goes alone, from one end or the other, so that no message shields another."""
+    """Split a pile: a message that was delivered often may kill the process, so it goes alone.
+
+    The order of suspects turns round at every delivery, so that a killer at one end does not shield the other end.
+    """
     fresh = [delivery for delivery in deliveries if delivery.received.delivery_count < SUSPICIOUS_DELIVERIES]
     if fresh:
         yield fresh

@@ -1,18 +1,18 @@
-"""Wakes whoever waits for messages of a topic, within one process."""
+"""Wakes the threads of one process that wait for messages of a topic."""
 
 import threading
 from collections import Counter
 
 
 class Doorbell:
-    """A bell for each topic that can be waited for; a ring that nobody heard is not lost to those who count."""
+    """A bell for each topic. Rings are counted, so that a ring between looking and waiting is not lost."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._rings: Counter[str] = Counter()
 
     def ring(self, topic: str) -> None:
-        """Wake all that wait for a topic."""
+        """Wake all threads that wait for a topic."""
         with self._changed:
             self._rings[topic] += 1
             self._changed.notify_all()

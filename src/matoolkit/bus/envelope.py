@@ -18,7 +18,7 @@ from matoolkit.records import record
 
 @record
 class Envelope:
-    """What a bus carries; by its properties a subscription chooses."""
+    """What a bus carries; subscriptions choose messages by their properties."""
 
     message_id: str
     topic: str

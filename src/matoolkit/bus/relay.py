@@ -1,8 +1,8 @@
 """The outbox on its way to a bus that is not in the state's database (rule M1, ADR 4).
 
-A message is written with the state that causes it, and claimed for the process that writes it. That process sends it
-right after the commit. What a crash leaves behind is claimed by a sweep, here or elsewhere, once the claim has run out,
-and sent under the same id.
+A message is written in the transaction that causes it, with a claim of the process that writes it. That process sends
+it right after the commit. If the process crashes, the claim runs out, and a sweep of any process sends the message
+under the same id.
 """
 
 import logging
@@ -26,9 +26,9 @@ from matoolkit.store.sql.transaction import Transaction
 BEFORE_SEND = crash_point("relay.before_send")
 AFTER_SEND = crash_point("relay.after_send")
 
-# Longer than sending takes, so that a process that lives is not overtaken by a sweep.
+# Longer than sending takes, so that no sweep sends the messages of a living process a second time.
 CLAIM_DURATION = timedelta(minutes=1)
-# A message that the bus refuses this often is put aside, so that what waits behind it can go.
+# A message that the bus refuses this often becomes a dead letter, so that messages behind it can leave.
 MAX_TRIES = 10
 _SWEPT_AT_ONCE = 500
 
@@ -67,7 +67,7 @@ class Relay:
         _take_in_turn(own, batch, rows)
 
     def withdraw(self, tx: ports.Transaction, job_ids: Collection[str]) -> list[str]:
-        """Take back jobs that nobody has tried to send yet, if and when the transaction commits; say which."""
+        """Take back jobs that no process has tried to send yet, if and when the transaction commits; return which."""
         return outbox.remove_unsent(self._own(tx), WORKER_JOBS, job_ids)
 
     def sweep(self) -> int:
@@ -85,7 +85,7 @@ class Relay:
         return own
 
     def _send(self, batch: _Batch, *, is_sweep: bool = False) -> None:
-        """Send messages; if that fails now, a sweep tries again, and the state that caused them stands."""
+        """Send messages. The state is committed already; if sending fails now, a sweep tries again."""
         if not batch.rows:
             return
         BEFORE_SEND.reached()
@@ -94,7 +94,7 @@ class Relay:
         with self._store.transaction() as tx:
             outbox.delete_sent(tx, batch.claim, [row.id for row in sent])
             _put_aside(tx, batch.claim, refused)
-        # What was let go waited for messages that may be out by now.
+        # Some messages waited behind older ones, which may be sent now.
         if batch.has_let_go and sent and not is_sweep:
             self.sweep()
 
@@ -111,7 +111,7 @@ class Relay:
         return list(rows), []
 
     def _deliver_each(self, rows: Sequence[outbox.OutboxRow]) -> tuple[list[outbox.OutboxRow], list[outbox.OutboxRow]]:
-        """Send rows one by one past the one that is refused; what must not overtake it waits with it."""
+        """Send rows one by one, so that a refused one blocks only messages with its order key."""
         sent: list[outbox.OutboxRow] = []
         refused: list[outbox.OutboxRow] = []
         blocked: set[str] = set()
@@ -131,7 +131,7 @@ def _new_claim(tx: Transaction) -> outbox.Claim:
 
 
 def _take_in_turn(tx: Transaction, batch: _Batch, rows: Sequence[outbox.OutboxRow]) -> None:
-    """Keep what can be sent, and let go of messages that would overtake an older one of the same member."""
+    """Keep rows that can be sent, and release those that would overtake an older one with the same order key."""
     waiting = set(outbox.out_of_turn(tx, batch.claim, [row.id for row in rows])) if rows else set()
     if waiting:
         outbox.unclaim(tx, batch.claim, tx.time(), waiting)

@@ -1,7 +1,7 @@
 """The bus in the database's own tables (rule M8).
 
-When the state is in the same database, publishing is an insert in the transaction of the state, and so is being done
-with a message: nothing can come between the two. All times are the database's, so the processes' clocks do not matter.
+When the state is in the same database, publishing and settling happen in the transaction of the state: nothing can come
+between them. All times are the database's, so the clocks of processes do not matter.
 """
 
 import math
@@ -25,14 +25,14 @@ from matoolkit.store.sql.transaction import Transaction
 RECEIVED = crash_point("bus.received")
 SETTLED = crash_point("bus.settled")
 
-# Another process's messages are found by looking, often where the database cannot announce them.
+# Messages of other processes are found by polling; more often where the database cannot announce them.
 _POLL_SECONDS = 0.05
 _POLL_SECONDS_WHEN_TOLD = 0.5
 _SWEPT_AT_ONCE = 1000
 
 
 class SqlBus:
-    """A bus in a store. It publishes with the state, and is done with messages with it, if the state is there too."""
+    """A bus in a store. It publishes and settles in the transaction of the state, if the state is in the same store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,8 +79,8 @@ class SqlBus:
         """Wait until a message may be due, but not longer than that."""
         topic = subscription.topic
         pause = _POLL_SECONDS_WHEN_TOLD if self._store.dialect.can_listen else _POLL_SECONDS
-        # What was published since the last look has rung already. Looking comes after waiting, because what another
-        # process is just being done with looks as if it were due.
+        # A message published since the last look has rung the bell already. Wait first, then look: a message that
+        # another process is just settling still looks as if it were due.
         seen = self._heard.get(topic, 0)
         for _ in range(math.ceil(seconds / pause)):
             if self._doorbell.wait(topic, seen, min(pause, seconds)) or self._has_due(subscription):
@@ -89,8 +89,8 @@ class SqlBus:
     def complete(self, tx: ports.Transaction, messages: Sequence[Received]) -> None:
         """Be done with messages if and when the transaction commits; it must not if some are no longer ours.
 
-        In a transaction of another store nobody can tell whose they will be: they are settled after the commit, as on
-        any bus that is apart.
+        A transaction of another store cannot check that, so messages are settled after its commit, as on any bus
+        outside the state's database.
         """
         own = self._store.own(tx)
         if own is None:
@@ -99,17 +99,17 @@ class SqlBus:
             raise NoLongerOurs
 
     def complete_now(self, messages: Sequence[Received]) -> int:
-        """Be done at once with those messages that are still ours, and say how many they were."""
+        """Settle at once the messages that are still ours, and return how many they were."""
         with self._store.transaction() as tx:
             done = _removed(tx, messages)
         SETTLED.reached()
         return done
 
     def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
-        """Publish answers and be done with the messages they answer, all or nothing."""
+        """Publish answers and settle the messages they answer, all or nothing."""
         envelopes = sealed(answers)
         with self._store.transaction() as tx:
-            # In this order what is published takes the places of what is removed on SQLite, and less is written.
+            # In this order SQLite reuses the pages of the removed rows for the new ones, and writes less (ADR 21).
             _removed(tx, messages)
             self._enqueue(tx, envelopes)
         SETTLED.reached()
@@ -133,9 +133,9 @@ class SqlBus:
             self._doorbell.ring(topic)
 
     def take_over(self) -> None:
-        """Deliver again at once what others have locked: for a process that knows that the others are gone.
+        """Release all locks at once: for a process that knows that all others are gone.
 
-        If one of them is not, what it works on is done twice, as after a lock that ran out.
+        If one of them still runs, its messages are handled twice, as after a lock that ran out.
         """
         with self._store.transaction() as tx:
             queue.unlock_all(tx, tx.time())
@@ -147,7 +147,7 @@ class SqlBus:
         SETTLED.reached()
 
     def sweep(self) -> None:
-        """Put aside what nobody took in time or what was delivered too often, and forget old ids."""
+        """Make dead letters of messages that expired or were delivered too often, and forget old ids."""
         for bury in (_bury_expired, queue.bury_undeliverable):
             while self._swept(bury) == _SWEPT_AT_ONCE:
                 pass
@@ -211,7 +211,7 @@ def _removed(tx: Transaction, messages: Iterable[Received]) -> int:
 
 
 def _by_token(messages: Iterable[Received]) -> dict[str, list[int]]:
-    """Put the numbers of messages together that were received together."""
+    """Group the numbers of messages by the lock under which they were received."""
     by_token: dict[str, list[int]] = {}
     for message in messages:
         by_token.setdefault(message.lock_token, []).append(message.handle)

@@ -12,8 +12,8 @@ _MOST_COMPARED = 200
 class MatoolkitError(Exception):
     """Something in the system itself is wrong.
 
-    `transient` says that the same work may well succeed later, so it counts as nobody's failure (rule M6).
-    `is_outage` says that something is away. The part that owns the connection logs it, so its users do not.
+    `transient` says that the same work may succeed later, so no message counts a failure (rule M6). `is_outage` says
+    that something is away. The part that owns the connection logs it, so its users do not.
     """
 
     code: str = "MT500"

@@ -1,6 +1,6 @@
 """The demo: people whose waves are minutes ahead, in a database of their own, and the tenant to which they move.
 
-Nobody has to write to that database for somebody to join late or to leave: its view looks at the clock.
+People join late and leave without any write to that database, because its view looks at the clock.
 """
 
 import logging
@@ -36,8 +36,8 @@ _TENANT: dict[str, Any] = {
 }
 
 
-# Seconds after the beginning: the Ts of the waves, of which the last leaves time to try things, and when somebody joins
-# the second one late, and somebody leaves it.
+# Seconds after the beginning: the T of each wave (the last leaves time to try things), and when one person joins the
+# second wave late and another leaves it.
 _WAVES = (10, 130, 720)
 _LATE_FROM = 45
 _GONE_FROM = 60
@@ -88,9 +88,9 @@ _UNREADABLE = "03/04/2027"
 
 
 def begin_if_new(store: Store, now: datetime) -> bool:
-    """Make people and tenant and publish the runbook, unless the database knows it: whatever became of it stays so.
+    """Make people and tenant and publish the runbook, unless the database already knows the runbook.
 
-    Publishing comes last: whoever is killed before it begins again.
+    Publishing comes last: after a crash before it, the next start does everything again.
     """
     with store.reading() as tx:
         known = latest_version(tx, NAME)

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def spare_the_collector() -> None:
-    """Let Python look for cycles less often: piles make many objects, almost all of which go by themselves."""
+    """Run the garbage collector less often: piles make many objects, and almost all are freed without it."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

@@ -15,8 +15,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from matoolkit.errors import MatoolkitError
 from matoolkit.outages import Outage
 
-# Longer than clients keep an idle connection: if the server closes one just as the client uses it again, that is
-# an error to whoever used it.
+# Longer than clients keep an idle connection: if the server closes one just as the client uses it again, the client
+# gets an error.
 KEPT_ALIVE_SECONDS = 75
 # How long running requests may take when it stops: less than platforms wait before they kill the process.
 GRACE_SECONDS = 20

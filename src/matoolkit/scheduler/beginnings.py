@@ -1,4 +1,4 @@
-"""Batches that waited for a person before they began: they begin, or end without anybody in them (rule T5)."""
+"""Batches that waited for a person before they began: they begin, or are cancelled if they are empty (rule T5)."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,7 @@ def begin(
 ) -> None:
     """Let batches begin that are locked: with their init, or at once.
 
-    One that follows an older version is only let go: it begins when it takes the active one, in this tick still.
+    A batch that follows an older version is only released: it begins when it takes the active one, later in this tick.
     """
     released = set(release_batches(tx, [batch.id for batch in waiting]))
     current = [batch for batch in waiting if batch.id in released and batch.runbook_id == runbook.id]
@@ -50,4 +50,4 @@ def cancel_emptied(
     empty = set(batch_ids) - first_phases_of_active(tx, batch_ids).keys()
     for batch_id in cancel_with_work(tx, publisher, sorted(empty), at).batch_ids:
         about = {"runbook": tally.runbook_name, "batch": batch_id}
-        log.info("cancelled: it had not begun, and the source has nobody for it any more", extra=about)
+        log.info("cancelled: it had not begun, and the source has no rows for it any more", extra=about)

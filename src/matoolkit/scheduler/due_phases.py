@@ -1,4 +1,4 @@
-"""Phases whose time has come: dispatched, or skipped when nobody is left for them (rule T8)."""
+"""Phases whose time has come: dispatched, or skipped if no active member goes through them (rule T8)."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 def dispatch_due_phases(
     store: Store, publisher: Publisher, confirm: Confirm, at: datetime, runbook_name: str | None = None
 ) -> int:
-    """Dispatch what is due, in the order of the calendar and of the runbook; says how many phases that were."""
+    """Dispatch due phases, in the order of the calendar and of the runbook, and return how many they were."""
     dispatched = 0
     while True:
         with store.transaction() as tx:
@@ -30,7 +30,7 @@ def dispatch_due_phases(
             found = {phase.batch_id for phase in due_phases(tx, at, _AT_ONCE, runbook_name)}
             if not found:
                 return dispatched
-            # What is due is asked again under the lock: a person may just be holding or cancelling a batch.
+            # Due phases are read again under the lock: a person may have held or cancelled a batch since.
             batches = {batch.id: batch for batch in lock_batches(tx, found)}
             due = [phase for phase in due_phases(tx, at, _AT_ONCE, runbook_name) if phase.batch_id in batches]
             dispatched += _dispatch(tx, publisher, due, batches, at)
@@ -59,7 +59,7 @@ def _empty(tx: Transaction, due: Collection[PhaseRow]) -> list[PhaseRow]:
 
 
 def _is_left_out(phase: PhaseRow, firsts: Collection[FirstPhase | None], places: Mapping[int, int]) -> bool:
-    # Who begins with the first phase of all leaves out none, whatever the others do.
+    # A member without a `FirstPhase` goes through all phases, so no phase is left out.
     return None not in firsts and all(
         first is not None and first.leaves_out(phase.runbook_version, places[phase.id]) for first in firsts
     )

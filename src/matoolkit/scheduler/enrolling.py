@@ -1,6 +1,6 @@
-"""A source that was read, compared with the batches, and what follows from it applied (rules T5 to T7).
+"""Compares a source with the batches and applies the changes (rules T5 to T7).
 
-What changes in a batch is one transaction with its messages.
+Changes of a batch and their messages are one transaction.
 """
 
 import logging
@@ -33,7 +33,7 @@ from matoolkit.store.members import Refresh, note_in_source, note_left_source, r
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.sql.transaction import Transaction
 
-# People rarely approve in the very moment in which a tick decides, and not three times in a row.
+# A person rarely approves in the moment in which a tick decides, and not three times in a row.
 _TRIES = 3
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Enrolling:
     at: datetime
 
     def follow(self, reading: Reading) -> None:
-        """Compare the source with the batches, and apply what follows; again if somebody came between the two."""
+        """Compare the source with the batches, and apply the changes; again if a batch changed in between."""
         for _ in range(_TRIES):
             changes, snapshot = self._decided(reading)
             if self._restart(changes, snapshot):
@@ -76,10 +76,10 @@ class Enrolling:
                     self.confirm(tx)
                     self._apply(tx, parts, snapshot, changes.remarks)
         except Exception:
-            # Whatever is wrong with some changes, a wave that was called off must not go on.
+            # Even if some changes fail, a wave that was called off must not go on, so its hold is written in any case.
             self._hold(changes, snapshot)
             raise
-        # Last, so that whoever was to move before its batch was held has moved.
+        # Last: a held batch takes no changes, and members that move away must leave before that.
         self._hold(changes, snapshot)
         self._end_waiting(changes, snapshot)
         self.tally.remarks = changes.remarks.all()
@@ -91,7 +91,7 @@ class Enrolling:
                 hold(tx, changes.holds, _restarted(changes, snapshot), self.tally, self.at)
 
     def _end_waiting(self, changes: Changes, snapshot: Snapshot) -> None:
-        """Let batches begin that waited for a person, or end them if nobody is left in them."""
+        """Let batches begin that waited for a person, or cancel them if they are empty."""
         ids = [*changes.beginnings, *changes.emptied]
         if not ids:
             return
@@ -155,7 +155,7 @@ class Enrolling:
         said = {
             "%d joined: the source returns them with this start": len(changes.joins),
             "%d returned: the source returns them again": len(changes.returns),
-            "%d left: they have another time, whose batch takes nobody while it is held": len(changes.movers),
+            "%d left: they have another time, and the batch of that time is held": len(changes.movers),
             "%d left: the source no longer returns them, and the batch has not begun": len(changes.dropouts),
             "%d removed: the source no longer returns them, and T has not passed": len(changes.removals),
             "%d no longer in the source: T has passed, so they stay": len(changes.left_source),
@@ -167,7 +167,7 @@ class Enrolling:
 
 
 def _unchanged(tx: Transaction, parts: Sequence[Part], remarks: Remarks) -> list[Part]:
-    """Lock the batches concerned, and leave out what somebody has changed since they were looked at."""
+    """Lock the batches concerned, and leave out those that have changed since they were read."""
     leaving = {someone.leaves.batch_id for part in parts for someone in part.changes.coming if someone.leaves}
     ids = leaving | {part.batch_id for part in parts if part.batch_id is not None}
     locked = {batch.id: batch for batch in lock_batches(tx, ids)}

@@ -60,7 +60,7 @@ class Joining:
     has_history: bool = True
 
     def let_in(self, parts: Sequence[Part]) -> None:
-        """Let everybody join or return who can, and create the batches that somebody joins."""
+        """Let members join or return if they can, and create the batches that they join."""
         coming = [someone for part in parts for someone in part.changes.coming]
         ready = self._ready(coming)
         for part in parts:
@@ -71,13 +71,14 @@ class Joining:
         self._return([back for part in parts for back in part.changes.returns], ready)
 
     def _ready(self, coming: Sequence[Join | Return]) -> dict[str, str | None]:
-        """Let movers leave, and return who can come now, with the outputs that they bring from another batch.
+        """Let movers leave, and return the members that can come now, with their outputs from another batch.
 
-        Whose old job or rollback still runs comes later: the two must not meet (rule T5).
+        A member whose old job or rollback still runs comes later: old and new work must not overlap (rule T5).
         """
         if not coming:
             return {}
-        # Nobody else lets people in meanwhile, so whoever is in no other batch now will not be until we commit.
+        # Uploads and retries take the same lock before they let people in. So a member that is in no other batch now is
+        # in none until we commit.
         lock_runbook(self.tx, self.runbook.name)
         candidates = self.reading.candidates
         known = [someone for someone in coming if candidates[someone.key].place is not None]
@@ -101,7 +102,7 @@ class Joining:
 
     def _places(self, keys: Iterable[str]) -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}
-        # Where nobody was a member before, there is nothing to look up; since then only a person can have made a batch.
+        # A runbook without batches has nothing to look up. Since that was read, only a person can have made a batch.
         looked_up = self.has_history or has_manual_batches(self.tx, self.runbook.name)
         for some in in_slices(keys if looked_up else (), AT_ONCE):
             for place in places_of_keys(self.tx, self.runbook.name, some):
@@ -109,7 +110,7 @@ class Joining:
         return found
 
     def _create(self, parts: Sequence[Part]) -> set[int]:
-        """Create batches with their phases; those who are there from the beginning are not announced."""
+        """Create batches with their phases; members that are there from the beginning are not announced."""
         made = insert_batches(self.tx, [self._new_batch(part) for part in parts], self.at)
         by_start = {batch.batch_start_time: batch for batch in made}
         for part in parts:
@@ -173,7 +174,7 @@ class Joining:
         )
 
     def _return(self, returns: Sequence[Return], ready: dict[str, str | None]) -> None:
-        # Who was in another batch meanwhile brings what it got there.
+        # A member that was in another batch since brings its outputs from there.
         brought = {back.member_id: ready[back.key] for back in returns}
         returning = (
             stored.Return(back.member_id, *self._row(back.key), self.reading.candidates[back.key].batch_time)
@@ -193,7 +194,7 @@ class Joining:
 
 
 def _outputs(places: Sequence[Place], own: int | None) -> str | None:
-    """Return what somebody brings along from where it was last, if it moved away from there."""
+    """Return the outputs that a member brings from its last batch, if it moved away from there."""
     last = max(places, key=lambda place: (place.changed_at, place.id), default=None)
     if last is None or last.id == own or last.status is not MemberStatus.REMOVED or last.remove_reason != MOVED:
         return None

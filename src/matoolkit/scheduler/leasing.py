@@ -12,7 +12,7 @@ from matoolkit.store.sql.transaction import Transaction
 
 LEASE = "scheduler"
 
-# Called first in a transaction: makes sure that the lease is held until it ends.
+# Called first in every transaction: it locks the lease until the commit, so no other scheduler can take over (T10).
 Confirm = Callable[[Transaction], object]
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class SchedulerLease:
         self._stop = stop or threading.Event()
 
     def hold(self) -> bool:
-        """Take the lease or make it last; says whether we have it."""
+        """Take or renew the lease, and return whether we have it."""
         with self._changing:
             held = self._lease
             self._lease = self._renewed(held) if held else self._taken()
@@ -71,5 +71,5 @@ class SchedulerLease:
             with self._store.transaction() as tx:
                 return renew_lease(tx, lease, self._length)
         except LeaseLost:
-            # It ran out, which does not mean that somebody else has it.
+            # It ran out, but another scheduler need not have it.
             return self._taken()

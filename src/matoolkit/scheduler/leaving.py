@@ -15,21 +15,21 @@ SCHEDULER = "scheduler"
 def remove_absent(
     tx: Transaction, publisher: Publisher, member_ids: Collection[int], tally: Tally, at: datetime
 ) -> None:
-    """Take members out whom the source no longer returns."""
+    """Remove members that the source no longer returns."""
     tally.members_removed += len(remove_and_announce(tx, publisher, member_ids, SCHEDULER, ABSENT, at))
 
 
 def remove_dropouts(
     tx: Transaction, publisher: Publisher, member_ids: Collection[int], tally: Tally, at: datetime
 ) -> None:
-    """Take members out of batches that have not begun: there is nothing to undo for them."""
+    """Remove members from batches that have not begun: there is nothing to undo for them."""
     tally.members_removed += len(remove_and_announce(tx, publisher, member_ids, SCHEDULER, NOT_BEGUN, at))
 
 
 def remove_movers(
     tx: Transaction, publisher: Publisher, member_ids: Collection[int], tally: Tally, at: datetime
 ) -> set[int]:
-    """Take members out who belong to another batch now, and return who left; nothing of theirs is undone."""
+    """Remove members that belong to another batch now, and return who left; their work is not undone."""
     moved = remove_and_announce(tx, publisher, member_ids, SCHEDULER, MOVED, at)
     tally.members_moved += len(moved)
     return set(moved)

@@ -1,7 +1,8 @@
-"""Changes of batches, put together into transactions of a good size (rule T5).
+"""Groups the changes of batches into transactions of a good size (rule T5).
 
-Small batches share one, so that the number of statements grows with the members and not with the batches. Whoever
-leaves the same batch leaves it in the same transaction: half of a change looks like another one to the next tick.
+Small batches share one, so that the number of statements grows with the members and not with the batches. All members
+that leave the same batch leave it in one transaction: after a crash, half of a change would look like another change to
+the next tick.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

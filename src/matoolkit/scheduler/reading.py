@@ -1,7 +1,7 @@
 """Reading a source: rows to candidates, and into the data table of the runbook's version (rules T3, T4, D2).
 
-A row that has not changed costs no write. What is written is committed slice by slice, so that nobody waits for long;
-after a crash the next tick writes the rest. A slice has few rows if they are wide.
+A row that has not changed costs no write. Rows are committed slice by slice, so that other writers do not wait for
+long; after a crash the next tick writes the rest. A slice has few rows if they are wide.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.setaside import forget_set_aside, keys_set_aside, set_keys_aside
 
 AT_ONCE = 5_000
-# Of data, in a slice: writing it takes several times as much memory.
+# The size of a slice's data: writing it takes several times as much memory.
 LETTERS_AT_ONCE = 4 * 1024 * 1024
 
 ItemT = TypeVar("ItemT")
@@ -42,7 +42,7 @@ ItemT = TypeVar("ItemT")
 class SourceReader:
     """Reads the source of a runbook into its data table; `confirm` is called first in every transaction.
 
-    The data of rows that somebody may not know yet goes to `kept`.
+    The data of rows that the data table or the members may not have yet goes to `kept`.
     """
 
     store: Store

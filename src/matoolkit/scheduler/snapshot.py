@@ -53,10 +53,10 @@ def load_snapshot(
 def _newcomers(
     reading: Reading, members: Sequence[KnownMember], unbegun: Collection[int], ended: Collection[datetime | None]
 ) -> list[str]:
-    """Return who may join a batch and is under way in none, and who is in a batch that has not begun."""
+    """Return the keys that may join a batch, and the members of batches that have not begun."""
     active = [member for member in members if member.status is MemberStatus.ACTIVE]
     under_way = {member.member_key_fold for member in active if member.batch_id not in unbegun}
-    # Also those whose rows are set aside: they are still in their batch.
+    # Members whose rows are set aside count too: they are still in their batch.
     waiting = {member.member_key_fold for member in active if member.batch_id in unbegun}
     rows = reading.candidates.items()
     coming = {key for key, row in rows if row.batch_time is not None and row.batch_time not in ended}
@@ -64,7 +64,7 @@ def _newcomers(
 
 
 def _before(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Before]:
-    """Load where those who may join are done or have failed, and at which times (rule T5)."""
+    """Load where newcomers are done or have failed, and at which times (rule T5)."""
     found: dict[str, Before] = {}
     for some in in_slices(keys, AT_ONCE):
         for place in places_before(tx, name, some):
@@ -76,7 +76,7 @@ def _before(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Before
 
 
 def last_times(tx: Transaction, name: str, snapshot: Snapshot) -> dict[str, LastTime]:
-    """Load when those who are in no unfinished batch were members last (rule T7)."""
+    """Load the last membership of people who are in no unfinished batch (rule T7)."""
     present = {member.member_key_fold for member in snapshot.members if member.status is not MemberStatus.REMOVED}
     found: dict[str, LastTime] = {}
     for keys in in_slices(snapshot.reading.candidates.keys() - present, AT_ONCE):

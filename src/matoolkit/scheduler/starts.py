@@ -33,9 +33,9 @@ def restart_and_release(
     tally: Tally,
     at: datetime,
 ) -> bool:
-    """Give batches their new starts and end holds, all together, for they depend on one another.
+    """Give batches their new starts and end holds, all together, because they depend on one another.
 
-    Says whether it was done: not if somebody has changed one of the batches since they were looked at.
+    Returns whether it was done: not if one of the batches has changed since it was read.
     """
     touched = changes.reschedules.keys() | changes.releases.keys()
     found = {batch.id: batch for batch in lock_batches(tx, touched)}
@@ -54,9 +54,9 @@ def restart_and_release(
 def hold(
     tx: Transaction, holds: Sequence[Hold], seen: Mapping[int, UnfinishedBatch], tally: Tally, at: datetime
 ) -> None:
-    """Hold batches until a person approves exactly what they are held for; one that is held for it stays so.
+    """Hold batches until a person approves exactly what they are held for.
 
-    A batch that somebody has changed since it was looked at is left for the next tick: it may be held for its init now.
+    A batch that has changed since it was read is left for the next tick: it may be held for its init now.
     """
     same = {batch.id for batch in unchanged_batches(tx, [entry.batch_id for entry in holds], seen)}
     hold_new(tx, [entry for entry in holds if entry.batch_id in same], tally, at)
@@ -65,7 +65,7 @@ def hold(
 def unchanged_batches(
     tx: Transaction, batch_ids: Collection[int], seen: Mapping[int, UnfinishedBatch]
 ) -> list[BatchRow]:
-    """Lock batches, and return those that nobody has changed since they were looked at."""
+    """Lock batches, and return those that have not changed since they were read."""
     return [batch for batch in lock_batches(tx, batch_ids) if _is_as_seen(batch, seen[batch.id])]
 
 
@@ -105,7 +105,7 @@ def _is_as_seen(batch: BatchRow | None, seen: UnfinishedBatch) -> bool:
 
 
 def _shown(entry: Hold) -> str:
-    """Write what a hold stands for, for people to see and for the next tick to recognise."""
+    """Write what a hold stands for, for people and for the next tick, which compares it."""
     start = entry.start.isoformat() if entry.start else None
     keys = {"memberKeys": entry.member_keys} if entry.member_keys else {}
     return orjson.dumps({"kind": entry.kind, "memberIds": entry.member_ids, "start": start, **keys}).decode()

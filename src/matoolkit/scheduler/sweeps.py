@@ -1,4 +1,4 @@
-"""Polls and retries whose time has come and whose message did not: asked for again (rule T9)."""
+"""Asks again for due polls and retries whose message did not come (rule T9)."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,7 +14,7 @@ _AT_ONCE = 1_000
 
 
 def ask_for_checks(store: Store, publisher: Publisher, confirm: Confirm, at: datetime) -> int:
-    """Ask for every poll and retry that is due; one that was asked for already is not asked for twice (rule M3)."""
+    """Ask for every poll and retry that is due; the bus drops a check that still waits (rule M3)."""
     return sum(
         _ask(store, publisher, confirm, at, kind, due, message)
         for kind in Kind

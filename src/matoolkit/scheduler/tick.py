@@ -1,7 +1,7 @@
 """One look at every runbook: version transition, query, membership, due phases (rules T1 and T2).
 
-Runbooks do not get in each other's way: what goes wrong with one is recorded with it, and the next one is looked at.
-Running a tick twice changes nothing.
+Runbooks do not block each other: an error of one is recorded with it, and the tick goes on with the next. Running a
+tick twice changes nothing.
 """
 
 import logging
@@ -55,7 +55,7 @@ class Scheduler:
         with self.store.reading() as tx:
             runbooks, automated = active_runbooks(tx), set(automated_runbooks(tx))
         tallies = [self._look_at(runbook, is_automated=folded(runbook.name) in automated) for runbook in runbooks]
-        # Batches of runbooks that have no active version any more go on, too (rule V7).
+        # Batches of runbooks without an active version go on too (rule V7).
         self._isolated("", "dispatching due phases", lambda: self._dispatch(None))
         self._isolated("", "forgetting old requests", self._forget_requests)
         return tallies
@@ -70,7 +70,7 @@ class Scheduler:
         started, tally = self.clock.monotonic(), Tally(runbook.name, runbook.version, self.clock.now())
         follow = partial(self._follow, runbook, tally, is_automated=is_automated)
         tally.error = self._isolated(runbook.name, "following the source", follow)
-        # What is due does not wait for a source that is away (rule T2).
+        # Due phases do not wait for a source that is away (rule T2).
         not_dispatched = self._isolated(runbook.name, "dispatching due phases", lambda: self._dispatch(tally))
         tally.error = tally.error or not_dispatched
         tally.seconds = self.clock.monotonic() - started
@@ -78,7 +78,7 @@ class Scheduler:
         return tally
 
     def _isolated(self, runbook_name: str, what: str, work: Callable[[], None]) -> str | None:
-        """Do something for one runbook and return what went wrong; only what concerns all runbooks gets through."""
+        """Do something for one runbook and return its error; only errors that concern all runbooks are raised."""
         trouble = self._troubles.get((runbook_name, what))
         if trouble is None:
             trouble = Outage(what, log, self.clock, about={"runbook": runbook_name or None})
@@ -88,7 +88,7 @@ class Scheduler:
         except (LeaseLost, Stopping):
             raise
         except MatoolkitError as error:
-            # A database that is away is everybody's trouble, not this runbook's.
+            # An outage of the database concerns all runbooks, not this one.
             if isinstance(error, StoreError) and error.transient:
                 raise
             trouble.failed(error)
@@ -106,7 +106,7 @@ class Scheduler:
             tally.phases_dispatched = dispatched
 
     def _forget_requests(self) -> None:
-        """Drop the keys of requests to the API that have run out: nobody else looks at all of them."""
+        """Delete expired idempotency keys of the API; no other process looks at all of them."""
         with self.store.reading() as tx:
             if not have_requests_run_out(tx, tx.time()):
                 return
@@ -119,7 +119,8 @@ class Scheduler:
         self._transition(runbook, model)
         if is_automated:
             self._enrol(runbook, model, tally)
-        # Nothing of an old version is dispatched in a batch that could not take the new one before (rule T6).
+        # A held batch could not take the new version. It takes it now, before any phase of the old one is dispatched
+        # (T6).
         if tally.batches_released:
             self._transition(runbook, model)
 
@@ -132,7 +133,7 @@ class Scheduler:
             reader = SourceReader(self.store, self.lease.confirm, spool)
             reading = reader.read(runbook, model.data_source, source, self.clock.now())
             tally.note_reading(reading)
-            # The time is asked again: reading may have taken long, and T may have passed meanwhile.
+            # Read the clock again: reading may have taken long, and T may have passed.
             enrolling = Enrolling(
                 self.store, self.publisher, self.lease.confirm, runbook, model, self.interval, tally, self.clock.now()
             )

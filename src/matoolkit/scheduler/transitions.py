@@ -1,7 +1,7 @@
 """Batches in flight take the new version of their runbook (rules V2 to V6).
 
-One transaction takes a slice of batches: they are locked, read again, decided upon and changed in bulk. Whatever
-follows is done for the batches that took the version, so doing it all twice changes nothing.
+One transaction takes a slice of batches: it locks them, reads them again, decides and writes in bulk. Only batches that
+took the version have consequences, so doing it twice changes nothing.
 """
 
 import logging
@@ -29,7 +29,7 @@ from matoolkit.store.runbooks import RunbookRow, active_runbook, note_transition
 
 SLICE = 50
 
-# Reasons that stay true tick after tick are worth a line only to whoever looks for them.
+# These reasons stay true tick after tick, so they are logged only at the debug level.
 _LASTING = frozenset({Stay.ENDED, Stay.CURRENT, Stay.MANUAL, Stay.REOPENED, Stay.UNBEGUN})
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def transition_batches(
 
 
 def _first_look(tx: Transaction, version: _Version) -> list[Transition]:
-    """Decide without locks and without phases: enough to tell who may take the version at all."""
+    """Decide without locks and without phases: enough to know which batches may take the version at all."""
     batches = unfinished_batches(tx, version.row.name)
     return [transition(in_flight(batch, (), version.row.id), version.target, version.at) for batch in batches]
 
@@ -101,7 +101,7 @@ def _take_version(
 ) -> tuple[list[Transition], TransitionCounts]:
     active = active_runbook(tx, version.row.name)
     if active is None or active.id != version.row.id:
-        log.info("another version was published meanwhile; the next tick sees to it", extra=_about(version.row))
+        log.info("a newer version was published during the tick; the next tick applies it", extra=_about(version.row))
         return [], TransitionCounts()
     locked = lock_batches(tx, ids)
     found = [transition(one, version.target, version.at) for one in batches_in_flight(tx, locked, version.row.id)]

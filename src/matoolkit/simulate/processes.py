@@ -1,4 +1,4 @@
-"""The processes of the system: each is built anew after a crash, and knows only what is in the database."""
+"""The processes of the system: after a crash a new one starts, and knows only what is in the database."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta

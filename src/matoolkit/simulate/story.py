@@ -117,7 +117,7 @@ class Story:
                 return
             ahead = next_time(self.plant)
             if at is None and self.runbook.data_source.batch_time is not None:
-                # Whoever is in the source would be taken again.
+                # Otherwise the people in the source would be taken again.
                 self.rows.clear()
             self.clock.advance((ahead if at is None else min(ahead, at)) - self.clock.now())
 

@@ -100,7 +100,7 @@ class ScriptedWorkers:
         if self._faults.strikes(Fault.THROTTLED):
             error = WorkerError("too many requests", "Throttled", is_throttled=True)
             return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)
-        # What runs once for a batch fails more often than its share, or it would hardly ever be seen.
+        # Init steps run once for a batch, so they fail more often than others; otherwise their failures would be rare.
         if self._faults.strikes(Fault.FAILING) or (is_of_init and self._faults.strikes(Fault.FAILING)):
             error = WorkerError("it did not work", "Oops")
             return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)

@@ -193,7 +193,7 @@ class World:
         return self.accidents.turn(process.store, sweep, partial(self._replace_orchestrator, number))
 
     def sweep_bus(self) -> str:
-        """Let the bus put aside what nobody takes, and a relay send what others left behind."""
+        """Let the bus sweep, and a relay send what others left behind."""
         self.bus.sweep()
         process = self.orchestrators[0]
         if process.relay is None:

@@ -1,7 +1,7 @@
-"""Whether a worker could do its work: does it sign in, what has its application been granted, do reads answer.
+"""Checks whether a worker can work: does it sign in, what is its application granted, do reads answer.
 
 Nothing is changed. What the application has been granted is read from its own tokens: `roles` lists permissions, `wids`
-the Entra roles. An Exchange role group that allows the same stands in no token, so a role may stay unknown.
+the Entra roles. No token names an Exchange role group that allows the same, so a role may stay unknown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Checked:
 
     @property
     def is_good(self) -> bool:
-        """Whether this is no reason to stop."""
+        """Whether the check passed, or cannot be known."""
         return self.outcome in (Outcome.OK, Outcome.UNKNOWN)
 
 

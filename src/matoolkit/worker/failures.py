@@ -54,8 +54,8 @@ class UnusableResult(FunctionFailed):
 
 
 class SecretUnavailable(FunctionFailed):
-    """A secret that a job names cannot be had."""
+    """A secret that a job names cannot be read."""
 
 
 class SecretsBusy(SecretUnavailable, Throttled):
-    """Whoever keeps the secrets gives no answer at the moment; the job is tried again later."""
+    """The store of secrets does not answer now; the job is tried again later."""

@@ -1,6 +1,6 @@
 """The jobs that a worker has at hand: waiting for a thread, running, or done and not yet settled.
 
-Threads take jobs from one side and put results on the other; who fetches asks how much room there is.
+Threads take jobs and put results; the fetching thread asks how much room there is.
 """
 
 import threading
@@ -12,15 +12,15 @@ from matoolkit.clock import Clock
 from matoolkit.domain.messages import WorkerJob, WorkerResult
 from matoolkit.ports import Received
 
-# Jobs that a thread will take up within this time are fetched ahead, so that no thread waits for the bus.
+# Jobs that a thread will begin within this time are fetched ahead, so that no thread waits for the bus.
 _AHEAD_SECONDS = 0.05
 _MOST_AHEAD = 500
 _MOST_UNSETTLED = 1000
-# So long results wait for those of jobs that run beside: a pile costs the bus little more than one.
+# How long a result waits for others while jobs run: a pile costs the bus little more than one message.
 _GATHERING_SECONDS = 0.02
-# What was fetched ahead and no thread has taken up by then was fetched too early.
+# A job that no thread has begun after this time was fetched too early, and is given back.
 _LONGEST_WAIT_SECONDS = 2.0
-# How quickly a slow job is forgotten: by half after fourteen others.
+# How quickly the time of a slow job loses weight: half of it after fourteen other jobs.
 _FORGETTING = 0.95
 
 
@@ -46,12 +46,12 @@ class JobsAtHand:
         self._waiting: SimpleQueue[Task | None] = SimpleQueue()
         self._done: SimpleQueue[Task] = SimpleQueue()
         self._unfinished = 0
-        # Until the first jobs are done nobody knows how long they take.
+        # Nothing is fetched ahead before the first job has shown how long jobs take.
         self._slowest = float("inf")
         self._used_at = clock.monotonic()
 
     def put(self, tasks: Sequence[Task]) -> None:
-        """Take in jobs; one that is at hand already goes on under the new lock."""
+        """Take in jobs; a job that is already here goes on under the new lock."""
         with self._changed:
             self._used_at = self._clock.monotonic()
             for task in tasks:
@@ -108,16 +108,16 @@ class JobsAtHand:
             self._changed.notify_all()
 
     def room(self) -> int:
-        """Say how many jobs a thread is free for, or will be by the time they are here."""
+        """Return for how many jobs a thread is free, or will be when they arrive."""
         with self._changed:
             if len(self._tasks) - self._unfinished >= _MOST_UNSETTLED:
                 return 0
             return max(0, self._threads + self._ahead() - self._unfinished)
 
     def wait_for_room(self, timeout: float) -> int:
-        """Wait until there is room and say how much; nothing if there is none in time.
+        """Wait until there is room and return how much; 0 if there is none in time.
 
-        While enough is fetched ahead, room for several is waited for: a pile costs the bus little more than one job.
+        While enough is fetched ahead, wait for room for several jobs: a pile costs the bus little more than one job.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.room() > self._ahead() // 2, timeout)
@@ -158,7 +158,7 @@ class JobsAtHand:
         return withdrawn
 
     def withdraw_early(self) -> list[Task]:
-        """Take back what was fetched ahead if threads are not as quick as they were."""
+        """Take back jobs that were fetched ahead if threads have become slower."""
         with self._changed:
             too_old = self._clock.monotonic() - _LONGEST_WAIT_SECONDS
             if all(task.is_begun or task.put_at > too_old for task in self._tasks.values()):

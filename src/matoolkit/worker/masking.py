@@ -8,7 +8,7 @@ from typing import Any
 
 from matoolkit.domain.masking import Mask
 
-# Tokens are renewed by the hour; what is older than so many others is of no use to anybody.
+# Tokens are renewed by the hour, so a secret that is older than this many others is no longer valid.
 _MOST_KEPT = 1000
 # Threads that a function started may speak of a job after its end.
 _MOST_ENDED = 200

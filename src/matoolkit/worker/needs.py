@@ -34,7 +34,7 @@ class Need:
 
 
 def lacking(needs: Sequence[Need], api: str) -> str:
-    """Say what an application that an API refuses has to be granted, in its least form; nothing if nobody knows."""
+    """Name the least permissions that a refused application needs; empty if they are not known."""
     names = [need.any_of[0] for need in needs if (need.kind is NeedKind.GRAPH) == (api == "Graph")]
     return f"; the application needs {' and '.join(dict.fromkeys(names))}" if names else ""
 

@@ -58,6 +58,6 @@ class _Resolver:
         if reference is None:
             return text
         if not is_secret:
-            problem = f"{key} is no secret parameter, and a secret is fetched only into one that is"
+            problem = f"{key} is not a secret parameter, and a secret is fetched only into a secret parameter"
             raise InvalidParameters(self.function, [problem])
         return self.look_up(reference[1])

@@ -1,8 +1,8 @@
 """The worker at work: fetches jobs, runs them in threads, publishes each result, then settles the job (rule W1).
 
-One thread fetches what there is room for, one publishes and settles whatever is done, in one go with what is done a
-moment later while others run, and keeps the locks of what runs. A worker that dies leaves its jobs locked: the bus
-delivers them again, functions are idempotent, and a second result is recognised by its id.
+One thread fetches jobs while there is room. Another publishes results, settles jobs and renews locks; while jobs run it
+waits a moment, so that several results leave together. A worker that dies leaves its jobs locked: the bus delivers them
+again, functions are idempotent, and a second result is recognised by its id.
 """
 
 import logging
@@ -36,7 +36,7 @@ Read = Callable[[Received], Message]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a worker does at once, when it stops, whether it says what it can do; an idle time of 0 is never."""
+    """How much a worker does at once, when it stops, and whether it announces its functions; idle time 0 is never."""
 
     threads: int = 4
     idle_seconds: float = 0
@@ -67,10 +67,10 @@ class Runner:
         self._limits = limits
         self._clock = execution.clock
         self._at_hand = JobsAtHand(limits.threads, self._clock)
-        # Not every bus may be used by two threads at once, and SQLite makes the second one wait for long.
+        # Not every bus may be used by two threads at once, and on SQLite the second would wait long.
         self._bus_lock = threading.Lock()
         self._settlement = Settlement(bus, self._bus_lock, self._clock, limits.renew_seconds)
-        # What may have killed its process before runs alone, so that it takes nobody along.
+        # A job that may have killed its process before runs alone, so that no other job dies with it.
         self._suspects: tuple[Task, ...] = ()
         self._halt = threading.Event()
         self._failure: BaseException | None = None
@@ -91,7 +91,7 @@ class Runner:
         return self._failure is None and self._clock.monotonic() - self._tended_at < _LONGEST_HANG_SECONDS
 
     def announce(self) -> None:
-        """Say what this worker can do (rule W6)."""
+        """Announce the functions of this worker (rule W6)."""
         worker_id = self._execution.worker_id
         hello = WorkerHello(worker_id, self._execution.registry.catalogue())
         with self._bus_lock:
@@ -100,7 +100,7 @@ class Runner:
 
     def run(self, stop: threading.Event) -> None:
         """Do jobs until told to stop or idle for too long; then end what runs and give the rest back."""
-        # A function that never returns must not keep the process: its thread ends with it.
+        # Daemon threads: a function that never returns must not keep the process alive.
         for number in range(self._limits.threads):
             threading.Thread(target=self._in_thread(self._work), name=f"job-{number}", daemon=True).start()
         fetcher = threading.Thread(target=self._in_thread(lambda: self._fetch(stop)), name="fetch", daemon=True)
@@ -163,7 +163,7 @@ class Runner:
                 stop.wait(trouble.failed(error))
 
     def _sign_in_pause(self) -> float:
-        """Sign in where that is needed again, and say how long to wait before the next try; 0 if all is well.
+        """Sign in again where needed, and return how long to wait before the next try; 0 if it worked.
 
         A worker that cannot sign in would fail every job that it takes (rule W1).
         """
@@ -198,7 +198,7 @@ class Runner:
         self._at_hand.put([task for task in tasks if task not in self._suspects])
 
     def _readable(self, pile: Sequence[Received]) -> list[Task]:
-        """Read a pile; a message that is no job can never be one, and is put aside at once."""
+        """Read a pile; a message that is not a job becomes a dead letter at once."""
         tasks: list[Task] = []
         for received in pile:
             try:
@@ -214,7 +214,7 @@ class Runner:
         return tasks
 
     def _tend(self) -> None:
-        """Settle what is done and keep the locks of what is not; trouble with the bus keeps both for later."""
+        """Settle finished jobs and renew the locks of the others; while the bus is away, both wait."""
         done = self._at_hand.finished(_LOOK_SECONDS, MOST_AT_ONCE)
         self._at_hand.settle(self._settlement.try_to_settle(done))
         self._settlement.give_back(self._at_hand.withdraw_early())
@@ -232,12 +232,12 @@ class Runner:
             raise self._failure
 
     def _is_suspect(self, task: Task) -> bool:
-        """Whether a job may have killed its process each time it came; one that runs here has merely lost its lock."""
+        """Whether a job may have killed its process each time it came; a job that runs here only lost its lock."""
         return task.received.delivery_count >= SUSPICIOUS_DELIVERIES and not self._at_hand.has(task.job.job_id)
 
     def _is_idle(self) -> bool:
         limit = self._limits.idle_seconds
-        # Who cannot look for jobs does not know that there are none.
+        # A worker that cannot fetch does not know whether there are jobs, so it is not idle.
         if not limit or not self.is_ready or self._suspects or self._at_hand.idle_seconds() < limit:
             return False
         log.info("no job for %d seconds: the worker stops", limit)

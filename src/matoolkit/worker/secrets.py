@@ -19,7 +19,7 @@ _SCOPE = "https://vault.azure.net/.default"
 _TIMEOUT_SECONDS = 10
 # The total is short because the secret's other readers wait as well.
 _BACKOFF = Backoff(count=3, first_seconds=1, longest_seconds=4, total_seconds=30)
-# Whoever else waits for a vault that gives no answer does not ask it all over again.
+# Threads that wait for a vault without an answer do not ask it again one after the other.
 _BUSY_SECONDS = 15
 # A secret that was renewed in the vault is used after this long at the latest.
 _FRESH_SECONDS = 300
@@ -81,7 +81,7 @@ class EnvironmentSecrets:
         raise SecretUnavailable(f"the secret {name} is not in the worker's environment: it is read from {variable}")
 
     def sign_in(self) -> None:
-        """Nobody has to sign in to an environment."""
+        """An environment needs no sign-in."""
 
     def close(self) -> None:
         """There is nothing to let go of."""

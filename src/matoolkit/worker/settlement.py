@@ -1,6 +1,6 @@
 """How a job ends on the bus: its result is published, then it is settled, in this order (rule W1).
 
-Trouble with the bus is nobody's failure: results are kept and sent when it is over.
+If the bus is away, no job fails: results are kept and sent when it is back.
 """
 
 import logging
@@ -34,7 +34,7 @@ class Settlement:
         self._try_at = 0.0
 
     def try_to_settle(self, tasks: Sequence[Task]) -> list[Task]:
-        """Publish results and settle their jobs, with those that were kept; return which are over and done with."""
+        """Publish results and settle their jobs, with those that were kept; return the settled ones."""
         self._kept += tasks
         if not self._kept or self._clock.monotonic() < self._try_at:
             return []
@@ -51,7 +51,7 @@ class Settlement:
         return pile
 
     def settle(self, tasks: Sequence[Task]) -> None:
-        """Publish results, then be done with their jobs."""
+        """Publish results, then settle their jobs."""
         if not tasks:
             return
         with self._bus_lock:
@@ -63,7 +63,7 @@ class Settlement:
                 _log(task.job, result)
 
     def renew_when_due(self, tasks: Sequence[Task]) -> None:
-        """Keep jobs locked; one that another worker has by now is run to its end all the same."""
+        """Renew the locks of jobs; a job that another worker has taken since still runs to its end here."""
         if self._clock.monotonic() < self._renew_at:
             return
         self._renew_at = self._clock.monotonic() + self._renew_seconds
@@ -73,7 +73,7 @@ class Settlement:
             with self._bus_lock:
                 ours = {id(received) for received in self._bus.renew([task.received for task in tasks])}
         except MatoolkitError as error:
-            # Not later than that: the locks run out.
+            # Soon, or the locks run out.
             self._renew_at = self._clock.monotonic() + min(self._renewing.failed(error), FIRST_PAUSE_SECONDS)
             return
         self._renewing.worked()
@@ -93,7 +93,7 @@ class Settlement:
             log.warning("jobs could not be given back, their locks will run out: %s", error.message)
 
     def _answer(self, tasks: Sequence[Task]) -> None:
-        """Answer jobs all at once; a result that no bus would carry becomes a failure that says so."""
+        """Answer all jobs at once; a result that is too large for a message becomes a failure that says so."""
         for _ in tasks:
             try:
                 self._publish(tasks)

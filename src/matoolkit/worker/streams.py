@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def guarded_streams(masking: Masking) -> Iterator[None]:
-    """Mask what is printed meanwhile: by functions, by their threads, and by Python about either."""
+    """Mask what is printed inside the block: by functions, by their threads, and by Python about either."""
     before: Any = (sys.stdout, sys.stderr)
     out, errors = (_MaskingStream(stream, masking) for stream in before)
     sys.stdout, sys.stderr = out, _LoggedLines(errors) if speaks_json() else errors

@@ -102,7 +102,7 @@ def test_w4_whoever_reads_the_log_learns_why_nothing_moves(world: World, caplog:
     world.goes_wrong("reset")
     world.clients.graph.find_user(JANE, ())
     said = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit")]
-    assert said[0] == "Graph throttles: nobody calls it for 45 s"
+    assert said[0] == "Graph throttles: no thread calls it for 45 s"
     assert said[1].startswith("calling Graph fails, and is tried again: Graph does not answer as it should: ")
     assert said[2].startswith("calling Graph works again after ")
 

@@ -116,7 +116,7 @@ def test_two_people_of_the_same_name_can_both_be_mail_users(world: World) -> Non
 
 def test_an_account_in_the_way_of_a_mail_user_is_told_in_plain_words(world: World) -> None:
     world.run("New-EntraUser", NEW_USER)
-    with pytest.raises(Rejected, match="that is no mail user; Exchange cannot make a mail user of it"):
+    with pytest.raises(Rejected, match="that is not a mail user; Exchange cannot make a mail user of it"):
         world.run("New-ExchangeMailUser", {**NEW_USER, "ExternalEmailAddress": "new.person@source.example"})
     assert world.tenant.asked("New-MailUser") == []
 

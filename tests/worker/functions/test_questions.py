@@ -85,7 +85,7 @@ def test_an_attribute_that_no_user_has_is_a_failure(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "id,passwordProfile", "a&$expand=b", "a?b", "a/b/c"])
 def test_what_is_no_name_of_an_attribute_is_refused(world: World, name: str) -> None:
-    with pytest.raises(InvalidParameters, match="AttributeName is no name"):
+    with pytest.raises(InvalidParameters, match="AttributeName is not the name"):
         entra(world, name, "x")
     assert world.tenant.calls == []
 

@@ -13,7 +13,7 @@ from matoolkit.bus.wire.writing import FORMS, Form
 from matoolkit.domain.messages import Message
 from matoolkit.errors import UnreadableMessage
 
-# What a message is that does not say, as those written to the contract's letter do on these topics.
+# The type of a message without one: the contract does not require it on these topics.
 _UNTYPED = {topology.WORKER_JOBS: "worker-job", topology.WORKER_RESULTS: "worker-result"}
 
 

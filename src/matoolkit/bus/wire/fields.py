@@ -62,7 +62,7 @@ class Fields(dict[str, Any]):
         raise UnreadableMessage(f"'{name}' is not a list of objects")
 
     def kind(self) -> Kind:
-        """Tell which table the execution is in; who does not know `Kind` says whether it is init."""
+        """Tell which table the execution is in; without `Kind`, which is newer, `IsInitStep` decides."""
         written = self["Kind"]
         if written is None:
             return Kind.INIT if self.flag("IsInitStep") else Kind.STEP

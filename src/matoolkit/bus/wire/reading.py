@@ -1,4 +1,4 @@
-"""JSON to messages, with tolerance for who wrote it."""
+"""JSON to messages, tolerant of other writers."""
 
 from collections.abc import Callable
 

@@ -36,7 +36,7 @@ _RETRY = (
     Column("LEFT OUT", "leftOut"),
 )
 _INIT = (number("BATCH", "batchId"), number("VERSION", "version"))
-# Of a file, which travels as a text inside of the request.
+# The size of a file, which travels as text inside the request.
 _MOST_BYTES = 2 * 1024 * 1024
 
 

@@ -1,7 +1,8 @@
 """One API of a tenant: sends a call until there is an answer that means something (rule W4).
 
-A call whose answer was lost may have been carried out. One that only reads is sent again. One that changes something is
-sent again if the connection broke, and not while the first may still be at work; whoever calls reads the state back.
+A call whose answer was lost may have been carried out. A call that only reads is sent again. A call that changes
+something is sent again if the connection broke, but not while the first may still be running; then the caller reads the
+state back (ADR 24).
 """
 
 import logging
@@ -40,8 +41,8 @@ class Effect(StrEnum):
     """What a call does, which says whether it may be sent again when its answer was lost."""
 
     READS = "reads"
-    CHANGES = "changes"  # a second time it does no harm, once the first is over
-    ONCE = "once"  # nobody sends it again without looking
+    CHANGES = "changes"  # safe to repeat, once the first is over
+    ONCE = "once"  # never repeated before the caller has looked
 
 
 class Verdict(StrEnum):
@@ -149,7 +150,7 @@ class Api:
         return there.raw_path.decode()
 
     def _check_lost(self, effect: Effect, failure: Unreachable, *, is_over: bool) -> None:
-        """Tell who changes something that it may have been done, unless sending it again does no harm."""
+        """Raise `Unanswered` for a change that may have been made, unless it is safe to send it again."""
         if effect is Effect.ONCE or (effect is Effect.CHANGES and not is_over):
             why = "it may have been carried out" if is_over else "it may still be at work, so it is not sent again"
             raise Unanswered(f"{failure.message}; {why}", attempts=failure.attempts, is_over=is_over)
@@ -185,7 +186,7 @@ class Api:
         seconds = tries.failed(asked)
         if isinstance(failure, Throttled):
             self.pause.extend(seconds)
-            log.warning("%s throttles: nobody calls it for %.0f s", self.name, seconds)
+            log.warning("%s throttles: no thread calls it for %.0f s", self.name, seconds)
         if tries.are_used_up:
             raise failure
         if not isinstance(failure, Throttled):

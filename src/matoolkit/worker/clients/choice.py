@@ -20,7 +20,7 @@ def missing_settings(settings: WorkerSettings) -> tuple[str, ...]:
 
 
 class NoTenant:
-    """Stands in for the clients of a worker that has no tenant: whoever calls them is told what is missing."""
+    """Replaces the clients of a worker without tenant: every call says which settings are missing."""
 
     def __init__(self, missing: tuple[str, ...]) -> None:
         self._missing = missing

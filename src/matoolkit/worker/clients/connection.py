@@ -58,7 +58,7 @@ def connect(
 ) -> Clients:
     """Return the clients of a tenant; `tokens_for` gives the tokens of a scope, `organization` is its first domain.
 
-    Whoever brings the connection along says with it how long an answer may take.
+    A given connection also decides how long an answer may take.
     """
     patience = None if http is not None else httpx.Timeout(_EXCHANGE_SECONDS, connect=_CONNECT_SECONDS)
     http = open_http() if http is None else http

@@ -3,8 +3,8 @@
 This is the call that Microsoft's own module makes, and Microsoft does not promise it to others; `Exchange` is all that
 the functions know of it, so that another way can take its place.
 
-Its answers are of many forms. A cmdlet's own error comes with any status and is told by its text. A change is answered
-with a list, with null or with nothing at all.
+Its answers have many forms. A cmdlet's own error comes with any status and is recognised by its text. The answer to a
+change is a list, null or nothing at all.
 """
 
 from collections.abc import Mapping
@@ -152,5 +152,5 @@ def _rows(value: Any) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise UnreadableAnswer("Exchange's answer is no list of objects")
+        raise UnreadableAnswer("Exchange's answer is not a list of objects")
     return value

@@ -11,7 +11,7 @@ FunctionFailed
     ├── SignInFailed       there is no token, or none that the service accepts; the job is tried again later
     ├── Unreachable        no answer, or one that says the service is broken
     │   └── Unanswered     the same, of a change that may have been made
-    └── UnreadableAnswer   an answer that is none
+    └── UnreadableAnswer   the answer cannot be read
 """
 
 from matoolkit.worker.failures import FunctionFailed
@@ -69,4 +69,4 @@ class Unanswered(Unreachable):
 
 
 class UnreadableAnswer(TenantFailed):
-    """An answer that is none: no JSON, or not of the shape that the call has."""
+    """An answer that cannot be read: not JSON, or not of the expected shape."""

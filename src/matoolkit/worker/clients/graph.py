@@ -182,7 +182,7 @@ class GraphClient:
             page = self._object("GET", target)
             found = page.get("value")
             if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-                raise UnreadableAnswer("Graph's answer is no list of objects")
+                raise UnreadableAnswer("Graph's answer is not a list of objects")
             yield from found
             if not page.get("@odata.nextLink"):
                 return

@@ -24,7 +24,7 @@ def path(template: str, *identifiers: str) -> str:
 def segment(identifier: str) -> str:
     """Encode an id so that it is one segment of a path whatever is in it; what cannot be one is refused."""
     if not identifier.strip() or identifier in {".", ".."} or _has_control(identifier):
-        raise InvalidIdentifier("an id is empty, or is no id")
+        raise InvalidIdentifier("an id is empty or not valid")
     return quote(identifier, safe="")
 
 

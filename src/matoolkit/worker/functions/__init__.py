@@ -1,4 +1,4 @@
-"""The functions that every worker brings along (rule W2): run twice they come to the same end, and succeed both times.
+"""The functions of every worker (rule W2): run twice, they succeed both times with the same end state.
 
 What they return and when they do nothing: docs/reference/functions.md.
 """

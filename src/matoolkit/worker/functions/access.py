@@ -38,7 +38,7 @@ def new_entra_temporary_access_pass(
     is_usable_once: bool = True,
     start_date_time: str | None = None,
 ) -> dict[str, Any]:
-    """Make a Temporary Access Pass and mail it; it is returned to nobody, and one that was mailed stays."""
+    """Make a Temporary Access Pass and mail it; it is never returned, and a pass that was mailed stays."""
     if not _SHORTEST <= lifetime_in_minutes <= _LONGEST:
         raise InvalidParameters(_PASS, [f"LifetimeInMinutes has to be from {_SHORTEST} to {_LONGEST:,}"])
     graph: GraphClient = context.graph
@@ -65,7 +65,7 @@ def _serves(one: dict[str, Any]) -> bool:
 
 
 def _made(context: Context, key: str, properties: dict[str, Any]) -> dict[str, Any]:
-    """Make a pass; if no answer came, nobody knows what it is, and another one is made in its place."""
+    """Make a pass; if no answer came, its value is unknown, and another one replaces it."""
     graph: GraphClient = context.graph
     try:
         return graph.create_pass(key, properties)
@@ -89,7 +89,7 @@ def _described(one: dict[str, Any], recipients: list[str]) -> dict[str, Any]:
 def set_entra_user_password(
     context: Context, user_id: str, password: Secret | None = None, force_change_password_next_sign_in: bool = True
 ) -> bool:
-    """Give an account another password; without one, a password that nobody knows."""
+    """Give an account another password; without one, a random password that is never shown."""
     graph: GraphClient = context.graph
     key = user_key(user_id, "UserId")
     profile = password_profile(context, password, must_change=force_change_password_next_sign_in)

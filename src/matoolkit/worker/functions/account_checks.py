@@ -22,7 +22,7 @@ def check_entra_attribute(
     """Say whether an attribute of a user is as expected; a user who is not there yet is not."""
     key = user_key(user_id, "UserId")
     if not _NAME.fullmatch(attribute_name.strip()):
-        raise InvalidParameters(_FUNCTION, ["AttributeName is no name of an attribute"])
+        raise InvalidParameters(_FUNCTION, ["AttributeName is not the name of an attribute"])
     check_expectation(_FUNCTION, expected_value, is_multi_value=is_multi_value)
     outer, _, inner = attribute_name.strip().replace("/", ".").partition(".")
     graph: GraphClient = context.graph

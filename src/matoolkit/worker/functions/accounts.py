@@ -30,5 +30,5 @@ def seen_user(context: Context, user_id: str, select: Sequence[str]) -> dict[str
 
 
 def password_profile(context: Context, password: str | None, *, must_change: bool) -> dict[str, Any]:
-    """Return the profile of a password that was given, or of one that is made up and told to nobody."""
+    """Return the profile of the given password, or of a random one that is never shown."""
     return {"password": chosen_password(context, password), "forceChangePasswordNextSignIn": must_change}

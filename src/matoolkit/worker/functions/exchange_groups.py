@@ -35,7 +35,7 @@ def _settle(context: Context, cmdlet: str, group: str, member: str, *, should_be
         raise ObjectMissing(f"there is no recipient {members}")
     if found is should_be_member:
         return True
-    # The application manages recipients, and is no manager of this group.
+    # The application manages recipients, but is not a manager of this group.
     parameters: dict[str, Any] = {"Identity": groups, "Member": members, "BypassSecurityGroupManagerCheck": True}
     if not should_be_member:
         parameters["Confirm"] = False

@@ -18,7 +18,7 @@ from matoolkit.worker.functions.needs import CHANGE_MEMBERS, READ_GROUPS, READ_U
 from matoolkit.worker.registry import function
 
 _CONFLICT = 409
-# What these say may be over in a moment: a member that is not shown yet, a group or user that is too new.
+# These errors may pass in a moment: a member is not shown yet, a group or user is too new.
 _PASSING = ("already exist", "not exist", "don't exist")
 
 
@@ -63,7 +63,7 @@ def _settle(
         except (ObjectMissing, Rejected, Unanswered) as refusal:
             place = graph.find_group(group)
             if place is None:
-                # At once: it would cost every member of a batch half a minute to wait for it in vain.
+                # Fail at once: waiting for a missing group would cost every member of a batch half a minute.
                 raise ObjectMissing(f"there is no group {group}") from None
             found = graph.is_member(group, user)
             if found is should_be_member:
@@ -89,7 +89,7 @@ def _require_changeable(found: dict[str, Any], verb: str) -> None:
         why = f"is a distribution list or mail-enabled security group: {verb}-ExchangeGroupMember changes its members"
         raise Rejected(f"group {group} {why}")
     if "DynamicMembership" in types:
-        raise Rejected(f"group {group} takes its members by a rule: nobody changes them by hand")
+        raise Rejected(f"group {group} takes its members by a rule: they cannot be changed by hand")
     if found.get("onPremisesSyncEnabled"):
         raise Rejected(f"group {group} is synchronised from another directory: its members are changed there")
 

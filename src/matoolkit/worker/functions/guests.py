@@ -92,7 +92,7 @@ def convert_entra_b2b_to_internal(
     if _is_converted(user, upn):
         return _described(user)
     details: dict[str, Any] = {"mail": mail} if mail else {}
-    # Of an account that is synchronised, the other directory keeps name and password, and Graph refuses both.
+    # The other directory keeps name and password of a synchronised account, and Graph refuses both.
     if not user.get("onPremisesSyncEnabled"):
         profile = password_profile(context, password, must_change=force_change_password_next_sign_in)
         details |= {"userPrincipalName": upn, "passwordProfile": profile}
@@ -111,7 +111,7 @@ def _is_converted(user: dict[str, Any], upn: str) -> bool:
 
 
 def _was_converted(user: dict[str, Any], upn: str, refusal: Rejected | Unanswered) -> bool:
-    """Whether somebody who counts as invited for ever is internal all the same."""
+    """Whether an account is internal although its invitation state never changes."""
     is_internal = _ALREADY_INTERNAL in refusal.message and user.get("userType") == "Member"
     return is_internal and (_has_name(user, upn) or bool(user.get("onPremisesSyncEnabled")))
 

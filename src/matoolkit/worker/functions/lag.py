@@ -1,6 +1,6 @@
 """Patience with a directory that does not yet show what was just made.
 
-Half a minute in all. Whoever waits longer is served better by a retry of the step, which holds no thread.
+Half a minute in all. For longer waits a retry of the step is better, because it holds no thread.
 """
 
 from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from matoolkit.worker.functions.needs import MOVE_MAILBOXES, READ_RECIPIENTS
 from matoolkit.worker.functions.recipients import carry_out, find_recipient
 from matoolkit.worker.registry import function
 
-# Nobody waits as long as this for a move; it means "not before somebody says so".
+# So far ahead that it means "not before Complete-MailboxMove".
 _HELD = timedelta(days=365)
 _DONE = frozenset({"Completed", "CompletedWithWarning"})
 _COPIED = _DONE | {"Synced", "AutoSuspended", "CompletionInProgress"}
@@ -33,7 +33,7 @@ def start_mailbox_move(
     target_delivery_domain: str,
     batch_name: str | None = None,
 ) -> dict[str, Any]:
-    """Begin to move a mailbox to a mail user, and hold it before it completes; one that failed is begun anew."""
+    """Begin to move a mailbox to a mail user, and hold it before it completes; a failed move is started again."""
     identity = exchange_identity(target_user, "TargetUser")
     found = _status(context, identity)
     if found is not None and found["Status"] == "Failed":
@@ -65,7 +65,7 @@ def check_mailbox_move(context: Context, target_user: str, until: str = "Synced"
         raise InvalidParameters("Test-MailboxMove", ["Until has to be Synced or Completed"])
     found = _status(context, identity) or {"Status": "None", "PercentComplete": 0}
     if found["Status"] == "Failed":
-        raise Rejected(f"the move of {identity} failed: {found.get('Message') or 'nobody says why'}")
+        raise Rejected(f"the move of {identity} failed: {found.get('Message') or 'no reason given'}")
     is_so = found["Status"] in wanted
     return {"complete": is_so, "data": {"TargetUser": identity, **found}}
 

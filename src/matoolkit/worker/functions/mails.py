@@ -32,7 +32,7 @@ def send_admin_alert(
     """Mail those who look after the migration; the same alert is sent once."""
     chosen, people = sender or context.alert_sender, recipients or list(context.alert_recipients)
     if not chosen or not people:
-        problem = "nobody says from whom and to whom: give Sender and Recipients, or set ALERT_SENDER, ALERT_RECIPIENTS"
+        problem = "sender and recipients are missing: give Sender and Recipients, or set ALERT_SENDER, ALERT_RECIPIENTS"
         raise InvalidParameters("Send-AdminAlert", [problem])
     send_once(context, "Send-AdminAlert", chosen, people, subject, body)
     return True

@@ -30,7 +30,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "`Id`, `DisplayName`, `UserPrincipalName`, `MailNickname`, `PrimaryEmail`, `ExternalEmailAddress` of the mail"
         " user; `Created`: false if it was there.",
         "A mail user or mailbox with that UPN is looked for first and, if it is there, left as it is. An account that"
-        " is no mail user is a failure: Exchange cannot make one of it.",
+        " is not a mail user is a failure: Exchange cannot turn it into one.",
     ),
     "Remove-EntraUser": Meaning(
         f"{_TRUE[:-1]}, also when nothing had to be removed.",
@@ -40,10 +40,10 @@ MEANINGS: Mapping[str, Meaning] = {
     "Set-EntraUserEnabled": Meaning(_TRUE, "The same value is written again."),
     "Set-EntraUserAttributes": Meaning(_TRUE, "The same values are written again; null empties an attribute."),
     "Add-EntraGroupMember": Meaning(
-        _TRUE, "Graph refuses; the membership itself is read back, and that it is there counts."
+        _TRUE, "Graph refuses; the membership itself is read back, and counts as success if it is there."
     ),
     "Remove-EntraGroupMember": Meaning(
-        _TRUE, "Graph finds nobody to remove; group and user are looked for, and that they are apart counts."
+        _TRUE, "Graph finds no member to remove; if group and user exist, this counts as removed."
     ),
     "New-EntraB2BInvitation": Meaning(
         "`InvitationId`, `InvitedUserId`, `InvitedUserEmailAddress`, `InviteRedeemUrl`, `Status`.",
@@ -70,7 +70,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "A pass that was mailed stays until it expires. One that was made and not mailed is deleted, and another made.",
     ),
     "Set-EntraUserPassword": Meaning(
-        _TRUE, "The same password is written again; one that is made up is another each time, and nobody knows it."
+        _TRUE, "The same password is written again; without a given one, each run sets another random password."
     ),
     "Revoke-EntraUserSessions": Meaning(_TRUE, "People sign in once more."),
     "Set-EntraUserManager": Meaning(_TRUE, "A manager that is set already is not written again."),
@@ -88,8 +88,8 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "Set-ExchangeMailUserGuids": Meaning(_TRUE, "Ids that are set already are not written again."),
     "Remove-ExchangeEmailAddress": Meaning(_TRUE, "An address that is not there counts as removed."),
-    "Add-ExchangeGroupMember": Meaning(_TRUE, "Who is in the group is not added again."),
-    "Remove-ExchangeGroupMember": Meaning(_TRUE, "Who is not in the group counts as removed."),
+    "Add-ExchangeGroupMember": Meaning(_TRUE, "A member of the group is not added again."),
+    "Remove-ExchangeGroupMember": Meaning(_TRUE, "A recipient that is not in the group counts as removed."),
     "New-DistributionGroup": Meaning(_GROUP, "A group of that name is left as it is."),
     "New-MigrationBatchGroup": Meaning(
         f"{_GROUP} Its name is `migration-batch-` and the batch.", "It is left as it is."
@@ -111,7 +111,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "Test-MailboxMove": Meaning(
         "`complete`, and `data` with `TargetUser`, `Status`, `PercentComplete`, `Message`. A move that failed is a"
-        " failure that says why, so that nobody polls it in vain.",
+        " failure that says why, so that polling stops.",
         _NOTHING,
     ),
     "Complete-MailboxMove": Meaning(_TRUE, "A move that has completed is left."),

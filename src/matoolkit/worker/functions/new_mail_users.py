@@ -1,6 +1,7 @@
 """Making a mail user: an account that is known to mail before its mailbox moves here.
 
-An account that Graph makes is none, and the cloud cannot turn it into one; so Exchange makes the account, too.
+An account that Graph makes is not a mail user, and the cloud cannot turn it into one; so Exchange makes the account
+too.
 """
 
 from typing import Any
@@ -85,7 +86,7 @@ def _made_meanwhile(context: Context, upn: str) -> Recipient | None:
     found = until_seen(context.clock, lambda: find_recipient(context.exchange, upn))
     if found is None:
         why = "Exchange cannot make a mail user of it: rename or remove it, or give it a licence and a new mailbox"
-        raise Rejected(f"there is an account {upn} that is no mail user; {why}")
+        raise Rejected(f"there is an account {upn} that is not a mail user; {why}")
     return found
 
 

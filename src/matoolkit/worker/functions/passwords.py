@@ -1,4 +1,4 @@
-"""Passwords for accounts that need one and were given none. Nobody is told: people set their own."""
+"""Random passwords for accounts that need one. They are never shown: people set their own."""
 
 import secrets
 import string
@@ -10,7 +10,7 @@ _KINDS = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "!#%+-=
 
 
 def chosen_password(context: Context, given: str | None) -> str:
-    """Return the password that was given, or one that is made up and told to nobody."""
+    """Return the given password, or a random one that is never shown."""
     chosen = make_password() if given is None else given
     context.secrets.conceal(chosen)
     return chosen

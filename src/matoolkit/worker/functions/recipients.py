@@ -51,7 +51,7 @@ def find_recipient(exchange: Exchange, identity: str) -> Recipient | None:
         if len(found) > 1:
             raise InvalidIdentifier(f"Identity stands for {len(found)} recipients, and has to stand for one")
         for fields in found:
-            # What is changed is what was read, also if a name means somebody else by then.
+            # Change the object that was read, even if its name means another one in the meantime.
             return Recipient(kind, str(value_of(fields, "Guid") or identity), fields)
     return None
 

@@ -28,7 +28,7 @@ def _rename(graph: GraphClient, key: str, upn: str) -> bool:
     try:
         graph.change_user(key, {"userPrincipalName": upn})
     except ObjectMissing:
-        # Whoever was called by the old name is not found by it once renamed.
+        # After a rename the old name finds nothing.
         if is_object_id(key) or graph.find_user(upn, ()) is None:
             raise
     except Rejected:

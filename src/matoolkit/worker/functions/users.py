@@ -38,12 +38,12 @@ def new_entra_user(
         made = graph.create_user({**wanted, "accountEnabled": account_enabled, "passwordProfile": profile})
     except (Rejected, Unanswered) as refusal:
         return _made_meanwhile(context, wanted, refusal)
-    # The answer has Graph's default properties, and the nickname is none of them.
+    # The answer has Graph's default properties, which do not include the nickname.
     return _described({**made, **wanted}, is_created=True)
 
 
 def _made_meanwhile(context: Context, wanted: dict[str, str], refusal: Rejected | Unanswered) -> dict[str, Any]:
-    """Return the account that stands in the way, if it is the one that was wanted; else the refusal stands."""
+    """Return the account that caused the conflict, if it is the wanted one; else raise the refusal."""
     graph: GraphClient = context.graph
     upn = wanted["userPrincipalName"]
     if isinstance(refusal, ObjectTaken | Unanswered):
@@ -72,7 +72,7 @@ def _described(user: dict[str, Any], *, is_created: bool) -> dict[str, Any]:
 def remove_entra_user(context: Context, user_id: str, only_if_created: bool | None = True) -> bool:
     """Delete an account, unless OnlyIfCreated is given and false; one that is gone stays so."""
     key = user_key(user_id, "UserId")
-    # Null is no yes: an account of which nobody knows who made it is not deleted.
+    # Null does not mean yes: an account is not deleted if it is unknown who made it.
     if not only_if_created:
         return True
     graph: GraphClient = context.graph

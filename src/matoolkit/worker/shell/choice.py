@@ -38,6 +38,6 @@ def exchange_of(settings: WorkerSettings, exchange: Exchange, shell: Shell | Non
     if settings.create_mail_users_with != "powershell" or settings.simulated_tenant_url:
         return exchange
     if shell is None:
-        problem = "CREATE_MAIL_USERS_WITH is powershell, and there is none that could sign in"
+        problem = "CREATE_MAIL_USERS_WITH is powershell, but this worker has no PowerShell that can sign in"
         raise InvalidSettings([problem], hint="install pwsh, and set what `matoolkit worker check` asks for")
     return SecureExchange(exchange, ShellExchange(shell))

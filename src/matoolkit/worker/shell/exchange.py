@@ -38,7 +38,7 @@ class ShellExchange:
             raise _failure(failed) from None
         rows = found if isinstance(found, list) else [] if found is None else [found]
         if not all(isinstance(one, dict) for one in rows):
-            raise UnreadableAnswer(f"Exchange: {cmdlet}: the answer is no list of objects")
+            raise UnreadableAnswer(f"Exchange: {cmdlet}: the answer is not a list of objects")
         return rows
 
 

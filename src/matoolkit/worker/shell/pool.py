@@ -45,7 +45,7 @@ class _Member:
 
 
 class Shell:
-    """Runs scripts and cmdlets in sessions. Every thread may use it, and has a session for itself meanwhile."""
+    """Runs scripts and cmdlets in sessions. Every thread may use it; a session serves one thread at a time."""
 
     def __init__(self, program: str, sign_in: ShellSignIn, clock: Clock, job_seconds: float = _JOB_SECONDS) -> None:
         self._program = program

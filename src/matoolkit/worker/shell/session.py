@@ -29,7 +29,7 @@ class SessionEnded(Exception):
 
 
 class Session:
-    """A process; who uses it is its only user for that time."""
+    """A process; only one thread may use it at a time."""
 
     def __init__(self, program: str) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - the program is PowerShell, and nothing of a job is in the command
@@ -98,7 +98,7 @@ class Session:
                 answer = orjson.loads(line)
                 if isinstance(answer, dict) and answer.get("id") == identifier:
                     return answer
-            log.debug("a PowerShell session wrote a line that is no answer")
+            log.debug("a PowerShell session wrote a line that is not an answer")
         raise EOFError
 
     def _read_lines(self) -> None:

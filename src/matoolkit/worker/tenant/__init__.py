@@ -1,4 +1,4 @@
-"""A tenant that is none: a server that speaks the Graph and Exchange calls which the functions use (rule W9).
+"""A simulated tenant: a server that answers the Graph and Exchange calls of the functions (rule W9).
 
 Which of its behaviours Microsoft documents and which are assumed: docs/reference/tenant.md.
 """

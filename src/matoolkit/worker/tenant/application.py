@@ -66,7 +66,7 @@ class Application:
         self.granted = {kind: set(names) for kind, names in _everything().items()}
 
     def take_away(self, names: Collection[str]) -> None:
-        """Let the application lack permissions or roles from now on."""
+        """Take permissions or roles from the application."""
         unknown = set(names) - set().union(*self.granted.values())
         if unknown:
             raise ValueError(f"it does not have {', '.join(sorted(unknown))}")

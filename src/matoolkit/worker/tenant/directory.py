@@ -25,7 +25,7 @@ GroupKind = Literal["security", "distribution", "mail-enabled security", "Micros
 class Lags:
     """Seconds until a new object is seen by Graph and by Exchange, until Graph sees what Exchange wrote, and of a move.
 
-    How long they are in a real tenant is known to nobody; that there are some is certain.
+    A real tenant certainly has such lags, but their length is unknown.
     """
 
     graph: float = 2
@@ -99,7 +99,7 @@ class Move:
 
 
 class Directory:
-    """Users, groups and invitations. Whoever calls it holds the tenant's lock."""
+    """Users, groups and invitations. The caller holds the tenant's lock."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -231,12 +231,12 @@ class Directory:
         user.addresses.append((self.clock.now(), addresses))
 
     def owner_of_upn(self, upn: str) -> User | None:
-        """Find whoever has a UPN, seen or not: names are taken at once."""
+        """Find the user with a UPN, visible or not: names are taken at once."""
         found = self._names.get(upn.casefold())
         return found if found is not None and found.upn.casefold() == upn.casefold() else None
 
     def owner_of_address(self, address: str) -> User | None:
-        """Find whoever has an address, seen or not."""
+        """Find the user with an address, visible or not."""
         return self._owners.get(address.casefold())
 
     def _is_seen(self, since: datetime, lag: float) -> bool:

@@ -65,7 +65,7 @@ class Exchange:
         return self._changed() if rows is None else _page(request, rows)
 
     def forbidden(self) -> Answer:
-        """Return what an application is told that lacks the role for a cmdlet, or names one that does not exist."""
+        """Return the error for an application without the role for a cmdlet, or for an unknown cmdlet."""
         return _FORBIDDEN[next(self._refusals) % len(_FORBIDDEN)]
 
     def error(self, refusal: Refusal) -> Answer:

@@ -53,7 +53,7 @@ class Graph(Lookup):
         raise bad(f"Resource not found for the segment '{request.segments[-1]}'.", "BadRequest")
 
     def forbidden(self) -> Answer:
-        """Return what an application is told that lacks a permission."""
+        """Return the error for an application without the permission."""
         return self.error(_FORBIDDEN)
 
     def error(self, refusal: Refusal) -> Answer:

@@ -1,8 +1,7 @@
 """A tenant's state in a file, so that an account which was made is there after a crash, too.
 
-The file is written anew with every change and put in place of the old one as a whole, before the change is answered:
-whatever was answered is not forgotten. That suits the handful of people of a demo. Faults, tokens and the list of calls
-are not kept.
+Every change writes a new file that replaces the old one as a whole, before the change is answered: an answered change
+is never lost. That suits the handful of people of a demo. Faults, tokens and the list of calls are not kept.
 """
 
 import os

@@ -44,7 +44,7 @@ def apply_licences(directory: Directory, users: Sequence[User]) -> None:
             kept = (f"SMTP:{user.upn}", *(one for one in kept if one.casefold() != f"smtp:{user.upn}".casefold()))
         if kept != user.current:
             directory.change_addresses(user, kept)
-        # Whoever is about to get a mailbox from elsewhere has its id; everybody else gets a new one.
+        # A mail user with an ExchangeGuid will get a mailbox from elsewhere; all others get a new one.
         if user.kind == MAILBOX or (user.kind == MAIL_USER and user.mail.get("ExchangeGuid", NO_GUID) != NO_GUID):
             continue
         user.mail |= {

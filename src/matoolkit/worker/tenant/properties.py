@@ -13,7 +13,7 @@ LICENCE_PROPERTIES = frozenset({"assignedLicenses", "assignedPlans"})
 _READ_ONLY = LICENCE_PROPERTIES | frozenset(
     {"id", "proxyAddresses", "createdDateTime", "externalUserState", "creationType", "onPremisesSyncEnabled"}
 )
-# What Graph returns if nobody says what, and nothing else.
+# What Graph returns without `$select`.
 _DEFAULT = (
     *("businessPhones", "displayName", "givenName", "id", "jobTitle", "mail", "mobilePhone", "officeLocation"),
     *("preferredLanguage", "surname", "userPrincipalName"),
@@ -34,7 +34,7 @@ _LEAST_KINDS = 3
 
 
 def check_created(body: Mapping[str, Any]) -> None:
-    """Refuse a new user that lacks something or has something that no user has."""
+    """Refuse a new user with missing or unknown properties."""
     for name in _REQUIRED:
         if body.get(name) in (None, ""):
             raise _invalid(f"A value is required for property '{name}' of resource 'User'.", name)
@@ -43,7 +43,7 @@ def check_created(body: Mapping[str, Any]) -> None:
 
 
 def check_changed(body: Mapping[str, Any]) -> None:
-    """Refuse properties that do not exist or may not be written, and a UPN that is none."""
+    """Refuse properties that do not exist or may not be written, and an invalid UPN."""
     for name in body:
         if name not in _KNOWN:
             raise _invalid(f"Property '{name}' does not exist as a declared property or extension property.", name)
@@ -86,7 +86,7 @@ def check_password(profile: Any) -> None:
 
 
 def selected(user: Mapping[str, Any], select: str | None) -> dict[str, Any]:
-    """Return the properties that were asked for; the default ones if nobody said which."""
+    """Return the selected properties, or the default ones."""
     names = select.split(",") if select else _DEFAULT
     for name in names:
         if name not in _KNOWN:
