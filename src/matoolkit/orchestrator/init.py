@@ -62,8 +62,6 @@ def request_inits(agenda: Agenda, requests: Sequence[Request]) -> None:
 def continue_inits(agenda: Agenda) -> None:
     """Send the next step of touched inits, or end them."""
     touched, agenda.inits_to_continue = agenda.inits_to_continue, set()
-    if not touched:
-        return
     inits: dict[int, list[InitState]] = defaultdict(list)
     for state in init_states_of_batches(agenda.tx, touched):
         inits[state.batch_id].append(state)
@@ -79,10 +77,8 @@ def continue_inits(agenda: Agenda) -> None:
             to_undo += _next_undoing(undoing[batch_id])
         elif agenda.batches[batch_id].status is BatchStatus.INIT_DISPATCHED:
             to_do += _next_or_end(agenda, agenda.batches[batch_id], inits[batch_id])
-    if to_undo:
-        send_first(agenda, Kind.ROLLBACK, to_undo, {})
-    if to_do:
-        send_first(agenda, Kind.INIT, to_do, {})
+    send_first(agenda, Kind.ROLLBACK, to_undo, {})
+    send_first(agenda, Kind.INIT, to_do, {})
 
 
 def activate(agenda: Agenda, batch_ids: Sequence[int]) -> None:

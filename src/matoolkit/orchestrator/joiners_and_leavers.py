@@ -37,8 +37,6 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
         else:
             about = {"batch": member.batch_id, "member": member.member_key}
             log.info("a member-added is ignored: %s", reason, extra=about)
-    if not joining:
-        return
     _leave_the_past(agenda, [member.id for member in joining if member.epoch > 1])
     new: list[NewStep] = []
     for batch_id in sorted({member.batch_id for member in joining}):

@@ -48,10 +48,8 @@ def continue_members(agenda: Agenda) -> None:
                 to_undo.append(rollbacks[number])
             case _:
                 pass
-    if to_undo:
-        send_first(agenda, Kind.ROLLBACK, to_undo, members)
-    if in_turn := _in_turn(agenda, to_do):
-        send_first(agenda, Kind.STEP, in_turn, members)
+    send_first(agenda, Kind.ROLLBACK, to_undo, members)
+    send_first(agenda, Kind.STEP, _in_turn(agenda, to_do), members)
 
 
 def _in_turn(agenda: Agenda, steps: Sequence[NextStep]) -> Sequence[NextStep]:
