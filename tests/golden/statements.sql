@@ -816,13 +816,6 @@ WHERE step_executions.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
--- store.narrow_executions.debts_of_members
-SELECT step_executions.id, step_executions.batch_member_id, step_executions.epoch, step_executions.step_name, step_executions.missing_outputs_json 
-FROM step_executions 
-WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.missing_outputs_json IS NOT NULL
-GO
-
 -- store.narrow_executions.init_states
 SELECT init_executions.id, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.answered_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.poll_due_at, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.batch_id, init_executions.step_index, init_executions.lost_at, init_executions.timeout_sec, init_executions.runbook_version, init_executions.init_count 
 FROM init_executions 
@@ -835,6 +828,13 @@ SELECT init_executions.id, init_executions.status, init_executions.attempt, init
 FROM init_executions 
 WHERE init_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.narrow_executions.missing_outputs_of_members
+SELECT step_executions.id, step_executions.batch_member_id, step_executions.epoch, step_executions.step_name, step_executions.missing_outputs_json 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.missing_outputs_json IS NOT NULL
 GO
 
 -- store.narrow_executions.next_steps_of_members

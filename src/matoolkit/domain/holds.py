@@ -10,7 +10,7 @@ from matoolkit.runbook.values import RemovalLimit
 
 DEFAULT_PERCENT = 20
 DEFAULT_COUNT = 5
-GUARDED_TIME = timedelta(hours=24)
+REMOVAL_WINDOW = timedelta(hours=24)
 
 
 class HoldKind(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from matoolkit.domain.holds import GUARDED_TIME, NOT_BEGUN, HoldKind, StandingHold
+from matoolkit.domain.holds import NOT_BEGUN, REMOVAL_WINDOW, HoldKind, StandingHold
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.states import ABSENT, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
@@ -187,8 +187,8 @@ class View:
         return time is not None and time != self.start_of(member.batch_id)
 
     def removed_lately(self, batch: UnfinishedBatch) -> int:
-        """Count the members that the source removed in the guarded time, without a person, and that are not back."""
-        since = self.now - GUARDED_TIME
+        """Count the members that the source removed within the last day, without a person, and that are not back."""
+        since = self.now - REMOVAL_WINDOW
         if batch.removals_approved_at is not None:
             since = max(since, batch.removals_approved_at)
         return sum(1 for at in self._removed.get(batch.id, ()) if at > since)

@@ -18,7 +18,7 @@ from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import Dispatchable, definition_of
 from matoolkit.orchestrator.moving import touch_failure
-from matoolkit.orchestrator.outputs import blamed_on_debtors
+from matoolkit.orchestrator.outputs import blamed_on_earlier_steps
 from matoolkit.orchestrator.scopes import scope_of
 from matoolkit.orchestrator.versions import Definition
 from matoolkit.ports import Outgoing
@@ -116,7 +116,7 @@ def _fail(
     unresolved = {
         number: error.variable or "" for number, error in errors.items() if isinstance(error, UnresolvedVariable)
     }
-    blamed = blamed_on_debtors(agenda, states, unresolved)
+    blamed = blamed_on_earlier_steps(agenda, states, unresolved)
     failures = [
         FailUnsent(state.id, type(errors[state.id]).__name__, errors[state.id].message + blamed.get(state.id, ""))
         for state in states

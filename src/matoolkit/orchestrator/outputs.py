@@ -10,7 +10,7 @@ from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import Dispatchable, definition_of
 from matoolkit.runbook.templates import Json
 from matoolkit.store.members import Outputs, keep_outputs
-from matoolkit.store.narrow_executions import StepState, debts_of_members
+from matoolkit.store.narrow_executions import StepState, missing_outputs_of_members
 from matoolkit.store.narrow_members import member_outputs
 
 
@@ -53,7 +53,9 @@ def store_outputs(agenda: Agenda, found: Sequence[Found]) -> None:
     keep_outputs(agenda.tx, kept)
 
 
-def blamed_on_debtors(agenda: Agenda, states: Sequence[Dispatchable], variables: Mapping[int, str]) -> dict[int, str]:
+def blamed_on_earlier_steps(
+    agenda: Agenda, states: Sequence[Dispatchable], variables: Mapping[int, str]
+) -> dict[int, str]:
     """Say for work that misses a variable which step of its member promised it and did not have it."""
     asking = {
         state.id: state.batch_member_id
@@ -61,12 +63,12 @@ def blamed_on_debtors(agenda: Agenda, states: Sequence[Dispatchable], variables:
         if state.id in variables and state.batch_member_id is not None
     }
     owed: dict[tuple[int, str], str] = {}
-    for debt in debts_of_members(agenda.tx, set(asking.values())):
-        for variable in orjson.loads(debt.missing_outputs_json):
-            owed[debt.batch_member_id, variable.casefold()] = debt.step_name
+    for missing in missing_outputs_of_members(agenda.tx, set(asking.values())):
+        for variable in orjson.loads(missing.missing_outputs_json):
+            owed[missing.batch_member_id, variable.casefold()] = missing.step_name
     blamed: dict[int, str] = {}
     for number, member in asking.items():
-        debtor = owed.get((member, variables[number].casefold()))
-        if debtor is not None:
-            blamed[number] = f"; step '{debtor}' was to put it out, and its result did not have it"
+        earlier = owed.get((member, variables[number].casefold()))
+        if earlier is not None:
+            blamed[number] = f"; step '{earlier}' was to put it out, and its result did not have it"
     return blamed

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from matoolkit.domain.holds import GUARDED_TIME, removal_limit
+from matoolkit.domain.holds import REMOVAL_WINDOW, removal_limit
 from matoolkit.domain.states import ABSENT
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.simulate.invariants import Violation
@@ -40,7 +40,7 @@ class Removals:
                 self._demand_few(batch, now)
 
     def _demand_few(self, batch: int, now: datetime) -> None:
-        lately = [member for member, at in self._gone[batch].items() if at > now - GUARDED_TIME]
+        lately = [member for member, at in self._gone[batch].items() if at > now - REMOVAL_WINDOW]
         look = self._plant.state.look
         ((active,),) = look(f"SELECT COUNT(*) FROM batch_members WHERE batch_id = {batch} AND status = 'active'")
         # Another version may have been published since the tick began.

@@ -299,7 +299,7 @@ def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
 
 
 def note_removals_approved(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """Note that removals were made that a person approved: the removal guard counts from then on (rule T6)."""
+    """Note that removals were made that a person approved: the removal limit counts from then on (rule T6)."""
     return move_batches(tx, NOTE_REMOVALS, ids, at)
 
 

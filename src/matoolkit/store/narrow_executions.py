@@ -87,7 +87,7 @@ class StoredCall:
 
 
 @record
-class Debt:
+class MissingOutputs:
     """Outputs that a step of a member promised and did not have."""
 
     id: int
@@ -193,14 +193,14 @@ def stored_calls(tx: Transaction, kind: Kind, ids: Collection[int]) -> list[Stor
     return records_among(tx, StoredCall, table, table.c.id, ids)
 
 
-def debts_of_members(tx: Transaction, member_ids: Collection[int]) -> list[Debt]:
+def missing_outputs_of_members(tx: Transaction, member_ids: Collection[int]) -> list[MissingOutputs]:
     """Return which steps of members owe outputs, by id (rule O15)."""
-    return rows_by_id(tx, Debt, _debts(tx, member_ids)) if member_ids else []
+    return rows_by_id(tx, MissingOutputs, _missing_outputs(tx, member_ids)) if member_ids else []
 
 
 @prepared
-def _debts(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
-    return select_records(Debt, step_executions).where(
+def _missing_outputs(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
+    return select_records(MissingOutputs, step_executions).where(
         among(draft, step_executions.c.batch_member_id, member_ids),
         step_executions.c.missing_outputs_json.is_not(None),
     )

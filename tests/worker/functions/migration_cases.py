@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from matoolkit.worker.tenant.directory import MAILBOX as IS_MAILBOX
-from matoolkit.worker.tenant.directory import Move
+from matoolkit.worker.tenant.directory import MailboxMove
 from matoolkit.worker.tenant.licences import E3, EXCHANGE_PLAN
 from tests.worker.functions.situations import Case, jane_is_new, jane_is_on_the_list
 from tests.worker.functions.stage import JANE, LIST, MAILBOX, NOBODY, OMAR, World
@@ -50,7 +50,7 @@ def jane_is_ready_to_move(world: World) -> None:
 def janes_mailbox_is_copied(world: World) -> None:
     jane_is_ready_to_move(world)
     now = world.clock.now()
-    world.tenant.directory.moves[JANE] = Move(JANE, now - timedelta(hours=1), now + timedelta(days=300))
+    world.tenant.directory.moves[JANE] = MailboxMove(JANE, now - timedelta(hours=1), now + timedelta(days=300))
 
 
 def omar_sends_mail(world: World) -> None:

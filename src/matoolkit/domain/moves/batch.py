@@ -103,7 +103,7 @@ RELEASE = Move(
 )
 NOTE_REMOVALS = Move(
     "note removals",
-    "Removals were made that a person approved: the removal guard counts from then on.",
+    "Removals were made that a person approved: the removal limit counts from then on.",
     UNFINISHED_BATCHES,
     None,
     {"removals_approved_at": Value.NOW},

@@ -87,7 +87,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Move:
+class MailboxMove:
     """A mailbox on its way here."""
 
     user: str
@@ -109,7 +109,7 @@ class Directory:
         self.groups: dict[str, Group] = {}
         self.applications: dict[str, str] = {}
         self.domains: set[str] = {INITIAL_DOMAIN}
-        self.moves: dict[str, Move] = {}
+        self.moves: dict[str, MailboxMove] = {}
         self.remote_mailboxes: dict[str, dict[str, Any]] = {}
         self.invitations: list[dict[str, Any]] = []
         self._names: dict[str, User] = {}

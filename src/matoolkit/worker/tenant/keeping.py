@@ -15,7 +15,7 @@ import orjson
 
 from matoolkit.errors import UnreadableFile
 from matoolkit.privacy import private_file
-from matoolkit.worker.tenant.directory import Directory, Group, Lags, Move, User
+from matoolkit.worker.tenant.directory import Directory, Group, Lags, MailboxMove, User
 
 
 class StateFile:
@@ -93,9 +93,9 @@ def _group(given: dict[str, Any]) -> Group:
     return Group(**{**given, "created_at": _instant(given["created_at"]), "members": members})
 
 
-def _move(given: dict[str, Any]) -> Move:
+def _move(given: dict[str, Any]) -> MailboxMove:
     moments = {name: _instant(given[name]) for name in ("started_at", "complete_after")}
-    return Move(**{**given, **moments})
+    return MailboxMove(**{**given, **moments})
 
 
 def _instant(text: str) -> datetime:

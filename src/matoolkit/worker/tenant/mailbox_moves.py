@@ -7,7 +7,16 @@ other tenant's mailbox needs fails while it copies.
 from datetime import datetime, timedelta
 from typing import Any
 
-from matoolkit.worker.tenant.directory import MAIL_USER, MAILBOX, NO_GUID, Directory, Move, User, is_smtp, primary_of
+from matoolkit.worker.tenant.directory import (
+    MAIL_USER,
+    MAILBOX,
+    NO_GUID,
+    Directory,
+    MailboxMove,
+    User,
+    is_smtp,
+    primary_of,
+)
 from matoolkit.worker.tenant.refusals import Cmdlet, Rows, check_names, missing, wrong
 
 ENDPOINT = "source"
@@ -53,11 +62,11 @@ class Moves:
         if not any(is_smtp(one) and one.casefold().endswith(f"@{domain}") for one in user.current):
             raise wrong(f"The target mail user '{user.upn}' has no address in the domain '{domain}'.")
         now = self._directory.clock.now()
-        move = Move(user.id, now, _moment(given.get("CompleteAfter"), now), given.get("BatchName"))
+        move = MailboxMove(user.id, now, _moment(given.get("CompleteAfter"), now), given.get("BatchName"))
         self._directory.moves[user.id] = move
         return [self._shown(move)]
 
-    def _one(self, given: dict[str, Any]) -> Move:
+    def _one(self, given: dict[str, Any]) -> MailboxMove:
         check_names(given, ("Identity",))
         return self._move(given)
 
@@ -82,13 +91,13 @@ class Moves:
             raise missing(identity)
         return user
 
-    def _move(self, given: dict[str, Any]) -> Move:
+    def _move(self, given: dict[str, Any]) -> MailboxMove:
         move = self._directory.moves.get(self._user(given).id)
         if move is None:
             raise missing(str(given.get("Identity", "")))
         return move
 
-    def _is_copied(self, move: Move) -> bool:
+    def _is_copied(self, move: MailboxMove) -> bool:
         return move.started_at + timedelta(seconds=self._directory.lags.move) <= self._directory.clock.now()
 
     def _problem(self, user: User) -> str | None:
@@ -109,17 +118,17 @@ class Moves:
             return "TargetMailUserInvalidException: the target has no external address."
         return None
 
-    def _state(self, move: Move) -> tuple[str, int]:
+    def _state(self, move: MailboxMove) -> tuple[str, int]:
         if move.is_completed:
             return "Completed", 100
         if move.failure:
             return "Failed", 20
         return ("Synced", 95) if self._is_copied(move) else ("InProgress", 20)
 
-    def _told(self, move: Move) -> dict[str, Any]:
+    def _told(self, move: MailboxMove) -> dict[str, Any]:
         return {**self._shown(move), "PercentComplete": self._state(move)[1], "Message": move.failure or ""}
 
-    def _shown(self, move: Move) -> dict[str, Any]:
+    def _shown(self, move: MailboxMove) -> dict[str, Any]:
         user = self._directory.users[move.user]
         return {
             "Identity": user.properties["displayName"],
