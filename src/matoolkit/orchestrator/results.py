@@ -35,7 +35,7 @@ def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answe
         if state is None:
             _log_ignored(ref, received, "there is no such work")
             continue
-        result = concealed(received, masks.get(state.id))
+        result = concealed(received, masks[state.id]) if state.id in masks else received
         outputs = _outputs(agenda, state, result)
         decided = _decided(agenda, state, ref, result, outputs)
         if isinstance(decided, Ignore):
@@ -69,7 +69,7 @@ def _outputs(agenda: Agenda, state: State, result: WorkerResult) -> Found | None
 
 def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
     """Pass over answers that come twice in one pile; older attempts first, so that newer outputs win."""
-    unique = {result.job_id: (ref, result) for ref, result in reversed(list(answers))}
+    unique = {answer[1].job_id: answer for answer in reversed(list(answers))}
     return sorted(unique.values(), key=_in_order)
 
 
