@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from matoolkit.admin.cancelling import cancel_batch
+from matoolkit.domain.messages import MemberAdded, MemberRemoved
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.ports import Outgoing
 from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_FAREWELL, WITH_ROLLBACK
@@ -56,6 +59,46 @@ def test_o10_a_member_added_that_comes_twice_gives_nothing_more(stage: Stage) ->
     stage.handle()
     assert len([step for step in stage.steps(batch) if step.step_name == "create"]) == 2
     assert len(stage.take_jobs()) == 1
+
+
+def test_o10_joiners_of_two_batches_in_one_pile_each_go_through_their_own(stage: Stage) -> None:
+    runbook = stage.publish(TWO_PHASES)
+    first, second = stage.batch_at(runbook, ["u0"], days=5), stage.batch_at(runbook, ["u1"], days=6)
+    for batch in (first, second):
+        stage.due(batch, "prepare")
+    stage.run()
+    stage.join(first, "late-0")
+    stage.join(second, "late-1")
+    assert stage.events.turn() == 2
+    for batch in (first, second):
+        assert [step.batch_member_id for step in stage.steps(batch)] == [one.id for one in stage.members(batch)]
+
+
+@pytest.mark.parametrize("message", [MemberAdded, MemberRemoved])
+def test_o10_news_of_a_member_in_the_name_of_another_batch_are_passed_over(
+    stage: Stage, message: type[MemberAdded] | type[MemberRemoved]
+) -> None:
+    runbook = stage.publish(TWO_PHASES)
+    mine, other = stage.batch_at(runbook, ["u0"], days=5), stage.batch_at(runbook, ["u1"], days=6)
+    stage.due(mine, "prepare")
+    stage.run()
+    stage.add_row(mine, "late")
+    if message is MemberRemoved:
+        stage.leave_unannounced(mine, "late")
+    stage.bus.send([Outgoing("wrong-1", message(other.id, "late", stage.member(mine, "late").id))])
+    assert stage.events.turn() == 1
+    assert stage.bus.receive(stage.events_of_orchestrator, 10) == []
+    assert stage.states(mine, "late") == {}
+
+
+def test_o10_who_has_left_before_its_joining_is_heard_of_gets_no_steps(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.join(batch, "late")
+    stage.leave_unannounced(batch, "late")
+    stage.run()
+    assert stage.states(batch, "late") == {}
 
 
 def test_o10_a_phase_that_comes_due_before_the_joiner_is_caught_up_does_not_overtake_it(stage: Stage) -> None:
@@ -152,6 +195,17 @@ def test_o9_removal_steps_run_in_a_batch_whose_init_fails_meanwhile(stage: Stage
     assert stage.reload(batch).status is BatchStatus.FAILED
     stage.run()
     assert stage.functions() == ["Check", "Forget", "Tell"]
+
+
+def test_o12_nothing_is_undone_for_a_leaver_whose_batch_is_cancelled_before_anybody_hears_of_it(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_ROLLBACK))
+    stage.answers["Create"] = {"Id": 1}
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.leave(batch, "u0")
+    cancel_batch(stage.store, stage.bus, batch.id, by="anna")
+    stage.run()
+    assert stage.rollbacks(batch) == []
 
 
 def test_t5_a_member_that_moved_to_another_batch_is_not_undone(stage: Stage) -> None:
