@@ -28,13 +28,12 @@ class Transaction(Protocol):
 class Outgoing:
     """A message to publish, under an id that is derived from facts (rule M2).
 
-    With `not_before` it is delivered then or later. Messages with the same `order_key` leave in order.
+    With `not_before` it is delivered then or later.
     """
 
     message_id: str
     message: Message
     not_before: datetime | None = None
-    order_key: str | None = None
 
 
 @record

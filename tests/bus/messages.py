@@ -10,8 +10,8 @@ from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_page
 
 
-def added(number: int, not_before: datetime | None = None, order_key: str | None = None) -> Outgoing:
-    return Outgoing(f"member-added-{number}-0", MemberAdded(1, f"user{number}", number), not_before, order_key)
+def added(number: int, not_before: datetime | None = None) -> Outgoing:
+    return Outgoing(f"member-added-{number}-0", MemberAdded(1, f"user{number}", number), not_before)
 
 
 def job(worker: str, number: int = 1) -> Outgoing:

@@ -44,10 +44,10 @@ class Unreachable:
         raise BusUnavailable(f"{len(envelopes)} messages cannot be sent")
 
 
-def publish(relay: Relay, store: Store, *numbers: int, order_key: str | None = None) -> None:
+def publish(relay: Relay, store: Store, *numbers: int) -> None:
     with store.transaction() as tx:
         change(tx, [str(number) for number in numbers], tx.time())
-        relay.publish(tx, [added(number, order_key=order_key) for number in numbers])
+        relay.publish(tx, [added(number) for number in numbers])
 
 
 def waiting(store: Store) -> int:
@@ -118,21 +118,6 @@ def test_a_bus_that_is_down_is_told_once_however_often_messages_are_published(
     assert ended.startswith("sending what waits in the outbox works again after ")
 
 
-def test_m1_messages_of_one_member_leave_in_order_also_after_a_crash(
-    relay: Relay, store: Store, far_bus: SqlBus, clock: VirtualClock
-) -> None:
-    with pytest.raises(SimulatedCrash), crashing("relay.before_send"):
-        publish(relay, store, 1, order_key="member-7")
-    publish(relay, store, 2, order_key="member-7")
-    publish(relay, store, 3, order_key="member-8")
-    others = receive(far_bus)
-    assert ids(others) == ["member-added-3-0"], "the second message of member 7 waits for the first"
-    far_bus.complete_now(others)
-    clock.advance(CLAIM_DURATION)
-    relay.sweep()
-    assert ids(receive(far_bus)) == ["member-added-1-0", "member-added-2-0"]
-
-
 def test_m1_two_relays_at_once_send_each_message_once(
     store: Store, database: Database, far_bus: SqlBus, clock: VirtualClock
 ) -> None:
@@ -196,24 +181,12 @@ def test_m1_a_message_that_the_bus_refuses_holds_up_no_other_and_is_put_aside_in
     assert (letter.message_id, letter.reason) == ("member-added-2-0", "Undeliverable")
 
 
-def test_m1_what_must_not_overtake_a_refused_message_waits_until_that_is_put_aside(
-    store: Store, far_bus: SqlBus, clock: VirtualClock
-) -> None:
-    relay = Relay(store, Picky(far_bus, "member-added-1-0"))
-    publish(relay, store, 1, 2, order_key="member-7")
-    assert receive(far_bus) == []
-    for _ in range(MAX_TRIES + 1):
-        clock.advance(CLAIM_DURATION)
-        relay.sweep()
-    assert ids(receive(far_bus)) == ["member-added-2-0"]
-
-
 def test_m1_two_piles_of_one_transaction_leave_together_and_in_order(
     relay: Relay, store: Store, far_bus: SqlBus
 ) -> None:
     with store.transaction() as tx:
-        relay.publish(tx, [added(2, order_key="member-7")])
-        relay.publish(tx, [added(1, order_key="member-7")])
+        relay.publish(tx, [added(2)])
+        relay.publish(tx, [added(1)])
     assert ids(receive(far_bus)) == ["member-added-2-0", "member-added-1-0"]
 
 

@@ -1,7 +1,6 @@
 """Rule O5: jobs that have not left are taken back; a job that a worker may have seen is not."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.ids import Kind
 from matoolkit.store import Store, open_store
 from matoolkit.store.executions import steps_by_id
-from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages, remove_unsent, waiting_count
 from matoolkit.store.queue import NewQueued, enqueue, queue_lengths, remove_untouched
 from matoolkit.store.steps import cancel_steps_of_batches
 from matoolkit.store.upgrade import upgrade
@@ -56,15 +54,11 @@ def test_o5_a_job_that_was_received_is_not_taken_back_not_even_when_its_lock_ran
 def test_o5_only_the_jobs_that_are_named_are_taken_back(store: Store, bus: SqlBus, clock: VirtualClock) -> None:
     at, name = clock.now(), "step-1-attempt-1"
     queued = [NewQueued(topic, "somebody", name, "event", "{}", "{}", at, LATER) for topic in (WORKER.topic, "news")]
-    waiting = [NewMessage(topic, name, "event", "{}") for topic in (WORKER.topic, "news")]
     with store.transaction() as tx:
         enqueue(tx, queued, at, forget_before=at)
-        add_messages(tx, [*waiting, NewMessage(WORKER.topic, "step-2-attempt-1", "job", "{}")], at)
         assert remove_untouched(tx, WORKER.topic, [name]) == [name]
-        assert remove_unsent(tx, WORKER.topic, [name]) == [name]
     with store.reading() as tx:
         assert queue_lengths(tx) == {("news", "somebody"): 1}
-        assert waiting_count(tx) == 2
 
 
 def test_o5_taking_back_is_undone_with_its_transaction(bus: SqlBus, store: Store) -> None:
@@ -92,30 +86,6 @@ def test_o5_a_job_that_its_process_may_have_sent_before_it_died_is_not_taken_bac
     assert withdraw(relay, store, 1) == []
     clock.advance(CLAIM_DURATION)
     assert withdraw(relay, store, 1) == []
-
-
-def test_o5_a_job_that_waits_behind_another_in_the_outbox_is_taken_back(store: Store, far_bus: SqlBus) -> None:
-    relay = Relay(store, far_bus)
-    first, second = (replace(job("worker-01", number), order_key="member-1") for number in (1, 2))
-    with pytest.raises(SimulatedCrash), crashing("relay.before_send"), store.transaction() as tx:
-        relay.publish(tx, [first])
-    with store.transaction() as tx:
-        relay.publish(tx, [second])
-    assert withdraw(relay, store, 1, 2) == ["step-2-attempt-1"]
-
-
-def test_o5_a_job_that_may_have_been_sent_is_not_taken_back_when_a_later_claim_on_it_is_let_go(
-    store: Store, far_bus: SqlBus, clock: VirtualClock
-) -> None:
-    relay = Relay(store, far_bus)
-    with pytest.raises(SimulatedCrash), crashing("relay.after_send"), store.transaction() as tx:
-        relay.publish(tx, [replace(job("worker-01", number), order_key="member-1") for number in (1, 2)])
-    clock.advance(CLAIM_DURATION)
-    with store.transaction() as tx:
-        claim_messages(tx, Claim("another", clock.now() + CLAIM_DURATION), clock.now(), limit=1)
-    assert relay.sweep() == 0, "the second waits for the first, which another process sends"
-    assert withdraw(relay, store, 1, 2) == []
-    assert ids(far_bus.receive(WORKER, 10)) == ["step-1-attempt-1", "step-2-attempt-1"]
 
 
 def test_o5_work_whose_job_was_taken_back_waits_for_no_answer(bus: SqlBus, store: Store, clock: VirtualClock) -> None:

@@ -941,8 +941,8 @@ FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:r
 GO
 
 -- store.outbox.add_messages
-INSERT INTO outbox (topic, message_id, message_type, body, properties_json, order_key, not_before, created_at, claim_token, claimed_until, tries) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.order_key AS order_key, anon_1.not_before AS not_before, :p_alike_created_at AS created_at, :p_alike_claim_token AS claim_token, :p_alike_claimed_until AS claimed_until, :p_alike_tries AS tries 
-FROM (SELECT [position], [topic], [message_id], [message_type], [body], [properties_json], [order_key], [not_before] FROM OPENJSON(:p_rows) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [order_key] NVARCHAR(100) '$[6]', [not_before] DATETIME2(6) '$[7]')) AS anon_1 
+INSERT INTO outbox (topic, message_id, message_type, body, properties_json, not_before, created_at, claim_token, claimed_until, tries) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.created_at, inserted.not_before, inserted.tries SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.not_before AS not_before, :p_alike_created_at AS created_at, :p_alike_claim_token AS claim_token, :p_alike_claimed_until AS claimed_until, :p_alike_tries AS tries 
+FROM (SELECT [position], [topic], [message_id], [message_type], [body], [properties_json], [not_before] FROM OPENJSON(:p_rows) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [not_before] DATETIME2(6) '$[6]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM outbox AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id)) ORDER BY anon_1.position
@@ -953,31 +953,12 @@ WITH chosen AS
 (SELECT TOP 7 outbox.id AS id 
 FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK) 
 WHERE outbox.claimed_until <= :p_at ORDER BY outbox.claimed_until, outbox.id)
- UPDATE outbox SET claimed_until=:p_until, claim_token=:p_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.order_key, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
+ UPDATE outbox SET claimed_until=:p_until, claim_token=:p_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
 FROM chosen) AND outbox.claimed_until <= :p_at
 GO
 
 -- store.outbox.delete_sent
 DELETE FROM outbox OUTPUT deleted.id WHERE outbox.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :p_token
-GO
-
--- store.outbox.out_of_turn
-SELECT outbox.id 
-FROM outbox 
-WHERE outbox.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (EXISTS (SELECT * 
-FROM outbox AS outbox_1 
-WHERE outbox_1.order_key = outbox.order_key AND outbox_1.id < outbox.id AND (outbox_1.claim_token IS NULL OR outbox_1.claim_token != :p_token)))
-GO
-
--- store.outbox.remove_unsent
-DELETE FROM outbox OUTPUT deleted.message_id WHERE outbox.topic = :p_topic AND outbox.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND outbox.claim_token IS NULL AND outbox.tries <= :tries_1
-GO
-
--- store.outbox.unclaim
-UPDATE outbox SET claimed_until=:p_at, claim_token=:claim_token WHERE outbox.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND outbox.claim_token = :p_token
 GO
 

@@ -13,6 +13,7 @@ from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.envelope import sealed
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.sql import SqlBus
+from matoolkit.bus.topology import WORKER_JOBS
 from matoolkit.domain import progress as progress_rules
 from matoolkit.domain import retrying as retry_rules
 from matoolkit.domain import step as step_rules
@@ -46,7 +47,7 @@ from matoolkit.scheduler import joining, snapshot
 from matoolkit.scheduler import sweeps as scheduler_sweeps
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.simulate import persons
-from matoolkit.store import Store, Transaction, outbox, queue
+from matoolkit.store import Store, Transaction, queue
 from matoolkit.store import members as stored_members
 from matoolkit.store import phases as stored_phases
 from matoolkit.store import steps as stored_steps
@@ -322,14 +323,11 @@ def jobs_that_a_worker_has_are_taken_back(patch: Patch) -> None:
 
 
 def jobs_that_may_have_been_sent_are_taken_back(patch: Patch) -> None:
-    """Neither a claim nor the number of tries is looked at: nothing gives messages an order, so no claim is let go."""
+    def withdraw(_: Any, tx: Transaction, job_ids: Any) -> list[str]:
+        named = (outbox_rows.c.topic == WORKER_JOBS, outbox_rows.c.message_id.in_(job_ids))
+        return sorted(tx.values(delete(outbox_rows).where(*named).returning(outbox_rows.c.message_id)))
 
-    def remove(tx: Transaction, topic: str, message_ids: Any) -> list[str]:
-        named = (outbox_rows.c.topic == topic, outbox_rows.c.message_id.in_(message_ids))
-        taken = delete(outbox_rows).where(*named)
-        return sorted(tx.values(taken.returning(outbox_rows.c.message_id)))
-
-    patch.setattr(outbox, "remove_unsent", remove)
+    patch.setattr(Relay, "withdraw", withdraw)
 
 
 def returners_cut_off_a_compensation_that_has_begun(patch: Patch) -> None:

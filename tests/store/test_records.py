@@ -36,7 +36,6 @@ from matoolkit.store.outbox import (
     add_messages,
     claim_messages,
     delete_sent,
-    unclaim,
     waiting_count,
 )
 from matoolkit.store.runbooks import (
@@ -60,7 +59,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def message(number: int, topic: str = "worker-jobs") -> NewMessage:
-    return NewMessage(topic, f"job-{number}", "worker-job", '{"n": 1}', order_key="member-1")
+    return NewMessage(topic, f"job-{number}", "worker-job", '{"n": 1}')
 
 
 def test_m1_messages_wait_in_the_order_in_which_they_were_written(store: Store, world: World) -> None:
@@ -77,14 +76,13 @@ def test_m1_messages_wait_in_the_order_in_which_they_were_written(store: Store, 
 def test_m1_what_a_process_sends_itself_is_left_to_it_until_its_claim_runs_out(store: Store, world: World) -> None:
     mine, other = Claim("mine", world.now + MINUTE), Claim("other", world.now + 2 * MINUTE)
     with store.transaction() as tx:
-        written = add_messages(tx, [message(1), message(2)], world.now, mine)
+        add_messages(tx, [message(1), message(2)], world.now, mine)
         assert claim_messages(tx, other, world.now) == []
         world.clock.advance(MINUTE)
         taken = claim_messages(tx, other, world.now, limit=1)
         assert [(row.message_id, row.tries) for row in taken] == [("job-1", 2)]
         assert delete_sent(tx, mine, [row.id for row in taken]) == []
         assert delete_sent(tx, other, [row.id for row in taken]) == [taken[0].id]
-        assert unclaim(tx, mine, world.now, [row.id for row in written]) == 1
         assert [row.message_id for row in claim_messages(tx, other, world.now)] == ["job-2"]
 
 

@@ -26,7 +26,6 @@ class Envelope:
     body: str
     properties_json: str
     not_before: datetime | None
-    order_key: str | None
 
 
 class Carrier(Protocol):
@@ -60,7 +59,6 @@ def _seal(outgoing: Outgoing) -> Envelope:
         body,
         _properties(form.message_type, message.worker_id if isinstance(message, WorkerJob) else None),
         outgoing.not_before,
-        outgoing.order_key,
     )
 
 

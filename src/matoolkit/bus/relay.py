@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from matoolkit import ports
 from matoolkit.bus.envelope import Carrier, Envelope, sealed
-from matoolkit.bus.topology import WORKER_JOBS
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import MatoolkitError
 from matoolkit.outages import Outage
@@ -41,7 +40,6 @@ class _Batch:
 
     claim: outbox.Claim
     rows: list[outbox.OutboxRow] = field(default_factory=list)
-    has_let_go: bool = False
 
 
 class Relay:
@@ -63,19 +61,18 @@ class Relay:
         if batch is None:
             batch = self._open[own] = _Batch(_new_claim(own))
             own.on_commit.append(lambda: self._send(batch))
-        rows = outbox.add_messages(own, [_new(envelope) for envelope in sealed(messages)], at, batch.claim)
-        _take_in_turn(own, batch, rows)
+        batch.rows += outbox.add_messages(own, [_new(envelope) for envelope in sealed(messages)], at, batch.claim)
 
-    def withdraw(self, tx: ports.Transaction, job_ids: Collection[str]) -> list[str]:
-        """Take back jobs that no process has tried to send yet, if and when the transaction commits; return which."""
-        return outbox.remove_unsent(self._own(tx), WORKER_JOBS, job_ids)
+    def withdraw(self, tx: ports.Transaction, job_ids: Collection[str]) -> list[str]:  # noqa: ARG002
+        """Take back nothing: each message is claimed by the process that wrote it, which may have sent it."""
+        return []
 
     def sweep(self) -> int:
         """Send what other processes left behind, and say how many messages were claimed for it."""
         with self._store.transaction() as tx:
-            batch = _Batch(_new_claim(tx))
-            _take_in_turn(tx, batch, outbox.claim_messages(tx, batch.claim, tx.time(), _SWEPT_AT_ONCE))
-            tx.on_commit.append(lambda: self._send(batch, is_sweep=True))
+            claim = _new_claim(tx)
+            batch = _Batch(claim, outbox.claim_messages(tx, claim, tx.time(), _SWEPT_AT_ONCE))
+            tx.on_commit.append(lambda: self._send(batch))
         return len(batch.rows)
 
     def _own(self, tx: ports.Transaction) -> Transaction:
@@ -84,7 +81,7 @@ class Relay:
             raise ValueError("the outbox is in another database than the state")
         return own
 
-    def _send(self, batch: _Batch, *, is_sweep: bool = False) -> None:
+    def _send(self, batch: _Batch) -> None:
         """Send messages. The state is committed already; if sending fails now, a sweep tries again."""
         if not batch.rows:
             return
@@ -94,9 +91,6 @@ class Relay:
         with self._store.transaction() as tx:
             outbox.delete_sent(tx, batch.claim, [row.id for row in sent])
             _put_aside(tx, batch.claim, refused)
-        # Some messages waited behind older ones, which may be sent now.
-        if batch.has_let_go and sent and not is_sweep:
-            self.sweep()
 
     def _deliver(self, rows: Sequence[outbox.OutboxRow]) -> tuple[list[outbox.OutboxRow], list[outbox.OutboxRow]]:
         """Send rows, and return those that are out and those that the bus will never take."""
@@ -111,32 +105,18 @@ class Relay:
         return list(rows), []
 
     def _deliver_each(self, rows: Sequence[outbox.OutboxRow]) -> tuple[list[outbox.OutboxRow], list[outbox.OutboxRow]]:
-        """Send rows one by one, so that a refused one blocks only messages with its order key."""
+        """Send rows one by one, past the one that is refused."""
         sent: list[outbox.OutboxRow] = []
         refused: list[outbox.OutboxRow] = []
-        blocked: set[str] = set()
         for row in rows:
-            if row.order_key in blocked:
-                continue
             out, never = self._deliver([row])
             sent += out
             refused += never
-            if not out and not never and row.order_key is not None:
-                blocked.add(row.order_key)
         return sent, refused
 
 
 def _new_claim(tx: Transaction) -> outbox.Claim:
     return outbox.Claim(str(uuid.uuid4()), tx.time() + CLAIM_DURATION)
-
-
-def _take_in_turn(tx: Transaction, batch: _Batch, rows: Sequence[outbox.OutboxRow]) -> None:
-    """Keep rows that can be sent, and release those that would overtake an older one with the same order key."""
-    waiting = set(outbox.out_of_turn(tx, batch.claim, [row.id for row in rows])) if rows else set()
-    if waiting:
-        outbox.unclaim(tx, batch.claim, tx.time(), waiting)
-        batch.has_let_go = True
-    batch.rows += [row for row in rows if row.id not in waiting]
 
 
 def _put_aside(tx: Transaction, claim: outbox.Claim, refused: Sequence[outbox.OutboxRow]) -> None:
@@ -164,7 +144,6 @@ def _new(envelope: Envelope) -> outbox.NewMessage:
         envelope.message_type,
         envelope.body,
         envelope.properties_json,
-        envelope.order_key,
         envelope.not_before,
     )
 
@@ -177,5 +156,4 @@ def _envelope(row: outbox.OutboxRow) -> Envelope:
         row.body,
         row.properties_json,
         row.not_before if row.not_before > row.created_at else None,
-        row.order_key,
     )

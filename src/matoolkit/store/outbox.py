@@ -10,12 +10,9 @@ from sqlalchemy import (
     Executable,
     Insert,
     Integer,
-    Select,
     Update,
     delete,
-    exists,
     func,
-    or_,
     select,
     type_coerce,
     update,
@@ -26,7 +23,7 @@ from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, chosen_once, columns_of
 from matoolkit.store.sql.transaction import Transaction
 
-_WRITTEN = ("topic", "message_id", "message_type", "body", "properties_json", "order_key", "not_before")
+_WRITTEN = ("topic", "message_id", "message_type", "body", "properties_json", "not_before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,6 @@ class NewMessage:
     message_type: str
     body: str
     properties_json: str = "{}"
-    order_key: str | None = None
     not_before: datetime | None = None
 
 
@@ -52,7 +48,6 @@ class OutboxRow:
     message_type: str
     body: str
     properties_json: str
-    order_key: str | None
     created_at: datetime
     not_before: datetime
     tries: int
@@ -118,24 +113,6 @@ def _claimed(draft: Drafting, token: str, until: datetime, at: datetime, *, limi
     )
 
 
-def out_of_turn(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int]:
-    """Return those of the claimed messages that must wait: an older one with the same order key is not claimed."""
-    return tx.values(_out_of_turn(tx, claim.token, ids))
-
-
-@prepared
-def _out_of_turn(draft: Drafting, token: str, ids: Collection[int]) -> Select[Any]:
-    older = outbox.alias()
-    return select(outbox.c.id).where(
-        among(draft, outbox.c.id, ids),
-        exists().where(
-            older.c.order_key == outbox.c.order_key,
-            older.c.id < outbox.c.id,
-            or_(older.c.claim_token.is_(None), older.c.claim_token != token),
-        ),
-    )
-
-
 def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int]:
     """Delete messages that were sent, if the claim on them still stands, and return which."""
     if not ids:
@@ -147,32 +124,6 @@ def delete_sent(tx: Transaction, claim: Claim, ids: Collection[int]) -> list[int
 def _deleted(draft: Drafting, token: str, ids: Collection[int]) -> Executable:
     sent = delete(outbox).where(among(draft, outbox.c.id, ids), outbox.c.claim_token == token)
     return sent.returning(outbox.c.id)
-
-
-def remove_unsent(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:
-    """Remove messages that nobody can have sent, and return their ids."""
-    if not message_ids:
-        return []
-    return sorted(tx.values(_unsent_removed(tx, topic, message_ids)))
-
-
-@prepared
-def _unsent_removed(draft: Drafting, topic: str, message_ids: Collection[str]) -> Executable:
-    named = (outbox.c.topic == topic, among(draft, outbox.c.message_id, message_ids))
-    # A claim that was let go sent nothing; after a second one nobody knows what became of the first.
-    untried = (outbox.c.claim_token.is_(None), outbox.c.tries <= 1)
-    return delete(outbox).where(*named, *untried).returning(outbox.c.message_id)
-
-
-def unclaim(tx: Transaction, claim: Claim, at: datetime, ids: Collection[int]) -> int:
-    """Let go of messages that were claimed and not sent, for the next relay to try."""
-    return tx.changed(_unclaimed(tx, claim.token, ids, at))
-
-
-@prepared
-def _unclaimed(draft: Drafting, token: str, ids: Collection[int], at: datetime) -> Update:
-    mine = update(outbox).where(among(draft, outbox.c.id, ids), outbox.c.claim_token == token)
-    return mine.values(claim_token=None, claimed_until=at)
 
 
 def waiting_count(tx: Transaction) -> int:

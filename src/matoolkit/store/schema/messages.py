@@ -25,7 +25,7 @@ outbox = Table(
     Column("message_type", Unicode(50), nullable=False, doc="Kind of message."),
     Column("body", UnicodeText, nullable=False, doc="The message, JSON."),
     Column("properties_json", UnicodeText, nullable=False, doc="Properties that subscriptions filter on, JSON."),
-    Column("order_key", Unicode(100), doc="Messages with the same key leave in order."),
+    Column("order_key", Unicode(100), doc="Not used: messages leave in no promised order."),
     Column("created_at", Instant, nullable=False, doc="When it was written."),
     Column("not_before", Instant, nullable=False, doc="When it may be delivered at the earliest."),
     Column("claimed_until", Instant, nullable=False, doc="Until then some process is sending it."),
