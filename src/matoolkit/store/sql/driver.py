@@ -15,12 +15,13 @@ from sqlalchemy.exc import DBAPIError
 TakenT = TypeVar("TakenT")
 
 
-def run(connection: Connection, text: str, parameters: Any, take: Callable[[Any], TakenT]) -> TakenT:
-    """Run a statement and take what is wanted from the cursor."""
+def run(connection: Connection, text: str, parameters: Any, take: Callable[[Any], TakenT]) -> tuple[TakenT, int]:
+    """Run a statement, take what is wanted from the cursor, and say how many rows the driver counted."""
 
-    def executed(cursor: Any) -> TakenT:
+    def executed(cursor: Any) -> tuple[TakenT, int]:
         cursor.execute(text, parameters)
-        return take(cursor)
+        # SQLite counts the rows that a statement returns only once they were fetched.
+        return take(cursor), cursor.rowcount
 
     return _with_cursor(connection, text, executed)
 

@@ -92,20 +92,19 @@ class Runner:
 
     def run(self, statement: Executable | Ready, compiled: "Compiled", take: Callable[[Any], TakenT]) -> TakenT:
         """Run a statement and take what is wanted from the cursor."""
-        _, given, filling = statement if isinstance(statement, Ready) else (None, {}, None)
-        text, parameters = compiled.bound(given)
-        if filling is not None:
-            self.fill(filling)
+        if isinstance(statement, Ready):
+            _plan, given, filling = statement
+            text, parameters = compiled.bound(given)
+            if filling is not None:
+                self.fill(filling)
+        else:
+            text, parameters = compiled.bound({})
         for watch in self._watchers:
             watch(text, parameters)
-
-        def taken(cursor: Any) -> TakenT:
-            found = take(cursor)
-            if cursor.rowcount > 0 and not text.startswith("SELECT"):
-                self.has_written = True
-            return found
-
-        return run(self.connection, text, parameters, taken)
+        found, count = run(self.connection, text, parameters, take)
+        if count > 0 and not text.startswith("SELECT"):
+            self.has_written = True
+        return found
 
     def fill(self, filling: Filling) -> None:
         """Put the rows that a statement writes where it looks for them."""
@@ -159,7 +158,7 @@ class Compiled:
         """Return the text, and its parameters for the values of this run."""
         try:
             if self._form is not None:
-                return self._form.bound({**self._values, **given})
+                return self._form.bound({**self._values, **given} if self._values else given)
             written = self._compiled.construct_expanded_state(given, escape_names=False)
             keys, processes = {name: name for name in written.parameters}, {**self._processes, **written.processors}
             return self._formed(written.statement, written.positiontup, keys, processes).bound(written.parameters)
@@ -184,13 +183,14 @@ class Compiled:
 
     def arrangement(self, make: Callable[..., Any], given: tuple[str, ...]) -> Arrangement | None:
         """Return how its columns become what a record takes, which is worked out once for each record."""
-        # A function in place is made anew for every run and would be kept for ever; nothing is to be worked out for it.
-        if not isinstance(make, type):
-            return arrangement(make, (), given)
-        key = (make, given)
-        if key not in self._arrangements:
-            self._arrangements[key] = arrangement(make, self._names, given)
-        return self._arrangements[key]
+        try:
+            return self._arrangements[make, given]
+        except KeyError:
+            found = arrangement(make, self._names, given)
+        # A function in place is made anew for every run, and would be kept for ever.
+        if isinstance(make, type):
+            self._arrangements[make, given] = found
+        return found
 
     def _formed(
         self, text: str, places: Sequence[str] | None, keys: Mapping[str, str], processes: Mapping[str, Process]

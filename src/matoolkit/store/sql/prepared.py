@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec
+from typing import Any, Concatenate, NamedTuple, ParamSpec, final
 
 from sqlalchemy import (
     ClauseElement,
@@ -41,6 +41,7 @@ MOST_SHAPES = 2_000
 Arguments = ParamSpec("Arguments")
 
 
+@final
 class Named(dict[str, Any]):
     """Values by name: their names belong to the shape of a statement, and each value is a parameter of its own.
 
@@ -194,7 +195,7 @@ def prepared(
         keys: tuple[Any, ...] = ()
         value: Any
         for name, value in zip(names, values, strict=False):
-            if isinstance(value, Named):
+            if type(value) is Named:
                 # A list of names ends with what no name is: two lists in a row are not one.
                 keys += (*value, None)
                 given |= {f"{name}_{key}": one for key, one in value.items()}
@@ -223,7 +224,7 @@ def _built(build: Callable[..., Executable], tx: Drafting, values: Iterable[Any]
 
 
 def _placeholder(name: str, value: Any) -> Any:
-    if isinstance(value, Named):
+    if type(value) is Named:
         return Named({key: bindparam(f"{name}_{key}") for key in value})
     return bindparam(name)
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -25,13 +25,15 @@ class Recent(Generic[KeyT, ValueT]):
         self._values: OrderedDict[KeyT, ValueT] = OrderedDict()
         self._adding = threading.Lock()
         self._dropped = 0
+        # How a key is looked up. Every statement comes by here, and most caches never get half full. Until one does,
+        # nothing will be dropped soon, and it does not matter what was used last.
+        self.get: Callable[[KeyT], ValueT | None] = self._values.get
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, key: KeyT) -> ValueT | None:
-        """Return what is kept under a key."""
-        # No lock: every statement comes by here, and each of the two calls is done at once or not at all.
+    def _get_and_note(self, key: KeyT) -> ValueT | None:
+        # No lock: each of the two calls is done at once or not at all.
         try:
             self._values.move_to_end(key)
         except KeyError:
@@ -42,6 +44,8 @@ class Recent(Generic[KeyT, ValueT]):
         """Keep a value, and return it."""
         with self._adding:
             self._values[key] = value
+            if len(self._values) * 2 >= self._most:
+                self.get = self._get_and_note
             while len(self._values) > self._most:
                 self._values.popitem(last=False)
                 self._note_dropped()
