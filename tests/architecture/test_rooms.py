@@ -46,7 +46,7 @@ def copy(tmp_path: Path) -> Path:
         ("admin/queries.py", "from matoolkit.api import paging"),
         ("worker/runner.py", "from matoolkit.store import open_store"),
         ("worker/runner.py", "from matoolkit.bus import wire"),
-        ("worker/runner.py", "from matoolkit.orchestrator import inbox"),
+        ("worker/runner.py", "from matoolkit.orchestrator import agenda"),
         ("crashpoints.py", "from matoolkit.store import open_store"),
         ("ids.py", "from matoolkit import clock"),
         ("settings.py", "from matoolkit.runbook import values"),

@@ -1,19 +1,29 @@
 """The orchestrator: takes piles of events and results, and decides each in one transaction (rule M4)."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+from matoolkit.domain.messages import (
+    BatchInit,
+    MemberAdded,
+    MemberRemoved,
+    PhaseDue,
+    PollCheck,
+    RetryCheck,
+    WorkerHello,
+    WorkerResult,
+)
 from matoolkit.errors import MatoolkitError
-from matoolkit.ids import Kind
+from matoolkit.ids import Kind, parse_job_id
 from matoolkit.orchestrator.agenda import Agenda, Limits, open_agenda
-from matoolkit.orchestrator.catalogue import announce
+from matoolkit.orchestrator.catalogue import Hello, announce
 from matoolkit.orchestrator.checks import apply_checks
 from matoolkit.orchestrator.consequences import follow_up
-from matoolkit.orchestrator.expanding import expand_phases
-from matoolkit.orchestrator.inbox import batches_of, sorted_out
-from matoolkit.orchestrator.init import request_inits
+from matoolkit.orchestrator.expanding import Due, expand_phases
+from matoolkit.orchestrator.init import Request, request_inits
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
-from matoolkit.orchestrator.results import apply_answers
+from matoolkit.orchestrator.results import Answer, apply_answers
 from matoolkit.orchestrator.sweeps import (
     sweep_dead_jobs,
     sweep_endings,
@@ -25,12 +35,30 @@ from matoolkit.orchestrator.versions import Versions
 from matoolkit.outages import Outage
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
-from matoolkit.store.narrow_executions import states_of
+from matoolkit.store.narrow_executions import batches_of_work, states_of
 from matoolkit.store.sql.transaction import Transaction
 
 _SWEEPS = (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings)
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Inbox:
+    """Messages by kind."""
+
+    hellos: list[Hello] = field(default_factory=list)
+    answers: dict[Kind, list[Answer]] = field(default_factory=lambda: {kind: [] for kind in Kind})
+    checks: dict[Kind, list[PollCheck | RetryCheck]] = field(default_factory=lambda: {kind: [] for kind in Kind})
+    inits: list[Request] = field(default_factory=list)
+    dues: list[Due] = field(default_factory=list)
+    added: list[MemberAdded] = field(default_factory=list)
+    removed: list[MemberRemoved] = field(default_factory=list)
+
+    def work(self, kind: Kind) -> set[int]:
+        """Return the work of a kind that answers and checks are about."""
+        answered = {ref.execution_id for ref, _ in self.answers[kind]}
+        return answered | {check.execution_id for check in self.checks[kind]}
 
 
 class Orchestrator:
@@ -45,11 +73,11 @@ class Orchestrator:
 
     def handle(self, tx: Transaction, deliveries: Sequence[Delivery]) -> None:
         """Do what a pile of messages asks for, in the transaction in which they are completed."""
-        inbox = sorted_out(deliveries)
+        inbox = _sorted_out(deliveries)
         if inbox.hellos:
             announce(tx, inbox.hellos, tx.time())
             self._versions.expect_news()
-        agenda = self._open(tx, batches_of(tx, inbox))
+        agenda = self._open(tx, _batches_of(tx, inbox))
         for kind in Kind:
             if work := inbox.work(kind):
                 states = states_of(tx, kind, work)
@@ -76,6 +104,52 @@ class Orchestrator:
 
     def _open(self, tx: Transaction, batch_ids: set[int]) -> Agenda:
         return open_agenda(tx, self._publisher, self._versions, self._limits, batch_ids)
+
+
+def _sorted_out(deliveries: Sequence[Delivery]) -> _Inbox:
+    """Sort a pile."""
+    inbox = _Inbox()
+    for delivery in deliveries:
+        match delivery.message:
+            case WorkerResult() as result:
+                _take_result(inbox, result)
+            case PollCheck(kind=kind) | RetryCheck(kind=kind) as check:
+                inbox.checks[kind].append(check)
+            case BatchInit() as request:
+                inbox.inits.append(Request(delivery.received.message_id, request))
+            case PhaseDue() as due:
+                inbox.dues.append(Due(delivery.received.message_id, due))
+            case MemberAdded() as added:
+                inbox.added.append(added)
+            case MemberRemoved() as removed:
+                inbox.removed.append(removed)
+            case WorkerHello() as hello:
+                inbox.hellos.append(Hello(delivery.received.message_id, hello))
+            case other:
+                log.warning("a %s is not for the orchestrator", type(other).__name__)
+    return inbox
+
+
+def _batches_of(tx: Transaction, inbox: _Inbox) -> set[int]:
+    """Find the batches that messages concern; those of answers and checks are asked for, one query for each kind."""
+    events: Iterable[BatchInit | PhaseDue | MemberAdded | MemberRemoved] = (
+        *(request.message for request in inbox.inits),
+        *(due.message for due in inbox.dues),
+        *inbox.added,
+        *inbox.removed,
+    )
+    found = {event.batch_id for event in events}
+    for kind in Kind:
+        found.update(batches_of_work(tx, kind, inbox.work(kind)))
+    return found
+
+
+def _take_result(inbox: _Inbox, result: WorkerResult) -> None:
+    ref = parse_job_id(result.job_id)
+    if ref is None:
+        log.warning("a result is ignored: its job id is none of ours", extra={"job": result.job_id[:200]})
+    else:
+        inbox.answers[ref.kind].append((ref, result))
 
 
 def _title(name: str) -> str:
