@@ -240,6 +240,17 @@ def test_o16_a_lost_job_without_retries_fails_its_step(stage: Stage) -> None:
     assert stage.reload(batch).status is BatchStatus.FAILED
 
 
+def test_o16_sweeps_come_to_their_end_without_trouble(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    started(stage, ONE_STEP, 2)
+    stage.answers["Create"] = Silent()
+    stage.run()
+    stage.clock.advance(timedelta(hours=24))
+    for _ in range(2):
+        stage.orchestrator.sweep()
+    troubles = [record for record in caplog.records if "sweep" in record.getMessage()]
+    assert troubles == []
+
+
 def test_o16_the_result_of_a_lost_job_is_accepted_while_its_retry_is_pending(stage: Stage) -> None:
     batch = started(stage, WITH_RETRY)
     stage.answers["Create"] = Silent()
