@@ -1,9 +1,10 @@
 """Publishers, relays and consumers as real processes that are killed, again and again, at any crash point.
 
-    python bus_under_fire.py ROUNDS SEED STATE_URL [BUS_URL]
+    python -m tests.bus.bus_under_fire ROUNDS SEED STATE_URL [BUS_URL]
 
-Each round forks a few processes that share a clock; the next round's clock is two minutes ahead, so that the locks and
-claims of the dead have run out. In the end one process that is not killed finishes the work, and the tally is printed:
+In the first round nobody dies. It loads and compiles what the processes of the others then find. Each of those rounds
+forks a few processes that share a clock; the next round's clock is two minutes ahead, so that the locks and claims of
+the dead have run out. In the end one process that is not killed finishes the work, and the tally is printed:
 what was published, what was applied, what was put aside, and how many processes died at which point.
 
 With one database the bus is in it, and the handler is as naive as can be: whatever is handled twice shows. With two,
@@ -27,12 +28,13 @@ from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import arm, kill_process
 from matoolkit.domain.messages import MemberAdded
 from matoolkit.ports import Delivery, Outgoing, Publisher
-from matoolkit.store import Store, open_store
+from matoolkit.store import Store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.deadletters import dead_letters_page
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.queue import queue_lengths
 from matoolkit.store.sql.transaction import Transaction
+from tests.databases import Database
 
 START = datetime(2026, 3, 3, 12, tzinfo=UTC)
 POINTS = ["store.before_commit", "store.after_commit", "bus.received", "consumer.handled"]
@@ -47,8 +49,8 @@ class World:
 
     def __init__(self, urls: Sequence[str], round_number: int, ahead: timedelta = timedelta()) -> None:
         clock = VirtualClock(START + timedelta(minutes=2) * round_number + ahead)
-        self.state = open_store(urls[0], clock=clock)
-        self.far = open_store(urls[1], clock=clock) if len(urls) > 1 else self.state
+        stores = [Database(url, url.partition(":")[0].partition("+")[0]).open(clock) for url in urls]
+        self.state, self.far = stores[0], stores[-1]
         self.bus = SqlBus(self.far)
         self.publisher: Publisher = self.bus if self.far is self.state else Relay(self.state, self.bus)
 
@@ -69,6 +71,11 @@ class World:
         consumer = Consumer(self.state, self.bus, EVENTS_OF_ORCHESTRATOR, handler, most=PILE)
         while consumer.turn():
             pass
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self.state.close()
+        self.far.close()
 
     def sweep(self) -> None:
         """Send what dead publishers left behind."""
@@ -116,7 +123,12 @@ def fight(rounds: int, seed: int, urls: Sequence[str]) -> Counter[str]:
     """Fork, kill, wait, again and again; count who died where."""
     chance, deaths = random.Random(seed), Counter[str]()
     points = POINTS if len(urls) == 1 else POINTS_APART
-    for number in range(rounds):
+    first = World(urls, 0)
+    first.publish(0)
+    first.sweep()
+    first.consume()
+    first.close()
+    for number in range(1, rounds + 1):
         works: list[Callable[[World], None]] = [lambda world, number=number: world.publish(number * MESSAGES_A_ROUND)]  # type: ignore[misc]
         works += [World.consume] * (2 if len(urls) == 1 else 1)
         works += [World.sweep] if len(urls) > 1 else []
@@ -146,7 +158,7 @@ def tally(state: Store, far: Store) -> dict[str, object]:
 def main(rounds: int, seed: int, urls: Sequence[str]) -> None:
     """Fight, finish, and print the tally as JSON."""
     deaths = fight(rounds, seed, urls)
-    world = World(urls, rounds + 1)
+    world = World(urls, rounds + 2)
     world.sweep()
     world.consume()
     print(json.dumps({"deaths": deaths, **tally(world.state, world.far)}))  # noqa: T201 - the answer to the test

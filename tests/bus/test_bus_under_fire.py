@@ -11,13 +11,13 @@ from matoolkit.store import open_store
 from matoolkit.store.upgrade import upgrade
 from tests.databases import Database
 
-SCRIPT = Path(__file__).with_name("bus_under_fire.py")
+ROOT = Path(__file__).parents[2]
 ROUNDS = 100
 
 
 def fight(*urls: str) -> dict[str, Any]:
-    command = [sys.executable, str(SCRIPT), str(ROUNDS), "1", *urls]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tests.bus.bus_under_fire", str(ROUNDS), "1", *urls]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     assert outcome["deaths"].pop("error", 0) == 0, done.stderr
