@@ -147,7 +147,7 @@ def test_o15_a_missing_output_is_recorded_and_the_step_that_needs_it_says_who_ow
     create, license_ = stage.steps(batch)
     assert (create.status, create.missing_outputs_json) == ("succeeded", '["UserId"]')
     assert license_.status == "failed"
-    assert "step 'create' was to put it out" in str(license_.error_message)
+    assert "step 'create' should have put it out" in str(license_.error_message)
 
 
 def test_o15_each_step_that_no_job_can_be_made_of_says_its_own_reason(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Inits: asked for, or cancelled when another version or a person wants no more of them (rules O1, O12 and V5)."""
+"""Requests inits, and cancels them for a new version or a person (rules O1, O12 and V5)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,9 +18,9 @@ from matoolkit.store.sql.transaction import Transaction
 def request_inits(
     tx: Transaction, publisher: Publisher, version: int, batches: Sequence[BatchRow], at: datetime
 ) -> int:
-    """Ask for the init of batches once more, that of a version, and return for how many."""
+    """Request the init of a version for batches once more, and return for how many."""
     requested = set(dispatch_init(tx, [batch.id for batch in batches], at))
-    # The batches were read before their init was requested, which counted it.
+    # The batches were read before `init_count` grew, so the number of this request is one higher.
     counted = [replace(batch, init_count=batch.init_count + 1) for batch in batches if batch.id in requested]
     announce_inits(tx, publisher, version, counted)
     return len(counted)
@@ -33,7 +33,7 @@ def announce_inits(tx: Transaction, publisher: Publisher, version: int, batches:
 
 
 def cancel_inits(tx: Transaction, publisher: Publisher, inits: Sequence[InitRow], at: datetime) -> None:
-    """Cancel what is open of inits, and take back the jobs of it that have not left yet."""
+    """Cancel the open steps of inits, and take back their jobs that have not left yet."""
     unfinished = [init for init in inits if init.status in OPEN_STEPS]
     cancelled = set(cancel(tx, Kind.INIT, [init.id for init in unfinished], at))
     withdraw_unsent(tx, publisher, [init for init in unfinished if init.id in cancelled], Kind.INIT)

@@ -30,7 +30,7 @@ def announce_retried(tx: Transaction, publisher: Publisher, members: Sequence[Me
 def remove_and_announce(
     tx: Transaction, publisher: Publisher, member_ids: Collection[int], by: str, reason: str, at: datetime
 ) -> list[int]:
-    """Take members out with their open steps (rule O5), tell the orchestrator, and return who left."""
+    """Remove members, cancel their open steps (rule O5), tell the orchestrator, and return who left."""
     removed = remove_members(tx, member_ids, by, reason, at)
     if not removed:
         return []

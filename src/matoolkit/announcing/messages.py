@@ -35,7 +35,7 @@ class Member(Protocol):
 
     @property
     def epoch(self) -> int:
-        """For the how manieth time it is in its batch."""
+        """The number of its run through the batch."""
 
 
 def batch_init(batch: BatchRow, version: int) -> Outgoing:

@@ -20,7 +20,7 @@ def dispatch_and_announce(
 ) -> list[PhaseRow]:
     """Let phases begin, tell the orchestrator, and return those that did, in the order given."""
     moved = set(dispatch_phases(tx, [phase.id for phase in phases], at))
-    # The phases were read before they were dispatched, which counted it.
+    # The phases were read before `dispatch_count` grew, so the number of this dispatch is one higher.
     begun = [replace(phase, dispatch_count=phase.dispatch_count + 1) for phase in phases if phase.id in moved]
     publisher.publish(tx, [phase_due(phase, batches[phase.batch_id]) for phase in begun])
     return begun

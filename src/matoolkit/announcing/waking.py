@@ -14,14 +14,14 @@ from matoolkit.store.sql.transaction import Transaction
 
 
 def release_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collection[int]) -> list[int]:
-    """End the holds of batches, and tell the orchestrator again of what is due in them and who joined them."""
+    """End the holds of batches, and announce their dispatched phases and waiting members again."""
     released = release_batches(tx, batch_ids)
     _tell_again(tx, publisher, released, lambda first, batch: reissued(first, batch.hold_count))
     return released
 
 
 def activate_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collection[int]) -> list[int]:
-    """Let the phases of batches begin, and tell the orchestrator again of what waited for init."""
+    """Activate batches, and announce again what waited for init."""
     activated = activate_batches(tx, batch_ids)
     _tell_again(tx, publisher, activated, lambda first, batch: reissued_after_init(first, batch.init_count))
     return activated
@@ -30,7 +30,7 @@ def activate_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collecti
 def _tell_again(
     tx: Transaction, publisher: Publisher, batch_ids: Collection[int], name: Callable[[str, BatchRow], str]
 ) -> None:
-    """Tell of what is due in batches and of who joined them, under names that were not used before."""
+    """Announce dispatched phases and waiting members under new ids, or the bus would drop them as duplicates."""
     batches = {batch.id: batch for batch in batches_by_id(tx, batch_ids)}
 
     def again(batch_id: int, first: Outgoing) -> Outgoing:

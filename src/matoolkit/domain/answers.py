@@ -1,4 +1,4 @@
-"""What a worker's result says: whether the work is done, and what it puts out (rules O6 and O15)."""
+"""What a worker's result says: whether the work is done, and its outputs (rules O6 and O15)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from matoolkit.runbook.templates import Json
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What a result has of the outputs that its step promises, and which it owes."""
+    """The outputs of a step that its result has, and those that are missing."""
 
     found: dict[str, Json]
     missing: tuple[str, ...]
@@ -40,7 +40,7 @@ def event_of(
 
 
 def outputs_of(result: Json, wanted: Mapping[str, str]) -> Outputs:
-    """Look up what a step promises in its result, or in the `data` of a result that says it is complete."""
+    """Look up the outputs of a step in its result, or in the `data` of a result that says it is complete."""
     data = _field(result, "data")
     fields = data if _field(result, "complete") is True and data is not None else result
     folded = {key.casefold(): value for key, value in fields.items()} if isinstance(fields, dict) else {}

@@ -1,4 +1,4 @@
-"""What becomes of a batch."""
+"""Decides what happens to a batch."""
 
 from collections.abc import Collection
 
@@ -12,17 +12,17 @@ INIT_CAN_BE_RETRIED = REOPEN_INIT.from_states | {BatchStatus.INIT_DISPATCHED}
 
 
 def decide_failed_init(status: BatchStatus, *, is_rerun: bool) -> Move[BatchStatus] | Ignore:
-    """Say what becomes of a batch whose init has failed for good, after what was to be undone is (rules O1, V5)."""
+    """Decide what happens to a batch whose init failed for good, after its rollback (rules O1, V5)."""
     if status is not BatchStatus.INIT_DISPATCHED:
         return Ignore(f"it is {status}")
-    # People already depend on a batch that was under way; whether it goes on without init, a person says.
+    # People already depend on a batch that had begun, so a person decides whether it goes on without init.
     return HOLD if is_rerun else FAIL
 
 
 def decide_end(
     status: BatchStatus, phases: Collection[PhaseStatus], members: Collection[MemberStatus]
 ) -> Move[BatchStatus] | Ignore:
-    """Say how a batch ends all of whose phases have ended, where nobody waits and nothing is being undone (O11)."""
+    """Decide how a batch ends: its phases have ended, no member waits, and no compensation is open (O11)."""
     move = _ending(phases, members)
     return move if status is BatchStatus.ACTIVE else Ignore(f"it is {status}")
 
@@ -33,7 +33,8 @@ def _ending(phases: Collection[PhaseStatus], members: Collection[MemberStatus]) 
         return COMPLETE
     if all(member is MemberStatus.REMOVED for member in members):
         return CANCEL
-    # Phases that a new version passed by left their members as they were; the others were passed by for want of any.
+    # A new version skipped all phases, so the members are as they were. Without active members, phases are skipped
+    # because nobody is there.
     if all(phase is PhaseStatus.SKIPPED for phase in in_use) and MemberStatus.ACTIVE in members:
         return COMPLETE
     return FAIL

@@ -1,6 +1,6 @@
 """What a source says about the cutover time T, read as an instant or refused with a reason (rule T3).
 
-A time is never guessed: one that could mean two instants, or none, is somebody's cutover at the wrong hour.
+A time is never guessed: a wrong guess would cut somebody over at the wrong hour.
 """
 
 import re
@@ -15,7 +15,7 @@ _TEXT = re.compile(
 
 
 class UnreadableBatchTime(ValueError):
-    """A batch time that is no single instant; its text says why."""
+    """A batch time that is not exactly one instant; its text says why."""
 
 
 def read_batch_time(value: object, zone: ZoneInfo | None) -> datetime:

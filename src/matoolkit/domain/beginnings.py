@@ -1,7 +1,7 @@
 """Batches that wait for a person before they begin (rule T5, *late* and *repeat*).
 
-One was first seen after its T, or would migrate people again who are done or have failed elsewhere. Nothing of it has
-happened yet, so that members join, move and leave freely, and nothing has to be undone for those who leave.
+Such a batch was first seen after its T, or would migrate people again who are done or have failed elsewhere. Nothing
+has happened yet, so members join, move and leave freely, and nothing has to be undone for those who leave.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _NO_BATCH_YET = 0
 
 
 def judge_beginnings(view: View, changes: Changes) -> None:
-    """Say which new batches are held, and what becomes of those that wait; everybody has a place by now."""
+    """Decide which new batches are held, and what happens to those that wait. All members are placed before this."""
     for start, joins in changes.new.items():
         hold = _hold(_NO_BATCH_YET, [join.key for join in joins], view, start)
         if hold is not None:
@@ -27,7 +27,7 @@ def judge_beginnings(view: View, changes: Changes) -> None:
 
 
 def begin_approved(view: View, changes: Changes) -> None:
-    """Let batches begin that a person approved, under a version whose members have no times (rule T7)."""
+    """Let approved batches begin under a version whose members have no times (rule T7)."""
     for batch in view.unbegun():
         if batch.hold is not None and batch.hold.is_approved:
             changes.beginnings[batch.id] = "it was approved"
@@ -43,7 +43,7 @@ def _people(batch: UnfinishedBatch, view: View, changes: Changes, moving: set[in
 def _judge(batch: UnfinishedBatch, people: Sequence[str], view: View, changes: Changes) -> None:
     start = view.start_of(batch.id)
     if not people:
-        # One that lies ahead keeps its time for those who are still to come.
+        # A batch whose T is ahead keeps its time for people who still come.
         if view.is_late(start):
             changes.emptied.append(batch.id)
         return

@@ -13,7 +13,7 @@ from matoolkit.domain.remarks import Seen
 from matoolkit.domain.rescheduling import reschedule_batches
 from matoolkit.domain.snapshot import KnownMember, Snapshot, UnfinishedBatch, View
 
-# Reasons that pass: who has another time meanwhile leaves its batch and waits outside.
+# Reasons that pass: a member with such a new time leaves its batch and waits outside.
 _WAITING = frozenset({Seen.TIME_IS_CLAIMED, Seen.BATCH_IS_HELD})
 
 
@@ -24,7 +24,7 @@ def decide(snapshot: Snapshot) -> Changes:
     judge_holds(view, changes)
     open_batches = [batch for batch in view.begun() if not view.is_closed(batch.id)]
     held = [batch for batch in open_batches if not _compare(batch, view, changes)]
-    # Movers come after every batch was looked at: one that was just held takes nobody.
+    # Movers come last, after every batch was looked at: a batch that was just held takes nobody.
     for batch in open_batches:
         _place_movers(batch, view, changes)
     for batch in view.unbegun():
@@ -54,12 +54,12 @@ def judge_holds(view: View, changes: Changes) -> None:
 
 def _compare(batch: UnfinishedBatch, view: View, changes: Changes) -> bool:
     """Compare a batch's members with their rows; says whether the batch goes on, or has to be held."""
-    # What a person approved is not weighed again.
+    # A set that a person approved is not checked against the limit again.
     gone = [] if batch.id in changes.releases else [one for one in view.active[batch.id] if view.is_gone(one)]
     unnoted = [member for member in gone if member.left_source_at is None]
     if view.has_started(batch.id):
         changes.of(batch.id).left_source += [member.id for member in unnoted]
-    # Who left after T is not removed because a clock was put back.
+    # A member whose absence was noted after T is not removed when a clock is put back.
     elif unnoted and not _removes(batch, unnoted, view, changes):
         return False
     for member in view.active[batch.id]:
@@ -68,7 +68,7 @@ def _compare(batch: UnfinishedBatch, view: View, changes: Changes) -> bool:
 
 
 def _removes(batch: UnfinishedBatch, gone: list[KnownMember], view: View, changes: Changes) -> bool:
-    """Let members go whom the source no longer returns, unless there are too many; says whether the batch goes on."""
+    """Remove members that the source no longer returns, unless there are too many; return whether the batch goes on."""
     staying = sum(1 for member in view.active[batch.id] if not view.is_elsewhere(member))
     is_returned = len(gone) < staying or view.start_of(batch.id) in view.returned_times
     if not is_returned and view.start_of(batch.id) - view.now <= view.snapshot.tick:
@@ -83,7 +83,7 @@ def _removes(batch: UnfinishedBatch, gone: list[KnownMember], view: View, change
 
 
 def _is_allowed(batch: UnfinishedBatch, gone: int, staying: int, view: View) -> bool:
-    """Tell whether so many may go without a person, those included who went lately (rule T6)."""
+    """Tell whether this many may leave without a person, counting those of the last day (rule T6)."""
     before = view.removed_lately(batch)
     return before + gone <= removal_limit(view.snapshot.limit, before + staying)
 
@@ -133,7 +133,7 @@ def _take_in(view: View, changes: Changes) -> None:
 
 
 def _place(key: str, leaves: KnownMember | None, view: View, changes: Changes) -> None:
-    """Give somebody a place in the batch of its time, if that takes it; who has to wait for it leaves the old."""
+    """Place a member in the batch of its time, if that takes it; a member that has to wait leaves its old batch."""
     start = view.candidates[key].batch_time
     if start is None:
         return
@@ -145,8 +145,8 @@ def _place(key: str, leaves: KnownMember | None, view: View, changes: Changes) -
     old = leaves.batch_id if leaves else None
     changes.remarks.add(seen, key, batch.id if batch else old)
     changes.ignored += seen is Seen.TIME_HAS_ENDED
-    # The old wave must not take along who was given another time, unless that time never takes it. A batch that has
-    # not begun keeps only those who have its time.
+    # The old wave must not cut over a member that was given another time, unless that time never takes it. A batch that
+    # has not begun keeps only members with its time.
     if leaves and (seen in _WAITING or view.is_unbegun(leaves.batch_id)):
         changes.of(leaves.batch_id).movers.append(leaves)
 

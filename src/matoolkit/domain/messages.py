@@ -66,7 +66,7 @@ class RetryCheck:
     kind: Kind
 
 
-# Any JSON. A worker returns it as it got it, for whoever looks on: results are matched by their job ids (rule O4).
+# Any JSON. A worker returns it as it came, for people who read messages: results are matched by job id alone (rule O4).
 Correlation: TypeAlias = Any
 
 
@@ -110,7 +110,7 @@ class WorkerError:
     attempts: int = 1
 
 
-# When a job ended, by the clock of its worker. Whatever another program writes is let through: nobody decides by it.
+# When a job ended, by the clock of its worker. Any text of another program is accepted, because nothing depends on it.
 Timestamp: TypeAlias = Any
 
 

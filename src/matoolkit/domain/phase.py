@@ -1,4 +1,4 @@
-"""What becomes of a phase of a batch."""
+"""Decides what happens to a phase of a batch."""
 
 from matoolkit.domain.moves import Ignore, Move
 from matoolkit.domain.moves.phase import COMPLETE, FAIL, REOPEN
@@ -8,7 +8,7 @@ _BEGUN = REOPEN.from_states | {PhaseStatus.DISPATCHED}
 
 
 def decide_end(status: PhaseStatus, members_through: int) -> Move[PhaseStatus] | Ignore:
-    """Say how a phase ends all of whose steps have ended, and through which so many members went (rule O11)."""
+    """Decide how a phase ends whose steps have all ended, by how many members went through it (rule O11)."""
     move = COMPLETE if members_through else FAIL
     return move if status in move.from_states else Ignore(f"it is {status}")
 

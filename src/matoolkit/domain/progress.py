@@ -1,7 +1,7 @@
 """What a member does next (rules O3, O5 and O9).
 
-One thing at a time: first whatever undoes its work, then its steps, phase by phase. A job that is out is waited for,
-even if nobody wants its step any more.
+One thing at a time: first compensations, then its steps, phase by phase. A member waits for a job that is out, even if
+the step was cancelled: the job may still change the tenant, and its answer may bring outputs (rule O5).
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class OpenCompensation(OpenWork):
 
 @record
 class Situation:
-    """A member, its batch, and what it has open: of each phase at least its first open step, and the phases' order."""
+    """A member, its batch, and its open work: at least the first open step of each phase, and the order of phases."""
 
     member: MemberStatus
     batch: BatchStatus

@@ -1,4 +1,4 @@
-"""What a tick saw and left as it is, counted and with examples, for people to look at (rule T5)."""
+"""What a tick saw and did not act on, counted and with examples, for people to look at (rule T5)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _SAMPLES = 5
 
 
 class Seen(StrEnum):
-    """What a row can be that changes nothing, in words."""
+    """Why a row changes nothing, in words."""
 
     MOVED_AFTER_START = "have another time in the source, but their batch has started: nobody moves after T"
     TIME_HAS_ENDED = "have a time whose batch has ended: it takes nobody"

@@ -1,7 +1,7 @@
 """Batches whose members all have one other time now: the batch itself gets it (rule T5).
 
 All are decided together, so that a whole calendar can slip by a week: a time counts as free when the batch that holds
-it leaves it. What would surprise somebody is held instead.
+it leaves it. A surprising reschedule is held instead.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def _wishes(view: View) -> _Wishes:
             continue
         if batch.is_unbegun and not _may_wait_there(batch, start, view):
             continue
-        # After T nobody moves; a hold, though, is for a person to end, whatever the time.
+        # After T nobody moves. But only a person ends a hold, so an approved reschedule is applied even then.
         if batch.hold or not view.has_started(batch.id):
             found.setdefault(start, batch)
     return {batch.id: (batch, start) for start, batch in found.items()}

@@ -1,4 +1,4 @@
-"""Where a failed member takes its work up again when a person lets it try again (rule O14)."""
+"""Decides where a failed member begins when a person retries it (rule O14)."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -68,13 +68,13 @@ class FirstPhase:
 
 
 def first_phase(version: int | None, place: int | None) -> FirstPhase | None:
-    """Return a first phase as it is stored; nothing is stored for who begins with the first."""
+    """Return a first phase as it is stored; nothing is stored for a member that begins with the first."""
     return None if version is None or place is None else FirstPhase(version, place)
 
 
 @record
 class Past:
-    """What a failed member has behind it in its present epoch."""
+    """What a failed member has done in its present epoch."""
 
     steps: Sequence[PastStep]
     is_undone: bool = False
@@ -114,9 +114,9 @@ class Retried:
 
 
 def way_on(past: Past, phases: Mapping[int, PastPhase], retried: Retried) -> Way:
-    """Say where a failed member takes its work up again.
+    """Decide where a failed member begins.
 
-    A person can only let it begin earlier, never leave out what it has not done.
+    A person can only let it begin earlier; phases that it has not done are never left out.
     """
     if past.is_undone:
         return BeginAgain(0, is_undone=True)
@@ -139,7 +139,7 @@ def kept_phases(past: Past, way: Way, phases: Mapping[int, PastPhase], retried: 
 
 
 def completed_phases(past: Past, phases: Mapping[int, PastPhase]) -> set[str]:
-    """Return the folded names of the phases that a member has behind it; the latest version that it met decides."""
+    """Return the folded names of the phases that a member has completed; the latest version that it met decides."""
     unfinished = {step.phase_execution_id for step in past.steps if step.status is not StepStatus.SUCCEEDED}
     is_done = dict.fromkeys(left_out(past, phases), True)
     for phase in sorted({phases[step.phase_execution_id] for step in past.steps}, key=lambda phase: phase.version):

@@ -1,8 +1,8 @@
 """Rows of a source to candidates for membership, and the rows that are set aside (rule T3).
 
-A bad row never stops the others. Its key, if it has one, still counts as present: nobody is removed because of a typing
-error in somebody's row. Candidates hold what membership is decided by. The data of rows that are not known yet is kept
-elsewhere, so that a million rows fit into memory however wide they are.
+A bad row never stops the others. Its key, if it has one, still counts as present: a typing error removes nobody.
+Candidates hold what membership is decided by. The data of rows that are not known yet is kept elsewhere, so that a
+million rows fit into memory however wide they are.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Which parameters are secret, and what may be kept of a job that nobody could do: all but its secrets (rule W8)."""
+"""Which parameters are secret, and a dead job without its secrets (rule W8)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -30,7 +30,7 @@ def _secret_ones(parameters_json: str) -> Iterator[Parameter]:
 
 
 def row_without_secrets(row: Mapping[str, Json], secret: Collection[str]) -> dict[str, Json]:
-    """Mask what columns of these folded names hold; that one holds nothing tells nothing."""
+    """Mask the values of columns with these folded names; an empty value stays empty."""
     return {name: MASK if value is not None and name.casefold() in secret else value for name, value in row.items()}
 
 

@@ -66,7 +66,7 @@ class OverdueBehavior(StrEnum):
 
 
 class DeadLetterStatus(StrEnum):
-    """What became of a dead letter."""
+    """What was done with a dead letter."""
 
     OPEN = "open"
     RESENT = "resent"

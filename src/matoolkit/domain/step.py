@@ -1,7 +1,7 @@
-"""What becomes of a step when something happens; the steps of init, rollbacks and removals live the same life.
+"""Decides what happens to a step; the steps of init, rollbacks and removals follow the same rules.
 
-`decide` is pure and total: time and outcome arrive in the event, a move of the table leaves. What comes too late, twice
-or out of turn is ignored with a reason, for the bus delivers at least once.
+`decide` is pure and total: an event with its time and outcome goes in, a move of the table comes out. An event that
+comes too late, twice or out of turn is ignored with a reason, because the bus delivers at least once.
 """
 
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ DEFAULT_RETRY_INTERVAL = timedelta(minutes=5)
 
 @record
 class Step:
-    """What of a step matters for its next move."""
+    """The part of a step that decides its next move."""
 
     id: int
     status: StepStatus
@@ -91,7 +91,7 @@ class Failed:
 
 @record
 class JobLost:
-    """The job has been out for so long that nobody will answer."""
+    """The job has been out for so long that no answer is expected."""
 
     at: datetime
     problem: Problem

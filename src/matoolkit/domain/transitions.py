@@ -28,7 +28,7 @@ class Stay(StrEnum):
 
 
 class InitChange(StrEnum):
-    """What becomes of the init of a batch that takes a version."""
+    """What happens to the init of a batch that takes a version."""
 
     KEPT = "init counts as done, or goes on under the version that began it"
     REQUESTED = "init runs again, and phases wait for it"
@@ -148,7 +148,7 @@ class Transition:
         return tuple(phase for phase in self.superseded if phase.status is PhaseStatus.DISPATCHED)
 
     def in_words(self) -> str:
-        """Say what happens, for the log and for whoever is about to publish."""
+        """Say what happens, for the log and for the person who publishes."""
         if self.stays is not None:
             return str(self.stays)
         parts = [
@@ -182,10 +182,10 @@ def transition(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Tr
 
 
 def taken_up(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Transition:
-    """Decide what becomes of the phases of a batch that takes a version for a person's retry (rule O14).
+    """Decide what happens to the phases of a batch that takes a version for a person's retry (rule O14).
 
-    What has begun goes on under the version that began it. What is past is skipped, so that it opens for those who are
-    retried and for nobody else. The rest is still to come, for everybody.
+    Running phases go on under their own version. Past phases are created skipped, so that they open for the retried
+    members alone. The others are still to come, for everybody.
     """
     unfinished = [phase for phase in batch.phases if phase.version != target.number and phase.status in OPEN_PHASES]
     waiting = [phase for phase in unfinished if phase.status is PhaseStatus.PENDING]
@@ -242,7 +242,7 @@ def _goes_on(phase: PhaseInFlight, target: TargetVersion) -> bool:
 
 
 def _init_change(batch: BatchInFlight, target: TargetVersion) -> InitChange:
-    # Nobody has requested the init of a detected batch yet, so it cannot count as done.
+    # The init of a detected batch was never requested, so it cannot count as done.
     if not target.rerun_init and batch.status is not BatchStatus.DETECTED:
         return InitChange.KEPT
     return InitChange.REQUESTED if target.runbook.init else InitChange.DROPPED
@@ -252,7 +252,7 @@ def _planned(
     batch: BatchInFlight, start_time: datetime, target: TargetVersion, now: datetime
 ) -> Iterable[PlannedPhase]:
     begun = {folded(phase.name) for phase in batch.phases if phase.has_begun}
-    # What a batch still has before it, because its init runs perhaps, was never done and is not passed by (rule V4).
+    # A phase that is still pending, for example because init runs, was never done and is not skipped (rule V4).
     waiting = {folded(phase.name) for phase in batch.phases if phase.status is PhaseStatus.PENDING} - begun
     for index, phase in enumerate(target.runbook.phases):
         due_at, name = phase.offset.due_at(start_time), folded(phase.name)

@@ -1,7 +1,7 @@
-"""What is known while a pile of messages is handled, and what remains to be done about it.
+"""What is known while a pile of messages is handled, and what is still to do.
 
 Handlers change rows and note here what that touches: members that may have a next step, phases and batches that may
-have ended. What follows from it is done once for the whole agenda, and all messages leave together.
+have ended. The consequences are worked out once for the whole agenda, and all messages leave together.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""What workers say they can do (rule W6)."""
+"""The functions that workers announce (rule W6)."""
 
 import logging
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a worker says of itself, and the id of the message that brought it."""
+    """An announcement of a worker, and the id of its message."""
 
     message_id: str
     message: WorkerHello
 
     def said_at(self, now: datetime) -> datetime:
-        """Return when the worker started; never later than now, for its clock may be fast."""
+        """Return when the worker started; never later than now, because its clock may be fast."""
         return min(hello_started_at(self.message_id, self.message.worker_id) or now, now)
 
 
 def announce(tx: Transaction, hellos: Sequence[Hello], at: datetime) -> None:
-    """Keep the latest that each worker said of itself; an older announcement that comes again replaces nothing."""
+    """Keep the latest announcement of each worker; an older one that comes again replaces nothing."""
     latest: dict[str, Hello] = {}
     for hello in sorted(hellos, key=lambda hello: hello.said_at(at)):
         latest[hello.message.worker_id] = hello

@@ -39,7 +39,7 @@ def apply_checks(
         if (ignored := why_not_sent_again(state, reason, agenda.at)) is None:
             again[state.id] = (state, reason)
         elif state.status is StepStatus.PENDING and state.retry_after is None:
-            # A person let it begin again: it is sent when its turn comes, with parameters resolved anew.
+            # A person retried it: it is sent when its turn comes, with parameters resolved again.
             touch_freed(agenda, state)
         else:
             _log_ignored(check, ignored)
@@ -47,7 +47,7 @@ def apply_checks(
 
 
 def _of_members_gone(agenda: Agenda, states: Sequence[State]) -> set[int]:
-    """Find the steps of members that have left or started all over, which nobody has been told to cancel yet."""
+    """Find steps of members that have left or begun a new epoch; the message that cancels them has not come yet."""
     steps = [state for state in states if isinstance(state, StepState)]
     members = {member.id: member for member in member_states(agenda.tx, {step.batch_member_id for step in steps})}
     return {

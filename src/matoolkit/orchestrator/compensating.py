@@ -54,7 +54,7 @@ def undo_inits(agenda: Agenda, failed: Sequence[InitState]) -> None:
 
 
 def undo_membership(agenda: Agenda, removed: Sequence[MemberState]) -> None:
-    """Create what runs for members that left their batch, as the version that the batch follows has it."""
+    """Create the removal steps of members that left, from the version that the batch follows."""
     new: list[NewRollback] = []
     for member in removed:
         version = agenda.version_of(member.batch_id)

@@ -1,4 +1,4 @@
-"""What answers repeat of secrets is masked before anything is kept of them (rule W8).
+"""Masks secrets that answers repeat, before anything is stored (rule W8).
 
 Our own worker masks its answers itself. Another program may not, and it does not know what is secret beyond its own
 parameters.

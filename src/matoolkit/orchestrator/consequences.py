@@ -1,4 +1,4 @@
-"""What follows from what an agenda notes as touched, until nothing more does; then everything leaves at once."""
+"""Works out the consequences of an agenda until nothing is left to do; then all messages leave together."""
 
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.endings import end_batches, end_phases
@@ -8,10 +8,10 @@ from matoolkit.orchestrator.progress import continue_members
 
 
 def follow_up(agenda: Agenda) -> None:
-    """Fail, continue and end whatever was touched.
+    """Fail, continue and end everything that was touched.
 
-    A step of which no job can be made fails on the way, and sets other things in motion. The number of rounds is that
-    of such steps in a row for one member, whatever the number of members.
+    A step for which no job can be made fails here, and its failure has consequences of its own: hence the loop. The
+    number of rounds is the number of such steps in a row for one member. It does not grow with the number of members.
     """
     while not agenda.is_done():
         handle_failed_steps(agenda)

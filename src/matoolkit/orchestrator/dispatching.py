@@ -1,7 +1,7 @@
 """Jobs: resolved at their first dispatch, written with the row that sends them (rules R8, R9, O4, M9, W8).
 
-A step of which no job can be made fails there and then. What data brings into secret places is not stored with the row
-but resolved whenever a job is sent.
+A step for which no job can be made fails at once. Values from data in secret places are not stored with the row; they
+are resolved whenever a job is sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from matoolkit.store.moves import move_steps
 from matoolkit.store.narrow_executions import stored_calls
 from matoolkit.store.narrow_members import MemberInFull, members_in_full
 
-# What stands in stored parameters if, and hardly ever unless, one of them was kept as its template.
+# Stored parameters contain this if one of them was stored as its template, and rarely otherwise.
 _OPENING = "{{"
 # What a value that names a secret looks like in JSON.
 _REFERENCE = f'"{REFERENCE}'.encode()
@@ -58,7 +58,7 @@ class _Departing:
         self._jobs[number] = Outgoing(name, job)
 
     def leave(self) -> None:
-        """Send the jobs whose rows moved; of another one another process was first."""
+        """Send the jobs whose rows moved; if a row did not move, another process was faster."""
         agenda = self._agenda
         agenda.messages += [
             self._jobs[number] for number in move_steps(agenda.tx, self._kind, self._dispatches, agenda.at)
@@ -82,7 +82,7 @@ def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], membe
 
 
 def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, Reason]]) -> None:
-    """Send jobs of work that is retried or polled, with the parameters that it had (rule R8)."""
+    """Send jobs of work that is retried or polled, with the stored parameters (rule R8)."""
     calls = {call.id: call for call in stored_calls(agenda.tx, kind, [state.id for state, _ in states])}
     members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
     departing = _Departing(agenda, kind)
@@ -128,7 +128,7 @@ def _fail(
 
 
 def _to_keep(kind: Kind, state: Dispatchable, definition: Definition, call: Call, member_key: str | None) -> str:
-    """Write the parameters that are stored, if a job can be sent: it fits into a message and no data names a secret."""
+    """Return the parameters to store; refuse a job that is too large or whose data names a secret."""
     params = _written(call.params)
     size = len(params) + len(orjson.dumps(call.function)) + _REST_OF_A_JOB
     if size > MAX_BODY_BYTES:

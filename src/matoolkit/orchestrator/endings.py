@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def end_phases(agenda: Agenda) -> None:
-    """End the touched phases all of whose steps have ended."""
+    """End the touched phases whose steps have all ended."""
     touched, agenda.phases_to_end = agenda.phases_to_end, set()
     if not touched:
         return
@@ -41,7 +41,7 @@ def end_phases(agenda: Agenda) -> None:
 
 
 def end_batches(agenda: Agenda) -> None:
-    """End the touched batches all of whose phases have ended, in which nobody waits and nothing is undone."""
+    """End the touched batches whose phases have all ended, if no member waits and no compensation is open."""
     touched, agenda.batches_to_end = agenda.batches_to_end, set()
     over = batches_without_open_phases(agenda.tx, touched) if touched else []
     if not over:

@@ -1,8 +1,8 @@
 """Phases that are due: a step row for each member and step, slice by slice, and first steps sent (rules O2, O3, M4).
 
-A slice is one commit. What is left goes on in a message of its own, which says in its id how far this one came. A phase
-that has all its rows already is gone through in the same way: members that waited, for a hold to end or for init, are
-woken by it.
+A slice is one commit. The same commit publishes a message for the rest; its id says where the slice ended. So a crash
+loses neither. A phase that already has all its rows is processed in the same way: this wakes members that waited for
+init or for the end of a hold.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The news that a phase is due, and the id of the message that brought it."""
+    """The message that a phase is due, and its id."""
 
     message_id: str
     message: PhaseDue
@@ -56,7 +56,7 @@ def expand_phases(agenda: Agenda, dues: Sequence[Due]) -> None:
 
 
 def _wake_who_waited(agenda: Agenda, phase: PhaseRow) -> None:
-    """Let those go on with other phases who waited to see whether this one has steps for them, and it has none."""
+    """Wake members that waited to see whether this phase has steps for them, if it has none."""
     others = [
         other.id
         for other in agenda.phases_of(phase.batch_id)

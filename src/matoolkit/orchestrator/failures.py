@@ -1,4 +1,4 @@
-"""Failure for good: the member or the init fails, what it has open is cancelled, what it did is undone (rule O8)."""
+"""Failure for good: the member or the init fails, its open steps are cancelled, its work is undone (rule O8)."""
 
 import logging
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def handle_failed_steps(agenda: Agenda) -> None:
-    """Let members fail whose steps failed for good; others go on."""
+    """Fail the members whose steps failed for good; others go on."""
     failed, agenda.failed_steps = agenda.failed_steps, []
     if not failed:
         return
@@ -32,7 +32,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
         decided = decide_failure(member.status, member.epoch, state.epoch)
         if isinstance(decided, Ignore):
             about = {"member": member.member_key, "step": definition_of(agenda, state).step.name}
-            log.info("a failed step fails nobody: %s", decided.reason, extra=about)
+            log.info("a failed step does not fail its member: %s", decided.reason, extra=about)
         else:
             failing[member.id] = MemberAt(member.id, member.epoch)
     gone = set(fail_members(agenda.tx, list(failing.values()), agenda.at))
@@ -43,7 +43,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
 
 
 def handle_failed_inits(agenda: Agenda) -> None:
-    """Cancel what is left of inits of which a step failed for good, and undo them; then their batches end."""
+    """Cancel the open steps of inits with a failed step, and undo them; then their batches end."""
     failed, agenda.failed_inits = agenda.failed_inits, []
     if not failed:
         return

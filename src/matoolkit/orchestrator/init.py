@@ -82,7 +82,7 @@ def continue_inits(agenda: Agenda) -> None:
 
 
 def activate(agenda: Agenda, batch_ids: Sequence[int]) -> None:
-    """Let the phases of batches begin whose init is done, and wake the members that waited for it."""
+    """Activate batches whose init is done, and wake the members that waited for it."""
     agenda.note_status(activate_and_wake(agenda.tx, agenda.publisher, batch_ids), BatchStatus.ACTIVE)
 
 
@@ -98,7 +98,7 @@ def _why_not(request: Request, batch: BatchRow | None) -> str | None:
 
 
 def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
-    # Of an init nobody but its rollback is in the way.
+    # Only its own rollback can block an init.
     situation = Situation(
         MemberStatus.ACTIVE,
         BatchStatus.ACTIVE,
@@ -118,7 +118,7 @@ def _next_or_end(agenda: Agenda, batch: BatchRow, inits: Sequence[InitState]) ->
     latest = max((state.runbook_version for state in inits), default=0)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
     if any(state.init_count < batch.init_count for state in current):
-        return []  # another init was asked for meanwhile, and the news of it is on its way
+        return []  # a newer init was requested, and its message is on the way
     if any(state.status in FAILED_STEPS for state in current):
         _end_failed(agenda, batch, latest, inits)
     elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
@@ -133,7 +133,8 @@ def _next_or_end(agenda: Agenda, batch: BatchRow, inits: Sequence[InitState]) ->
 def _end_failed(agenda: Agenda, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
     """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
     older = {phase.runbook_version for phase in agenda.phases_of(batch.id) if phase.runbook_version < version}
-    # Under a version whose own init failed nothing has begun, unless a person passed that by: then an older one has.
+    # Under a version whose own init failed, no phase has begun. A person may have approved going on without init, but
+    # only if an older version had begun; that version is in `older` too.
     begun = older - {state.runbook_version for state in inits if state.status in FAILED_STEPS}
     decided = decide_failed_init(batch.status, is_rerun=bool(begun))
     if isinstance(decided, Ignore):

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
-    """Give members that join late a step row for everything that their batch has begun; a second time gives nothing."""
+    """Give late joiners step rows for every phase that their batch has begun; a second message adds nothing."""
     joining: list[MemberState] = []
     for member in member_states(agenda.tx, member_ids):
         if (reason := _why_not_added(agenda, member)) is None:
@@ -43,7 +43,7 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
         mine = [member for member in joining if member.batch_id == batch_id]
         for phase in _phases_to_catch_up(agenda, batch_id):
             new += _new_steps(agenda, phase, [one for one in mine if _goes_through(agenda, phase, one)])
-    # Who goes on from where it failed has most of its steps already: those phases stay as they are.
+    # A member that goes on after a retry already has most of its steps. Phases without new steps stay as they are.
     given = {step.phase_execution_id for step in insert_steps(agenda.tx, new, agenda.at)}
     for phase_id in reopen_phases(agenda.tx, given, agenda.at):
         phase = agenda.phases[phase_id]
@@ -56,7 +56,7 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
 
 
 def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
-    """Stop what members that left have open, and run what is to run for them once no job of theirs is out."""
+    """Cancel the open steps of members that left, and create their removal steps, which wait for a job that is out."""
     gone: list[MemberState] = []
     for member in member_states(agenda.tx, member_ids):
         if (reason := _why_not_removed(agenda, member)) is None:
@@ -68,10 +68,10 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     _note_cancelled(agenda, cancel_steps_of_members(agenda.tx, ids, agenda.at))
     note_seen_off(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
     undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
-    # Cancelling stops what has not begun; a batch whose init failed meanwhile is over, but has been left all the same.
+    # In a cancelled batch nothing new begins. In a batch whose init failed, members that left are still undone.
     undo_membership(agenda, [one for one in undone if agenda.batches[one.batch_id].status is not BatchStatus.CANCELLED])
     agenda.members_to_continue.update(ids)
-    # Whoever took them out has cancelled their steps already, so any phase under way may be over.
+    # The scheduler or a person cancelled their steps when they were removed, so any running phase may be over now.
     for batch_id in {member.batch_id for member in gone}:
         running = [phase for phase in agenda.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]
         agenda.phases_to_end.update(phase.id for phase in running)
@@ -96,7 +96,7 @@ def _why_not_removed(agenda: Agenda, member: MemberState) -> str | None:
         return "it belongs to another batch"
     if member.status is not MemberStatus.REMOVED:
         return f"the member is {member.status}"
-    # The version that the batch follows by now may want more steps for leavers.
+    # A second time would add the removal steps of a newer version, if the batch has taken one since.
     return "it was seen off already" if member.seen_off_at is not None else None
 
 
@@ -128,7 +128,7 @@ def _new_steps(agenda: Agenda, phase: PhaseRow, members: Sequence[MemberState]) 
 
 
 def _leave_the_past(agenda: Agenda, member_ids: Sequence[int]) -> None:
-    """Cancel what returners have left from before, except a compensation that has begun."""
+    """Cancel the old work of members that came back, except a compensation that has begun."""
     _note_cancelled(agenda, cancel_steps_of_older_epochs(agenda.tx, member_ids, agenda.at))
     waiting = [
         state for state in unfinished_rollbacks_of_members(agenda.tx, member_ids) if state.status is StepStatus.PENDING

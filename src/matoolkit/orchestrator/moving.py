@@ -1,6 +1,7 @@
-"""Decisions about executed work, written in bulk, and what each move touches.
+"""Writes decisions about executed work in bulk, and notes what each move touches.
 
-What follows from a move is noted only for rows that the guarded statement returned (rule M3).
+Consequences are noted only for rows that the guarded statement returned (rule M3): another process may have been
+faster.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,14 +39,14 @@ def _touch(agenda: Agenda, kind: Kind, state: State, move: StepMove) -> None:
 
 
 def touch_success(agenda: Agenda, state: State) -> None:
-    """Note what the success of work may set in motion."""
+    """Note the consequences of a success."""
     if isinstance(state, StepState) and state.step_index == len(steps_of_phase(agenda, state.phase_execution_id)) - 1:
         agenda.phases_to_end.add(state.phase_execution_id)
     touch_freed(agenda, state)
 
 
 def touch_failure(agenda: Agenda, state: State | NextStep) -> None:
-    """Note what the failure of work for good may set in motion; one of a rollback is recorded, and the next runs."""
+    """Note the consequences of a failure for good; after a failed rollback step the next one still runs."""
     match state:
         case StepState() | NextStep():
             agenda.failed_steps.append(state)

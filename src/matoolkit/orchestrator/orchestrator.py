@@ -62,7 +62,7 @@ class _Inbox:
 
 
 class Orchestrator:
-    """Handles what scheduler, workers and people set in motion; any number of them may run beside each other."""
+    """Handles the messages of scheduler, workers and people; any number of orchestrators may run at the same time."""
 
     def __init__(self, store: Store, publisher: Publisher, limits: Limits | None = None) -> None:
         self._store = store
@@ -91,7 +91,7 @@ class Orchestrator:
         follow_up(agenda)
 
     def sweep(self) -> None:
-        """Look after what no message will: lost and dead jobs, members who still wait, what is over."""
+        """Find work that no message announces: lost and dead jobs, members that wait, phases and batches to end."""
         for sweep, trouble in self._troubles.items():
             try:
                 sweep(self._store, self._open)

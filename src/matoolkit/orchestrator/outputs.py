@@ -1,4 +1,4 @@
-"""Outputs of steps: found in results, merged into what their members have, and missed by later steps (rule O15)."""
+"""Outputs of steps: found in results, merged into the member's worker data, or missing for later steps (rule O15)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from matoolkit.store.narrow_members import member_outputs
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a step put out, and what it owes."""
+    """The outputs of a step, and which are missing."""
 
     state: StepState
     values: dict[str, Json]
@@ -24,7 +24,7 @@ class Found:
 
 
 def outputs_found(agenda: Agenda, state: StepState, result: Json) -> Found | None:
-    """Look up what a step promises in its result; nothing if it promises nothing."""
+    """Look up the outputs of a step in its result; None if it has none."""
     wanted = definition_of(agenda, state).step.output_params
     if not wanted:
         return None
@@ -33,7 +33,7 @@ def outputs_found(agenda: Agenda, state: StepState, result: Json) -> Found | Non
 
 
 def store_outputs(agenda: Agenda, found: Sequence[Found]) -> None:
-    """Merge outputs into what members have, unless they have started all over since."""
+    """Merge outputs into members' worker data, unless the member is in a new epoch."""
     useful = [entry for entry in found if entry.values]
     if not useful:
         return
@@ -56,7 +56,7 @@ def store_outputs(agenda: Agenda, found: Sequence[Found]) -> None:
 def blamed_on_earlier_steps(
     agenda: Agenda, states: Sequence[Dispatchable], variables: Mapping[int, str]
 ) -> dict[int, str]:
-    """Say for work that misses a variable which step of its member promised it and did not have it."""
+    """For work with an unresolved variable, name the step that should have put it out."""
     asking = {
         state.id: state.batch_member_id
         for state in states
@@ -70,5 +70,5 @@ def blamed_on_earlier_steps(
     for number, member in asking.items():
         earlier = owed.get((member, variables[number].casefold()))
         if earlier is not None:
-            blamed[number] = f"; step '{earlier}' was to put it out, and its result did not have it"
+            blamed[number] = f"; step '{earlier}' should have put it out, but its result did not have it"
     return blamed

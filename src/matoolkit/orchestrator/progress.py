@@ -29,7 +29,7 @@ StateT = TypeVar("StateT", NextStep, RollbackState)
 
 
 def continue_members(agenda: Agenda) -> None:
-    """Send whatever the touched members do next, if they can do it now."""
+    """Send the next job of each touched member, if it can be sent now."""
     touched, agenda.members_to_continue = agenda.members_to_continue, set()
     steps = {step.id: step for step in next_steps_of_members(agenda.tx, touched)}
     rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(agenda.tx, touched)}
@@ -55,7 +55,7 @@ def continue_members(agenda: Agenda) -> None:
 def _in_turn(agenda: Agenda, steps: Sequence[NextStep]) -> Sequence[NextStep]:
     """Leave out first steps of members who have no rows yet in an earlier phase that is due (rule O3).
 
-    Messages may come in another order than they were sent. Whoever is left out is woken when its rows are made.
+    Messages may come in another order than they were sent. Such a member is woken when its rows are created.
     """
     first = [step for step in steps if step.step_index == 0]
     earlier = {
@@ -100,7 +100,7 @@ def _situation(
 
 
 def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensation]:
-    """Put compensating steps into the sequences that they belong to; the one that was made first comes first."""
+    """Number compensating steps by their sequence; the sequence that was created first comes first."""
     first: dict[str, int] = {}
     for rollback in rollbacks:
         first[rollback.sequence_key] = min(rollback.id, first.get(rollback.sequence_key, rollback.id))

@@ -1,4 +1,4 @@
-"""What the variables of a template mean for work (rule R6)."""
+"""The values of template variables for a piece of work (rule R6)."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from matoolkit.store.narrow_members import MemberInFull
 def scope_of(
     agenda: Agenda, state: Dispatchable, version: int, members: Mapping[int, MemberInFull]
 ) -> tuple[Scope, str | None]:
-    """Return what variables mean for the member of work, and who that is; init and its rollback have no member."""
+    """Return the variables and the key of the member of some work; init and its rollback have no member."""
     batch = agenda.batches[state.batch_id]
     member = members[state.batch_member_id] if state.batch_member_id is not None else None
     specials = special_variables(

@@ -1,7 +1,7 @@
-"""What nobody's message brings: lost jobs, dead jobs, members who wait or were not seen off, what is over (O16, M7).
+"""Finds work that no message announces: lost and dead jobs, members that wait or left, endings (rules O16 and M7).
 
 A sweep finds work without locking anything, then handles it in slices as if messages had come. Work that cannot be
-handled stops no other.
+handled does not block other work.
 """
 
 import logging
@@ -29,7 +29,7 @@ from matoolkit.store.sql.transaction import Transaction
 log = logging.getLogger(__name__)
 
 AT_ONCE = 500
-# A message on its way is heard of sooner; one that is not is with the dead letters, or discarded.
+# A `member-removed` that is on its way comes sooner than this; otherwise it is a dead letter, or was discarded.
 _LONG_ENOUGH_TO_HEAR = timedelta(hours=1)
 
 FoundT = TypeVar("FoundT")
@@ -73,7 +73,7 @@ def sweep_dead_jobs(store: Store, open_agenda: OpenAgenda) -> None:
 
 
 def sweep_waiting_members(store: Store, open_agenda: OpenAgenda) -> None:
-    """Catch up members who still wait though nothing is in their way: whoever was to tell of them did not (O10)."""
+    """Catch up members that wait although nothing blocks them: their message was lost (rule O10)."""
     after = 0
     while True:
         with store.reading() as tx:
@@ -85,7 +85,7 @@ def sweep_waiting_members(store: Store, open_agenda: OpenAgenda) -> None:
 
 
 def sweep_leavers(store: Store, open_agenda: OpenAgenda) -> None:
-    """See members off who left long ago and of whom nobody was told: the message was lost, or put away (O16)."""
+    """See off members that left long ago: their message was lost or discarded (rule O16)."""
     after = 0
     while True:
         with store.reading() as tx:
@@ -174,7 +174,7 @@ def _in_slices(store: Store, found: Sequence[FoundT], handle: Callable[[Transact
 
 
 def _try(store: Store, part: Sequence[FoundT], handle: Callable[[Transaction, Sequence[FoundT]], None]) -> None:
-    """Handle what was found in one transaction; if that fails, each alone, and what fails alone is passed over."""
+    """Handle what was found in one transaction; if that fails, each alone, and skip what fails alone."""
     try:
         with store.transaction() as tx:
             handle(tx, part)
@@ -182,7 +182,7 @@ def _try(store: Store, part: Sequence[FoundT], handle: Callable[[Transaction, Se
         if getattr(error, "transient", False):
             raise
         if len(part) == 1:
-            log.exception("a sweep passes over %s", part[0])
+            log.exception("a sweep skips %s", part[0])
             return
         for one in part:
             _try(store, [one], handle)

@@ -14,7 +14,7 @@ from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.sql.transaction import Transaction
 
 _MOST_KEPT = 128
-# Another orchestrator may have heard what a worker announced; it is known here after this long at the latest.
+# Another orchestrator may have handled an announcement; this one knows it after this long at the latest.
 _FRESH = timedelta(minutes=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -30,7 +30,7 @@ class Version:
     _definitions: dict[int, "Definition"] = field(default_factory=dict)
 
     def definition(self, step: Step) -> "Definition":
-        """Return a step of this version with what all who do it have in common."""
+        """Return a step of this version with everything that is the same for all members."""
         known = self._definitions.get(id(step))
         if known is None:
             known = self._definitions[id(step)] = Definition(step, self)
@@ -63,7 +63,7 @@ class Versions:
         self._has_news = True
 
     def refresh(self, tx: Transaction, now: datetime) -> None:
-        """Read anew what workers announced if there are news, or after a while: another process may have had them."""
+        """Read announcements again after a new one, or after a while: another process may have handled one."""
         self._now = now
         if self._by_id and (self._has_news or now - self._asked_at >= _FRESH):
             self._ask(tx)

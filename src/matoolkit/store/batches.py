@@ -247,7 +247,7 @@ def activate_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
 
 
 def cancel_batches(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """End batches because a person says so, or because nobody is left in them."""
+    """Cancel batches for a person, or because they have no members left."""
     return move_batches(tx, CANCEL, ids, at)
 
 
@@ -263,8 +263,8 @@ def reopen_inits(tx: Transaction, ids: Collection[int]) -> list[int]:
 
 def reschedule_batches(tx: Transaction, reschedules: Sequence[Reschedule]) -> list[int]:
     """Give unfinished automated batches other start times; they may take one another's."""
-    # Unique keys are checked row by row, so all step aside to times that nobody has
-    # before they take their new ones.
+    # Unique keys are checked row by row, and batches may trade times. So all first get times that no batch has, and
+    # then their new ones.
     aside = [Reschedule(entry.id, _NOBODYS_TIME + timedelta(seconds=entry.id)) for entry in reschedules]
     make_each(tx, batches, RESCHEDULE, aside)
     return make_each(tx, batches, RESCHEDULE, reschedules)

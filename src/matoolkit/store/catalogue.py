@@ -32,7 +32,7 @@ class FunctionRow:
 
 
 def announce_functions(tx: Transaction, worker_id: str, functions: Sequence[AnnouncedFunction], at: datetime) -> bool:
-    """Replace what is known of a worker by what it said at a time, unless it has said something since; says whether."""
+    """Replace the functions of a worker, unless it has announced newer ones; return whether it was done."""
     of_worker = worker_functions.c.worker_id == worker_id
     tx.execute(delete(worker_functions).where(of_worker, worker_functions.c.announced_at <= at))
     latest = tx.values(select(func.max(worker_functions.c.announced_at)).where(of_worker))[0]

@@ -143,7 +143,7 @@ def dead_letter_counts(tx: Transaction) -> dict[DeadLetterStatus, int]:
 
 
 def open_dead_letters(tx: Transaction, *, after: int = 0, limit: int = 1000) -> list[DeadLetterHead]:
-    """Return what nobody has dealt with yet, without its content, oldest first, from after the last id before."""
+    """Return open dead letters without their content, oldest first, from after the last id before."""
     return tx.rows(DeadLetterHead, _open(tx, after, limit=limit))
 
 
@@ -160,6 +160,6 @@ def resend_dead_letters(tx: Transaction, resends: Sequence[Resend], by: str, at:
 
 
 def discard_dead_letters(tx: Transaction, ids: Collection[int], by: str, at: datetime) -> list[int]:
-    """Mark open dead letters as of no use."""
+    """Mark open dead letters as discarded."""
     values = {"status": DeadLetterStatus.DISCARDED, "resolved_at": at, "resolved_by": by}
     return change(tx, dead_letters, ids, values, _OPEN)

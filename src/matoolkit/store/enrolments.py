@@ -164,7 +164,7 @@ def _before(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select
 
 
 def taken_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:
-    """Return which of these folded keys a batch of a runbook has, or still does something for, one batch left out.
+    """Return the folded keys that another batch of a runbook has, or for which it still runs something.
 
     An unfinished batch has its active members. The answer holds while the runbook is locked.
     """
@@ -203,7 +203,7 @@ def _first_phases(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
 
 
 def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[Enrolment]:
-    """Return, for each key, its latest place in a batch of a runbook, whatever became of it (rule T7)."""
+    """Return, for each key, its latest place in a batch of a runbook, in any status (rule T7)."""
     if not keys:
         return []
     latest = (

@@ -1,4 +1,4 @@
-"""Whether the database is well: what tells a fault of the store from a fault of what was to be stored (rule M6)."""
+"""Whether the database works: this tells a fault of the database from a fault of a message (rule M6)."""
 
 from sqlalchemy import select
 
@@ -8,7 +8,7 @@ from matoolkit.store.sql.transaction import Store
 
 
 def require_healthy(store: Store) -> None:
-    """Read from every table with all its columns, and write; raises what the database has against that."""
+    """Read from every table with all its columns, and write; raise the error of the database if that fails."""
     with store.reading() as tx:
         for table in metadata.sorted_tables:
             tx.rows(lambda *row: row, select(table).limit(1))

@@ -13,7 +13,7 @@ from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import insert_each, select_records
 from matoolkit.store.sql.transaction import Store, Transaction
 
-# No person is called so.
+# No person has this name.
 _NOBODY = "-"
 _PATIENCE_SECONDS = 1.0
 
@@ -57,9 +57,9 @@ def begin_request(
 
 
 def require_writable(store: Store) -> None:
-    """Write a key and forget it again: that fails if the database has no room or may only be read.
+    """Write a key and delete it again: that fails if the database is full or read-only.
 
-    If another writer takes long, it can evidently be written to.
+    If another writer holds the lock for long, the database can evidently be written to.
     """
     with suppress(StoreBusy), store.transaction(patience_seconds=_PATIENCE_SECONDS) as tx:
         at = tx.time()

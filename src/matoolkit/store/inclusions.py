@@ -1,4 +1,4 @@
-"""Whom people let into the batch of a time although the scheduler would not by itself (rules T5 and U3)."""
+"""Members that people include although the scheduler keeps them outside (rules T5 and U3)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
@@ -39,7 +39,7 @@ class _Waiting:
 
 
 def include(tx: Transaction, inclusion: Inclusion) -> None:
-    """Let somebody in at a time, in place of what was said of it before."""
+    """Include a member at a time; this replaces an earlier inclusion."""
     key = _Key(folded(inclusion.runbook_name), folded(inclusion.member_key))
     values = {field.name: getattr(inclusion, field.name) for field in fields(Inclusion)} | {"applied_at": None}
     tx.execute(insert_each(tx, member_inclusions, [key], values, ("runbook_key", "member_key_fold")))
@@ -54,7 +54,7 @@ def _included(_draft: Drafting, runbook_key: str, member_key_fold: str, values: 
 
 
 def waiting_inclusions(tx: Transaction, runbook_name: str) -> dict[str, datetime]:
-    """Return whom a person lets in and no tick has yet, by folded key, with the time."""
+    """Return the inclusions that no tick has applied yet, by folded key, with the time."""
     return {one.member_key_fold: one.batch_time for one in tx.rows(_Waiting, _waiting(tx, folded(runbook_name)))}
 
 

@@ -16,7 +16,7 @@ from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import columns_of, insert_each, select_records
 from matoolkit.store.sql.transaction import Transaction
 
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # when a lease ran out that nobody has held yet
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # when a lease that was never held ran out
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Lease:
 
 
 def acquire_lease(tx: Transaction, name: str, holder: str, length: timedelta) -> Lease | None:
-    """Take a lease that nobody holds; none is returned while somebody does."""
+    """Take a free lease; return None while another process holds it."""
     _make_sure_it_exists(tx, name)
     if not tx.values(_locked_if_free(tx, name)):
         return None
-    # Asked only now: the lock may have been waited for, and a lease begins when it is taken.
+    # Read the time only now: waiting for the lock may have taken long, and a lease begins when it is taken.
     now = tx.time()
     return next(iter(tx.rows(Lease, _taken(tx, name, holder, now, now + length))), None)
 
@@ -53,7 +53,7 @@ def _taken(draft: Drafting, name: str, holder: str, now: datetime, until: dateti
 def renew_lease(tx: Transaction, lease: Lease, length: timedelta) -> Lease:
     """Make a lease that is still held last longer from now on."""
     confirm_lease(tx, lease)
-    # The lock may have been waited for until the lease ran out, so the time and the holder are asked for again.
+    # Waiting for the lock may have lasted until the lease ran out, so time and holder are read again.
     renewed = tx.rows(Lease, _extended(tx, lease.name, lease.token, tx.time() + length))
     if not renewed:
         raise LeaseLost(lease.name, lease.holder)
@@ -83,7 +83,7 @@ def release_lease(tx: Transaction, lease: Lease) -> bool:
 
 
 def held_leases(tx: Transaction) -> list[Lease]:
-    """Return the leases that somebody holds."""
+    """Return the leases that are held."""
     query = select_records(Lease, leases).where(leases.c.expires_at > tx.now())
     return tx.rows(Lease, query.order_by(leases.c.name))
 

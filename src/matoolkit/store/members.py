@@ -75,7 +75,7 @@ class NewMember:
 
 @dataclass(frozen=True, slots=True)
 class InsertedMember:
-    """What a new member got."""
+    """A new member: its id, batch and folded key."""
 
     id: int
     batch_id: int

@@ -104,7 +104,7 @@ def active_members(tx: Transaction, batch_id: int) -> list[MemberState]:
 
 
 def members_to_see_off(tx: Transaction, gone_since: datetime, *, after: int = 0, limit: int = 500) -> list[MemberState]:
-    """Return members of whose leaving nobody has heard for long, from after the last id before (rule O16)."""
+    """Return members that left long ago and were not seen off, from after the last id before (rule O16)."""
     return tx.rows(MemberState, _to_see_off(tx, gone_since, after, limit=limit))
 
 
@@ -122,7 +122,7 @@ def _to_see_off(_draft: Drafting, gone_since: datetime, after: int, *, limit: in
 
 
 def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:
-    """Return members who wait to catch up though nothing is in their way, from after the last id before (rule O10)."""
+    """Return members that wait to catch up although nothing blocks them, from after the last id before (rule O10)."""
     return tx.rows(MemberState, _to_catch_up(tx, after, limit=limit))
 
 

@@ -97,7 +97,7 @@ def _added(draft: Drafting, rows: Any, alike: Named) -> Insert:
 
 
 def claim_messages(tx: Transaction, claim: Claim, at: datetime, limit: int = 500) -> list[OutboxRow]:
-    """Claim messages that nobody is sending, oldest first; what another process is claiming is passed by."""
+    """Claim messages that no process is sending, oldest first; skip those that another process is claiming."""
     return _in_order(tx.rows(OutboxRow, _claimed(tx, claim.token, claim.until, at, limit=limit)))
 
 

@@ -165,7 +165,7 @@ def _without_open_phases(draft: Drafting, wanted: Named, *, limit: int) -> Selec
     leaving = exists().where(
         batch_members.c.batch_id == batches.c.id,
         is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-        # Nothing is to run for those who moved to another batch.
+        # Members that moved to another batch have no removal steps, so the batch does not wait for them.
         batch_members.c.remove_reason != MOVED,
         batch_members.c.removed_at.is_not(None),
         batch_members.c.seen_off_at.is_(None),
@@ -195,12 +195,12 @@ def note_expanded(tx: Transaction, ids: Collection[int], at: datetime) -> list[i
 
 
 def skip_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """Pass pending phases by: nobody is there for them."""
+    """Skip pending phases that have no active member."""
     return move_phases(tx, SKIP, ids, at)
 
 
 def supersede_phases(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
-    """Put open phases of an old version out of use."""
+    """Supersede open phases of an old version."""
     return move_phases(tx, SUPERSEDE, ids, at)
 
 

@@ -1,7 +1,8 @@
 """The SQL bus's tables: messages that wait in subscriptions, and the ids of those published lately (rule M8).
 
-Whoever receives a message locks it by moving `visible_at` into the future under a token of its own; whoever settles
-it names that token. A lock that has run out is no lock: the message is received again under another token.
+Receiving a message locks it: `visible_at` moves into the future, and the row gets a token of its own. Settling needs
+that token. When the lock has run out, the message is received again under another token, so a slow process cannot
+settle it.
 """
 
 import secrets
@@ -43,10 +44,10 @@ _RECEIVED = (
     bus_messages.c.body,
     (bus_messages.c.delivery_count + 1).label("delivery_count"),
 )
-# The limit stands in the statement itself, so that the partial index applies.
+# The limit is part of the text of the statement, so that the partial index applies.
 _DELIVERED_TOO_OFTEN = bus_messages.c.delivery_count >= literal_column(str(MAX_DELIVERIES))
 _BEYOND_ALL_IDS = 2**63 - 1
-# So many that no two publications of one message have the same number.
+# Enough bits that no two publications of one message get the same number.
 _PUBLICATION_BITS = 62
 
 
@@ -93,11 +94,11 @@ def enqueue(tx: Transaction, messages: Sequence[NewQueued], at: datetime, *, for
         first.setdefault(message.topic, {}).setdefault(message.message_id, message)
     values = {"enqueued_at": at, "delivery_count": 0, "lock_token": None}
     count = 0
-    # In one order for everybody, or two publishers could wait for each other.
+    # All publishers lock ids in the same order, or two could wait for each other (deadlock).
     for topic, of_topic in sorted(first.items()):
         new = _remember(tx, topic, sorted(of_topic), at, forget_before)
         if wanted := [message for message_id, message in of_topic.items() if message_id in new]:
-            # One that still waits is the same message, however long ago it was published (rule M3).
+            # A message that still waits is the same message, even after the duplicate window (rule M3).
             key = ("topic", "message_id")
             count += tx.changed(insert_each(tx, bus_messages, wanted, values, key, often_alike=_OFTEN_ALIKE))
     return count
@@ -108,7 +109,8 @@ def _remember(tx: Transaction, topic: str, ids: Collection[str], at: datetime, f
     ours = secrets.randbits(_PUBLICATION_BITS)
     if tx.changed(_noted(tx, topic, ids, at, ours)) == len(ids):
         return set(ids)
-    # Some are known, which is rare. It matters since when; a sweep may have forgotten one just now.
+    # Rare: some ids are known. Ids that are too old do not count as duplicates, so they are deleted and noted again; a
+    # sweep may also have deleted one just now.
     tx.execute(_forgotten(tx, topic, ids, forget_before))
     tx.execute(_noted(tx, topic, ids, at, ours))
     return set(tx.values(_noted_by(tx, topic, ids, ours)))
@@ -144,7 +146,7 @@ def _forgotten(draft: Drafting, topic: str, message_ids: Collection[str], before
 def lock_due(
     tx: Transaction, subscription: Subscription, token: str, at: datetime, *, until: datetime, most: int
 ) -> list[Received]:
-    """Lock messages that are due and that nobody has locked, oldest first; each time is a delivery."""
+    """Lock messages that are due and not locked, oldest first; each lock counts as a delivery."""
     due = _due(tx, subscription.topic, subscription.name, at, most=most)
     received = sorted(tx.rows(Received, due, subscription=subscription, lock_token=token), key=attrgetter("handle"))
     if received:
@@ -161,7 +163,7 @@ def _due(draft: Drafting, topic: str, subscription: str, at: datetime, *, most: 
 
 @prepared
 def _locked(draft: Drafting, ids: Collection[int], token: str, until: datetime) -> Update:
-    # They cannot have changed since they were read: other processes pass by what is locked.
+    # The rows cannot have changed since they were read: other processes skip locked rows.
     ours = update(bus_messages).where(among(draft, bus_messages.c.id, ids))
     return ours.values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
 
@@ -187,7 +189,7 @@ def _locked_removed(draft: Drafting, token: str, ids: Collection[int]) -> Execut
 
 
 def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) -> list[str]:
-    """Remove messages that nobody has ever received, and return their ids."""
+    """Remove messages that were never received, and return their ids."""
     if not message_ids:
         return []
     return sorted(tx.values(_untouched_removed(tx, topic, message_ids)))
@@ -196,13 +198,13 @@ def remove_untouched(tx: Transaction, topic: str, message_ids: Collection[str]) 
 @prepared
 def _untouched_removed(draft: Drafting, topic: str, message_ids: Collection[str]) -> Executable:
     named = (bus_messages.c.topic == topic, among(draft, bus_messages.c.message_id, message_ids))
-    # One that was received and given back may have been worked on all the same.
+    # A worker may have started a job that was received and given back, so such a job is not taken back.
     statement = delete(bus_messages).where(*named, bus_messages.c.delivery_count == 0)
     return statement.returning(bus_messages.c.message_id)
 
 
 def extend_locks(tx: Transaction, token: str, ids: Collection[int], until: datetime) -> set[int]:
-    """Keep messages locked for longer that still are, and return which."""
+    """Extend the locks of messages that are still ours, and return which."""
     return set(tx.values(_extended(tx, token, ids, until)))
 
 
@@ -224,7 +226,7 @@ def _unlocked(draft: Drafting, token: str, ids: Collection[int], at: datetime) -
 
 
 def unlock_all(tx: Transaction, at: datetime) -> int:
-    """Make everything due again that anybody has locked, and say how much."""
+    """Release all locks, and return how many messages were locked."""
     locked = (bus_messages.c.lock_token.is_not(None), bus_messages.c.visible_at > at)
     return tx.changed(update(bus_messages).where(*locked).values(lock_token=None, visible_at=at))
 
@@ -237,12 +239,12 @@ def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime,
 
 
 def bury_expired(tx: Transaction, at: datetime, most: int, *, published_by: datetime) -> int:
-    """Make messages that nobody took in time dead letters, except those that somebody is handling.
+    """Make dead letters of expired messages, except those that are being handled.
 
-    None that was published later can have expired.
+    Messages that were published after `published_by` cannot have expired.
     """
     rows = _take(tx, _expired(tx, at, published_by, most=most))
-    return _bury(tx, rows, at, "TTLExpiredException", "nobody took it in time")
+    return _bury(tx, rows, at, "TTLExpiredException", "no process took it in time")
 
 
 @prepared
@@ -278,9 +280,10 @@ def _all_forgotten(_draft: Drafting, at: datetime, before: datetime) -> Delete:
 
 
 def _before_the_first(table: Table, is_young: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Choose the rows before the first young one; a row from the future, by a clock that was wrong, is not young.
+    """Choose the rows before the first young one; a row from the future, after a wrong clock, is not young.
 
-    They are numbered in the order of their times, so no index of times is needed, which every message would pay for.
+    Rows are numbered in the order of their times, so this needs no index of times, which every message would pay for
+    (ADR 21).
     """
     first_young = select(table.c.id).where(is_young).order_by(table.c.id).limit(1).scalar_subquery()
     return table.c.id < func.coalesce(first_young, literal_column(str(_BEYOND_ALL_IDS)))

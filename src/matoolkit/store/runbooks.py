@@ -93,9 +93,9 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
 
 
 def lock_runbook(tx: Transaction, name: str) -> None:
-    """Let nobody else publish, put out of use or switch a runbook, or let people into its batches, until the end.
+    """Lock a runbook for the transaction: nobody else publishes, switches it or lets people into its batches.
 
-    Whoever locks batches as well locks them first.
+    A transaction that also locks batches locks them first, or two could wait for each other.
     """
     tx.values(_locked(tx, folded(name)))
 
@@ -220,7 +220,7 @@ def last_read(tx: Transaction, name: str) -> RunbookRow | None:
 def _is_taken(tx: Transaction) -> Callable[[str], bool]:
     def is_taken(name: str) -> bool:
         query = select(func.count()).where(runbooks.c.data_table_name == name)
-        # A table that nobody here made is somebody else's: it must not become ours because of its name.
+        # A table that we did not make belongs to somebody else; it must not become ours because of its name.
         return bool(tx.values(query)[0]) or tx.has_table(name)
 
     return is_taken

@@ -74,5 +74,5 @@ class Ignore:
     """No move: what happened came too late, twice or out of turn."""
 
     reason: str
-    # Nobody waits for this answer any more, but its outputs are of use.
+    # The step does not wait for this answer any more, but its outputs are still useful.
     keeps_outputs: bool = False

@@ -109,8 +109,8 @@ class PostgreSQL(Dialect):
     def only_checked(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
         """Hide it from the planner, whose statistics are older than a phase that has just begun.
 
-        It would begin with the few rows that it takes to be in a status, and hold each of them, by now all of a batch,
-        against every id.
+        It would search by the status, of which it expects few rows, find a whole batch, and compare each row with every
+        id.
         """
         return func.coalesce(condition, false())
 
@@ -122,7 +122,7 @@ class PostgreSQL(Dialect):
         key: Iterable[str],
         order_by: ColumnElement[Any] | None = None,
     ) -> Insert:
-        """Pass by what is there, and what another transaction puts there meanwhile."""
+        """Skip rows that exist, and rows that another transaction inserts at the same time."""
         cells = (value.label(name) for name, value in values.items())
         query = select(*cells).select_from(source).order_by(order_by)
         return (
@@ -132,7 +132,7 @@ class PostgreSQL(Dialect):
         )
 
     def notification(self, word: ColumnElement[str]) -> Executable:
-        """Notify whoever listens, when the transaction commits."""
+        """Notify listening processes when the transaction commits."""
         return select(func.pg_notify(_CHANNEL, type_coerce(word, Text)))
 
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:

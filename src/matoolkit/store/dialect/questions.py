@@ -108,7 +108,7 @@ class Dialect(ABC):
 
     def notification(self, word: ColumnElement[str]) -> Executable:
         """Return the statement by which a commit wakes other processes, if they can listen."""
-        raise NotImplementedError(f"nobody can listen to {self.title}")
+        raise NotImplementedError(f"{self.title} cannot notify other processes")
 
     def listen(self, connection: Any, seconds: float) -> Iterable[str]:  # noqa: ARG002
         """Wait on a connection of the driver for words that commits of other processes send."""

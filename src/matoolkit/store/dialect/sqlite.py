@@ -99,7 +99,7 @@ class SQLite(Dialect):
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
         connection.execute("PRAGMA temp_store = MEMORY")
         # Some builds overwrite what is deleted or replaced, which others do not, nor other databases. Most of it is the
-        # text of messages, which the rows of their steps keep all the same.
+        # text of messages, which the rows of their steps keep anyway.
         for schema in ("main", "temp"):
             connection.execute(f"PRAGMA {schema}.secure_delete = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")

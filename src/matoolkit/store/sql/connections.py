@@ -1,4 +1,4 @@
-"""Connections for the few who need one: Alembic, which changes tables, and whoever listens to the database.
+"""Connections for the few modules that need one: Alembic, which changes tables, and the listener.
 
 Everything else works with a transaction.
 """
@@ -22,7 +22,7 @@ def looking_at_tables(store: Store) -> Iterator[Connection]:
 
 @contextmanager
 def changing_tables(store: Store) -> Iterator[Connection]:
-    """Change tables in one transaction, in which nobody else does."""
+    """Change tables in one transaction, while no other process does."""
     with (
         ToldApart(store.dialect, store.url),
         store.engine.connect() as connection,

@@ -60,7 +60,7 @@ def _with_cursor(connection: Connection, text: str, do: Callable[[Any], TakenT])
 def _is_lost(connection: Connection, cursor: Any, fault: BaseException) -> bool:
     if isinstance(fault, connection.dialect.loaded_dbapi.Error):
         return connection.dialect.is_disconnect(fault, connection.connection, cursor)
-    # Whoever ends the program in the middle of a statement leaves the connection in a state that nobody knows.
+    # If the program ends in the middle of a statement, the state of the connection is unknown.
     return not isinstance(fault, Exception)
 
 

@@ -62,7 +62,7 @@ def among(tx: Drafting, column: Column[Any], values: Collection[Any]) -> ColumnE
 
 
 def chosen_once(query: Select[Any]) -> Select[Any]:
-    """Let a query that locks a limited number of rows run once, whatever plan the database makes of the whole."""
+    """Make a query that locks a limited number of rows run only once, whatever plan the database chooses."""
     chosen = query.cte("chosen")
     return select(*chosen.c)
 
@@ -138,11 +138,11 @@ def change_each(
 ) -> list[int]:
     """Change each row to what its record says where the guards hold, and return the ids that changed (rule M3).
 
-    A record has an `id`; its other fields are written to the columns of their names. Those in
-    `matching` the row must already have; those in `following` must be one more than what it has, those in
-    `differing` something else. Those in `often_alike` are handed over once if all records have the same.
-    A row has one record: with two, nobody could tell which of them the answer is about.
-    Guards, and values that are expressions, are made once and for all (see `prepared`); `having` has what is `given`.
+    A record has an `id`; its other fields are written to the columns of their names. Those in `matching` the row must
+    already have; those in `following` must be one more than what it has, those in `differing` something else. Those in
+    `often_alike` are handed over once if all records have the same. A row has one record: with two, it would be unclear
+    which of them the returned id means. Guards, and values that are expressions, are made once and for all (see
+    `prepared`); `having` has what is `given`.
     """
     if not changes:
         return []

@@ -148,7 +148,8 @@ class Store:
         self._pen = threading.Lock()
         # They are told of every statement before it runs.
         self.watchers: list[Watcher] = []
-        # The store tells of its outages, whoever meets them. What can be read can still be full or read-only.
+        # The store logs its outages, whichever part meets them. A database that can be read can still be full or
+        # read-only.
         self._away = Outage("the database", log, clock, is_owner=True)
         self._unwritable = Outage("writing to the database", log, clock, is_owner=True)
 
@@ -231,7 +232,7 @@ class Store:
 
 
 def _follow_up(action: Callable[[], object]) -> None:
-    """Do what follows a commit; the work is done, and a sweep makes good what does not happen after it."""
+    """Do the work after a commit; if it fails, the commit stands, and a sweep does the rest."""
     try:
         action()
     except MatoolkitError as error:
