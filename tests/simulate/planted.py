@@ -347,7 +347,7 @@ def outputs_of_an_earlier_epoch_are_kept(patch: Patch) -> None:
 
 def a_retry_runs_the_version_that_failed(patch: Patch) -> None:
     def way_on(past: Any, phases: Mapping[int, Any], retried: Any) -> Any:
-        met = max((phases[step.phase_id].version for step in past.steps), default=retried.version)
+        met = max((phases[step.phase_execution_id].version for step in past.steps), default=retried.version)
         return retry_rules.way_on(past, phases, replace(retried, version=met))
 
     patch.setattr(retryplan, "way_on", way_on)
