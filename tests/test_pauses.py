@@ -1,7 +1,7 @@
 """A pause that all threads keep (rule W4)."""
 
 from matoolkit.pauses import Pause
-from tests.worker.functions.stage import SharedClock
+from tests.worker.functions.office import SharedClock
 
 
 def test_w4_a_pause_is_made_longer_never_shorter() -> None:

@@ -30,7 +30,7 @@ from matoolkit.worker.shell import Connection, SecureExchange, Shell, ShellExcha
 from matoolkit.worker.shell.choice import exchange_of, open_shell
 from tests.threads import in_threads
 from tests.waiting import until
-from tests.worker.functions.stage import Concealed
+from tests.worker.functions.office import Concealed
 
 CERTIFICATE = b"the certificate and its key"
 GRAPH = (Connection.GRAPH,)

@@ -18,7 +18,7 @@ from matoolkit.worker.clients import CertificateTokens, open_clients
 from matoolkit.worker.clients.certificates import certificate_data
 from matoolkit.worker.clients.failures import SignInFailed, TenantFailed
 from tests.threads import in_threads
-from tests.worker.functions.stage import Concealed, SharedClock
+from tests.worker.functions.office import Concealed, SharedClock
 
 SCOPE = "https://graph.microsoft.com/.default"
 

@@ -1,6 +1,7 @@
 """Every function, with what it needs, what it returns, and how the tenant looks afterwards."""
 
 from tests.worker.functions.migration_cases import MIGRATION_CASES
+from tests.worker.functions.office import ARCHIVE, JANE, MAILBOX, NOBODY, OMAR, STAFF
 from tests.worker.functions.situations import (
     NEW_USER,
     Case,
@@ -15,14 +16,13 @@ from tests.worker.functions.situations import (
     somebody_made_the_new_user,
     the_new_mail_user_is_not_seen,
 )
-from tests.worker.functions.stage import ARCHIVE, JANE, MAILBOX, NOBODY, OMAR, STAFF
 
 CASES = [
     Case(
         "New-EntraUser",
         {**NEW_USER, "AccountEnabled": "false"},
         {**NEW_USER, "Created": True, "Id": ...},
-        lambda world: new_user(world) is not None and new_user(world).properties["accountEnabled"] is False,
+        lambda office: new_user(office) is not None and new_user(office).properties["accountEnabled"] is False,
         main="POST /v1.0/users",
         conflict=omar_has("new.person@contoso.example"),
         make_new=somebody_made_the_new_user,
@@ -37,10 +37,10 @@ CASES = [
             "Created": True,
             "Id": ...,
         },
-        lambda world: (
-            new_user(world) is not None
-            and new_user(world).current == ("SMTP:new.person@contoso.example",)
-            and new_user(world).properties["accountEnabled"] is False
+        lambda office: (
+            new_user(office) is not None
+            and new_user(office).current == ("SMTP:new.person@contoso.example",)
+            and new_user(office).properties["accountEnabled"] is False
         ),
         main="New-MailUser",
         conflict=omar_has("new.person@source.example"),
@@ -50,7 +50,7 @@ CASES = [
         "Remove-EntraUser",
         {"UserId": JANE, "OnlyIfCreated": True},
         True,
-        lambda world: JANE not in world.tenant.directory.users and OMAR in world.tenant.directory.users,
+        lambda office: JANE not in office.tenant.directory.users and OMAR in office.tenant.directory.users,
         main="DELETE /v1.0/users",
         absent={"UserId": NOBODY},
         when_absent="succeeds",
@@ -60,7 +60,7 @@ CASES = [
         "Set-EntraUserUPN",
         {"UserId": JANE, "NewUserPrincipalName": "jane.doe@contoso.example"},
         True,
-        lambda world: world.user().upn == "jane.doe@contoso.example",
+        lambda office: office.user().upn == "jane.doe@contoso.example",
         main="PATCH /v1.0/users",
         absent={"UserId": NOBODY},
         conflict=omar_is_called("jane.doe@contoso.example"),
@@ -70,7 +70,7 @@ CASES = [
         "Set-EntraUserEnabled",
         {"UserId": JANE, "Enabled": False},
         True,
-        lambda world: world.user().properties["accountEnabled"] is False,
+        lambda office: office.user().properties["accountEnabled"] is False,
         main="PATCH /v1.0/users",
         absent={"UserId": NOBODY},
         make_new=jane_is_new,
@@ -79,7 +79,7 @@ CASES = [
         "Set-EntraUserAttributes",
         {"UserId": JANE, "Attributes": {"department": "Integration", "jobTitle": None}},
         True,
-        lambda world: world.user().properties["department"] == "Integration",
+        lambda office: office.user().properties["department"] == "Integration",
         main="PATCH /v1.0/users",
         absent={"UserId": NOBODY},
         make_new=jane_is_new,
@@ -88,7 +88,7 @@ CASES = [
         "Add-EntraGroupMember",
         {"GroupId": STAFF, "UserId": JANE},
         True,
-        lambda world: world.members() == {JANE},
+        lambda office: office.members() == {JANE},
         main="/members/$ref",
         absent={"UserId": NOBODY},
         make_new=jane_is_new,
@@ -97,7 +97,7 @@ CASES = [
         "Remove-EntraGroupMember",
         {"GroupId": STAFF, "UserId": JANE},
         True,
-        lambda world: world.members() == set() and JANE in world.tenant.directory.users,
+        lambda office: office.members() == set() and JANE in office.tenant.directory.users,
         main="/$ref",
         absent={"UserId": NOBODY},
         prepare=jane_is_in_staff,
@@ -113,7 +113,7 @@ CASES = [
             "InviteRedeemUrl": ...,
             "Status": "PendingAcceptance",
         },
-        lambda world: world.user().properties["externalUserState"] == "PendingAcceptance",
+        lambda office: office.user().properties["externalUserState"] == "PendingAcceptance",
         main="POST /v1.0/invitations",
         absent={"UserId": NOBODY},
         prepare=jane_has_an_account_elsewhere,
@@ -128,7 +128,7 @@ CASES = [
             "UserPrincipalName": "jane.doe@contoso.example",
             "Mail": "jane.doe@contoso.example",
         },
-        lambda world: not world.user().is_external and world.user().passwords_set == 1,
+        lambda office: not office.user().is_external and office.user().passwords_set == 1,
         main="convertExternalToInternalMemberUser",
         absent={"UserId": NOBODY},
         prepare=jane_is_a_guest,
@@ -169,7 +169,7 @@ CASES = [
         "Add-ExchangeSecondaryEmail",
         {"Identity": JANE, "EmailAddress": "j.doe@contoso.example"},
         True,
-        lambda world: world.addresses() == {"SMTP:jane@contoso.example", "smtp:j.doe@contoso.example"},
+        lambda office: office.addresses() == {"SMTP:jane@contoso.example", "smtp:j.doe@contoso.example"},
         main="Set-MailUser",
         absent={"Identity": NOBODY},
         conflict=omar_has("j.doe@contoso.example"),
@@ -179,7 +179,7 @@ CASES = [
         "Set-ExchangePrimaryEmail",
         {"Identity": JANE, "NewPrimaryEmail": "jane.doe@contoso.example"},
         True,
-        lambda world: world.addresses() == {"smtp:jane@contoso.example", "SMTP:jane.doe@contoso.example"},
+        lambda office: office.addresses() == {"smtp:jane@contoso.example", "SMTP:jane.doe@contoso.example"},
         main="Set-MailUser",
         absent={"Identity": NOBODY},
         conflict=omar_has("jane.doe@contoso.example"),
@@ -189,8 +189,8 @@ CASES = [
         "Set-ExchangeEmailAddresses",
         {"Identity": JANE, "EmailAddresses": ["SMTP:a@contoso.example", "b@contoso.example", "X500:/o=Old/cn=jane"]},
         True,
-        lambda world: (
-            world.addresses()
+        lambda office: (
+            office.addresses()
             == {"SMTP:jane@contoso.example", "smtp:a@contoso.example", "smtp:b@contoso.example", "X500:/o=Old/cn=jane"}
         ),
         main="Set-MailUser",
@@ -202,7 +202,7 @@ CASES = [
         "Set-ExchangeExternalAddress",
         {"Identity": JANE, "ExternalEmailAddress": "jane@source.example"},
         True,
-        lambda world: world.user().mail["ExternalEmailAddress"] == "SMTP:jane@source.example",
+        lambda office: office.user().mail["ExternalEmailAddress"] == "SMTP:jane@source.example",
         main="Set-MailUser",
         absent={"Identity": NOBODY},
         make_new=jane_is_new,
@@ -211,7 +211,7 @@ CASES = [
         "Set-ExchangeMailUserGuids",
         {"Identity": JANE, "ExchangeGuid": MAILBOX.upper(), "ArchiveGuid": f"{{{ARCHIVE}}}"},
         True,
-        lambda world: (world.user().mail["ExchangeGuid"], world.user().mail["ArchiveGuid"]) == (MAILBOX, ARCHIVE),
+        lambda office: (office.user().mail["ExchangeGuid"], office.user().mail["ArchiveGuid"]) == (MAILBOX, ARCHIVE),
         main="Set-MailUser",
         absent={"Identity": NOBODY},
         make_new=jane_is_new,

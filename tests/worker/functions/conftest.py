@@ -7,8 +7,8 @@ from matoolkit.clock import SystemClock
 from matoolkit.worker.clients import open_http
 from matoolkit.worker.functions import passwords
 from matoolkit.worker.tenant import Tenant, TenantServer
-from tests.worker.functions.stage import MADE_UP, World
-from tests.worker.functions.stage import world as new_world
+from tests.worker.functions.office import MADE_UP, Office
+from tests.worker.functions.office import office as new_office
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,6 @@ def _known_password(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def world(server: TenantServer, http: httpx.Client) -> Iterator[World]:
-    with new_world(server, http) as world:
-        yield world
+def office(server: TenantServer, http: httpx.Client) -> Iterator[Office]:
+    with new_office(server, http) as office:
+        yield office

@@ -6,71 +6,71 @@ from datetime import timedelta
 from matoolkit.worker.tenant.directory import MAILBOX as IS_MAILBOX
 from matoolkit.worker.tenant.directory import MailboxMove
 from matoolkit.worker.tenant.licences import E3, EXCHANGE_PLAN
+from tests.worker.functions.office import JANE, LIST, MAILBOX, NOBODY, OMAR, Office
 from tests.worker.functions.situations import Case, jane_is_new, jane_is_on_the_list
-from tests.worker.functions.stage import JANE, LIST, MAILBOX, NOBODY, OMAR, World
 
 LEGACY = "/o=Source/ou=Recipients/cn=jane"
 POSTMASTER = "omar@contoso.example"
 MOVE = {"TargetUser": JANE, "SourceEndpoint": "source", "TargetDeliveryDomain": "contoso.example"}
 
 
-def jane_is_in_germany(world: World) -> None:
-    world.user().properties["usageLocation"] = "DE"
+def jane_is_in_germany(office: Office) -> None:
+    office.user().properties["usageLocation"] = "DE"
 
 
-def jane_has_a_licence(world: World) -> None:
-    jane_is_in_germany(world)
-    world.user().mail["ExchangeGuid"] = MAILBOX
-    world.user().licences[E3] = []
+def jane_has_a_licence(office: Office) -> None:
+    jane_is_in_germany(office)
+    office.user().mail["ExchangeGuid"] = MAILBOX
+    office.user().licences[E3] = []
 
 
-def jane_has_a_mailbox(world: World) -> None:
-    world.user().mail |= {
+def jane_has_a_mailbox(office: Office) -> None:
+    office.user().mail |= {
         "RecipientTypeDetails": IS_MAILBOX,
         "ExchangeGuid": MAILBOX,
         "LegacyExchangeDN": LEGACY,
         "ForwardingSmtpAddress": "smtp:jane@elsewhere.example",
     }
     addresses = ("SMTP:jane@contoso.example", "X500:/o=Older/cn=jane")
-    world.tenant.directory.change_addresses(world.user(), addresses)
+    office.tenant.directory.change_addresses(office.user(), addresses)
 
 
-def jane_had_a_mailbox(world: World) -> None:
-    world.user().mail["PreviousRecipientTypeDetails"] = IS_MAILBOX
+def jane_had_a_mailbox(office: Office) -> None:
+    office.user().mail["PreviousRecipientTypeDetails"] = IS_MAILBOX
 
 
-def jane_is_ready_to_move(world: World) -> None:
+def jane_is_ready_to_move(office: Office) -> None:
     """She is what her mailbox in the other tenant needs."""
-    directory = world.tenant.directory
-    world.user().mail |= {"ExchangeGuid": MAILBOX, "ExternalEmailAddress": "SMTP:jane@source.example"}
-    directory.change_addresses(world.user(), ("SMTP:jane@contoso.example", f"X500:{LEGACY}"))
+    directory = office.tenant.directory
+    office.user().mail |= {"ExchangeGuid": MAILBOX, "ExternalEmailAddress": "SMTP:jane@source.example"}
+    directory.change_addresses(office.user(), ("SMTP:jane@contoso.example", f"X500:{LEGACY}"))
     directory.remote_mailboxes[MAILBOX] = {"LegacyExchangeDN": LEGACY}
 
 
-def janes_mailbox_is_copied(world: World) -> None:
-    jane_is_ready_to_move(world)
-    now = world.clock.now()
-    world.tenant.directory.moves[JANE] = MailboxMove(JANE, now - timedelta(hours=1), now + timedelta(days=300))
+def janes_mailbox_is_copied(office: Office) -> None:
+    jane_is_ready_to_move(office)
+    now = office.clock.now()
+    office.tenant.directory.moves[JANE] = MailboxMove(JANE, now - timedelta(hours=1), now + timedelta(days=300))
 
 
-def omar_sends_mail(world: World) -> None:
-    world.user(OMAR).mail["RecipientTypeDetails"] = IS_MAILBOX
+def omar_sends_mail(office: Office) -> None:
+    office.user(OMAR).mail["RecipientTypeDetails"] = IS_MAILBOX
 
 
-def the_list_is_new(world: World) -> None:
-    world.tenant.directory.groups[LIST].created_at = world.clock.now()
-    world.tenant.directory.lags.sync = 12
+def the_list_is_new(office: Office) -> None:
+    office.tenant.directory.groups[LIST].created_at = office.clock.now()
+    office.tenant.directory.lags.sync = 12
 
 
-def there_is_a_group(name: str) -> Callable[[World], None]:
-    def make(world: World) -> None:
-        world.tenant.directory.add_group(name)
+def there_is_a_group(name: str) -> Callable[[Office], None]:
+    def make(office: Office) -> None:
+        office.tenant.directory.add_group(name)
 
     return make
 
 
-def has_group(world: World, name: str) -> bool:
-    return any(one.display_name == name and one.is_in_exchange for one in world.tenant.directory.groups.values())
+def has_group(office: Office, name: str) -> bool:
+    return any(one.display_name == name and one.is_in_exchange for one in office.tenant.directory.groups.values())
 
 
 def moved(status: str, percent: int) -> dict[str, object]:
@@ -82,7 +82,7 @@ MIGRATION_CASES = [
         "Add-EntraUserLicense",
         {"UserId": JANE, "SkuId": E3, "DisabledPlans": [EXCHANGE_PLAN]},
         True,
-        lambda world: world.user().licences == {E3: [EXCHANGE_PLAN]},
+        lambda office: office.user().licences == {E3: [EXCHANGE_PLAN]},
         main="assignLicense",
         absent={"UserId": NOBODY},
         prepare=jane_is_in_germany,
@@ -92,7 +92,7 @@ MIGRATION_CASES = [
         "Remove-EntraUserLicense",
         {"UserId": JANE, "SkuId": E3},
         True,
-        lambda world: world.user().licences == {},
+        lambda office: office.user().licences == {},
         main="assignLicense",
         absent={"UserId": NOBODY},
         prepare=jane_has_a_licence,
@@ -126,7 +126,7 @@ MIGRATION_CASES = [
         "New-EntraTemporaryAccessPass",
         {"UserId": JANE, "Sender": POSTMASTER, "Recipients": ["jane@home.example"], "LifetimeInMinutes": "90"},
         {"Id": ..., "StartDateTime": ..., "LifetimeInMinutes": 90, "SentTo": ["jane@home.example"]},
-        lambda world: len(world.user().passes) == 1 and len(world.user(OMAR).sent) >= 1,
+        lambda office: len(office.user().passes) == 1 and len(office.user(OMAR).sent) >= 1,
         main=f"POST /v1.0/users/{JANE}/authentication/temporaryAccessPassMethods",
         absent={"UserId": NOBODY},
         prepare=omar_sends_mail,
@@ -136,7 +136,7 @@ MIGRATION_CASES = [
         "Set-EntraUserPassword",
         {"UserId": JANE, "Password": "Given-Secret-1"},
         True,
-        lambda world: world.user().passwords_set >= 1,
+        lambda office: office.user().passwords_set >= 1,
         main="PATCH /v1.0/users",
         absent={"UserId": NOBODY},
         make_new=jane_is_new,
@@ -145,7 +145,7 @@ MIGRATION_CASES = [
         "Revoke-EntraUserSessions",
         {"UserId": JANE},
         True,
-        lambda world: world.user().sessions_revoked >= 1,
+        lambda office: office.user().sessions_revoked >= 1,
         main="revokeSignInSessions",
         absent={"UserId": NOBODY},
         make_new=jane_is_new,
@@ -154,7 +154,7 @@ MIGRATION_CASES = [
         "Set-EntraUserManager",
         {"UserId": JANE, "ManagerId": "omar@contoso.example"},
         True,
-        lambda world: world.user().manager == OMAR,
+        lambda office: office.user().manager == OMAR,
         main="PUT /v1.0/users",
         absent={"UserId": NOBODY},
         make_new=jane_is_new,
@@ -163,7 +163,7 @@ MIGRATION_CASES = [
         "Remove-ExchangeEmailAddress",
         {"Identity": JANE, "EmailAddress": "x500:/o=source/ou=recipients/cn=jane"},
         True,
-        lambda world: world.addresses() == {"SMTP:jane@contoso.example"},
+        lambda office: office.addresses() == {"SMTP:jane@contoso.example"},
         main="Set-MailUser",
         absent={"Identity": NOBODY},
         prepare=jane_is_ready_to_move,
@@ -173,7 +173,7 @@ MIGRATION_CASES = [
         "Add-ExchangeGroupMember",
         {"GroupIdentity": "all-staff", "MemberIdentity": JANE},
         True,
-        lambda world: JANE in world.tenant.directory.groups[LIST].members,
+        lambda office: JANE in office.tenant.directory.groups[LIST].members,
         main="Add-DistributionGroupMember",
         absent={"MemberIdentity": NOBODY},
         make_new=jane_is_new,
@@ -182,7 +182,7 @@ MIGRATION_CASES = [
         "Remove-ExchangeGroupMember",
         {"GroupIdentity": "all-staff", "MemberIdentity": JANE},
         True,
-        lambda world: JANE not in world.tenant.directory.groups[LIST].members,
+        lambda office: JANE not in office.tenant.directory.groups[LIST].members,
         main="Remove-DistributionGroupMember",
         absent={"MemberIdentity": NOBODY},
         prepare=jane_is_on_the_list,
@@ -192,7 +192,7 @@ MIGRATION_CASES = [
         "New-DistributionGroup",
         {"GroupName": "wave-7", "Description": "The seventh wave", "PrimaryEmail": "wave-7@contoso.example"},
         {"Id": ..., "Name": "wave-7", "PrimaryEmail": "wave-7@contoso.example", "Created": True},
-        lambda world: has_group(world, "wave-7"),
+        lambda office: has_group(office, "wave-7"),
         main="POST /adminapi/beta/contoso.example/InvokeCommand New-DistributionGroup",
         conflict=there_is_a_group("wave-7"),
     ),
@@ -205,7 +205,7 @@ MIGRATION_CASES = [
             "PrimaryEmail": "migration-batch-42@contoso.example",
             "Created": True,
         },
-        lambda world: has_group(world, "migration-batch-42"),
+        lambda office: has_group(office, "migration-batch-42"),
         main="New-DistributionGroup",
         conflict=there_is_a_group("migration-batch-42"),
     ),
@@ -243,7 +243,7 @@ MIGRATION_CASES = [
         "Remove-MailForwarding",
         {"UserPrincipalName": "jane@contoso.example"},
         True,
-        lambda world: world.user().mail["ForwardingSmtpAddress"] is None,
+        lambda office: office.user().mail["ForwardingSmtpAddress"] is None,
         main="Set-Mailbox",
         absent={"UserPrincipalName": "nobody@contoso.example"},
         prepare=jane_has_a_mailbox,
@@ -253,7 +253,7 @@ MIGRATION_CASES = [
         "Enable-ExchangeMigrationHold",
         {"Identity": JANE},
         True,
-        lambda world: world.user().mail["LitigationHoldEnabled"] is True,
+        lambda office: office.user().mail["LitigationHoldEnabled"] is True,
         main="Set-MailUser",
         absent={"Identity": NOBODY},
         make_new=jane_is_new,
@@ -262,7 +262,7 @@ MIGRATION_CASES = [
         "Clear-ExchangePreviousMailbox",
         {"Identity": JANE},
         True,
-        lambda world: world.user().mail["PreviousRecipientTypeDetails"] == "None",
+        lambda office: office.user().mail["PreviousRecipientTypeDetails"] == "None",
         main="Set-User",
         absent={"Identity": NOBODY},
         prepare=jane_had_a_mailbox,
@@ -272,7 +272,7 @@ MIGRATION_CASES = [
         "Start-MailboxMove",
         {**MOVE, "BatchName": "wave-7"},
         moved("Synced", 95),
-        lambda world: JANE in world.tenant.directory.moves,
+        lambda office: JANE in office.tenant.directory.moves,
         main="New-MoveRequest",
         absent={"TargetUser": NOBODY},
         prepare=jane_is_ready_to_move,
@@ -292,7 +292,7 @@ MIGRATION_CASES = [
         "Complete-MailboxMove",
         {"TargetUser": JANE},
         True,
-        lambda world: world.tenant.directory.moves[JANE].complete_after <= world.clock.now(),
+        lambda office: office.tenant.directory.moves[JANE].complete_after <= office.clock.now(),
         main="Set-MoveRequest",
         absent={"TargetUser": NOBODY},
         prepare=janes_mailbox_is_copied,
@@ -302,7 +302,7 @@ MIGRATION_CASES = [
         "Undo-MailboxMove",
         {"UserPrincipalName": JANE},
         True,
-        lambda world: JANE not in world.tenant.directory.moves,
+        lambda office: JANE not in office.tenant.directory.moves,
         main="Remove-MoveRequest",
         absent={"UserPrincipalName": NOBODY},
         when_absent="succeeds",
@@ -312,7 +312,7 @@ MIGRATION_CASES = [
         "Send-Mail",
         {"Sender": POSTMASTER, "Recipients": ["jane@contoso.example"], "Subject": "Tomorrow", "Body": "You move."},
         True,
-        lambda world: len(world.user(OMAR).sent) >= 1,
+        lambda office: len(office.user(OMAR).sent) >= 1,
         main="sendMail",
         absent={"Sender": "nobody@contoso.example"},
         prepare=omar_sends_mail,
@@ -321,7 +321,7 @@ MIGRATION_CASES = [
         "Send-AdminAlert",
         {"Subject": "Jane was rolled back", "Sender": POSTMASTER, "Recipients": ["admins@contoso.example"]},
         True,
-        lambda world: len(world.user(OMAR).sent) >= 1,
+        lambda office: len(office.user(OMAR).sent) >= 1,
         main="sendMail",
         absent={"Sender": "nobody@contoso.example"},
         prepare=omar_sends_mail,

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from tests.worker.functions.stage import JANE, LIST, OMAR, STAFF, World
+from tests.worker.functions.office import JANE, LIST, OMAR, STAFF, Office
 
 Params = dict[str, Any]
 
 
-def nothing(_: World) -> None:
+def nothing(_: Office) -> None:
     """Jane, Omar and the staff are enough."""
 
 
@@ -25,13 +25,13 @@ class Case:
     function: str
     params: Params
     returns: Any
-    is_done: Callable[[World], bool]
+    is_done: Callable[[Office], bool]
     main: str
     absent: Params = field(default_factory=dict)
     when_absent: Literal["fails", "succeeds", "is incomplete"] = "fails"
-    prepare: Callable[[World], None] = nothing
-    conflict: Callable[[World], None] | None = None
-    make_new: Callable[[World], None] = nothing
+    prepare: Callable[[Office], None] = nothing
+    conflict: Callable[[Office], None] | None = None
+    make_new: Callable[[Office], None] = nothing
 
     @property
     def makes_accounts(self) -> bool:
@@ -42,60 +42,60 @@ class Case:
         return self.function
 
 
-def jane_is_new(world: World) -> None:
+def jane_is_new(office: Office) -> None:
     """Jane was made this moment: nobody sees her for twelve seconds."""
-    jane = world.user()
-    jane.created_at = world.clock.now()
-    world.tenant.directory.lags.graph = world.tenant.directory.lags.exchange = 12
+    jane = office.user()
+    jane.created_at = office.clock.now()
+    office.tenant.directory.lags.graph = office.tenant.directory.lags.exchange = 12
 
 
-def omar_has(address: str) -> Callable[[World], None]:
-    def take(world: World) -> None:
-        omar = world.user(OMAR)
-        world.tenant.directory.change_addresses(omar, (*omar.addresses[-1][1], f"smtp:{address}"))
+def omar_has(address: str) -> Callable[[Office], None]:
+    def take(office: Office) -> None:
+        omar = office.user(OMAR)
+        office.tenant.directory.change_addresses(omar, (*omar.addresses[-1][1], f"smtp:{address}"))
 
     return take
 
 
-def omar_is_called(upn: str) -> Callable[[World], None]:
-    def rename(world: World) -> None:
-        world.tenant.directory.rename(world.user(OMAR), upn)
+def omar_is_called(upn: str) -> Callable[[Office], None]:
+    def rename(office: Office) -> None:
+        office.tenant.directory.rename(office.user(OMAR), upn)
 
     return rename
 
 
-def jane_is_in_staff(world: World) -> None:
-    world.tenant.directory.groups[STAFF].members[JANE] = world.clock.now() - timedelta(days=1)
+def jane_is_in_staff(office: Office) -> None:
+    office.tenant.directory.groups[STAFF].members[JANE] = office.clock.now() - timedelta(days=1)
 
 
-def jane_is_on_the_list(world: World) -> None:
-    world.tenant.directory.groups[LIST].members[JANE] = world.clock.now() - timedelta(days=1)
+def jane_is_on_the_list(office: Office) -> None:
+    office.tenant.directory.groups[LIST].members[JANE] = office.clock.now() - timedelta(days=1)
 
 
-def jane_is_a_guest(world: World) -> None:
-    world.tenant.directory.rename(world.user(), "jane_old.example#EXT#@contoso.example")
-    world.user().properties |= {"externalUserState": "Accepted", "userType": "Guest"}
-    world.user().is_external = True
+def jane_is_a_guest(office: Office) -> None:
+    office.tenant.directory.rename(office.user(), "jane_old.example#EXT#@contoso.example")
+    office.user().properties |= {"externalUserState": "Accepted", "userType": "Guest"}
+    office.user().is_external = True
 
 
-def jane_has_an_account_elsewhere(world: World) -> None:
+def jane_has_an_account_elsewhere(office: Office) -> None:
     """Her mail is an address elsewhere, as an invitation needs it."""
-    world.tenant.directory.change_addresses(world.user(), ("SMTP:jane@elsewhere.example",))
+    office.tenant.directory.change_addresses(office.user(), ("SMTP:jane@elsewhere.example",))
 
 
-def new_user(world: World) -> Any:
-    return world.tenant.directory.owner_of_upn("new.person@contoso.example")
+def new_user(office: Office) -> Any:
+    return office.tenant.directory.owner_of_upn("new.person@contoso.example")
 
 
-def somebody_made_the_new_user(world: World) -> None:
+def somebody_made_the_new_user(office: Office) -> None:
     """Another delivery of the same job was quicker, and the account is not seen yet."""
-    world.tenant.directory.add_user({**NEW_USER_AS_GRAPH_KNOWS_IT})
-    world.tenant.directory.lags.graph = 12
+    office.tenant.directory.add_user({**NEW_USER_AS_GRAPH_KNOWS_IT})
+    office.tenant.directory.lags.graph = 12
 
 
-def the_new_mail_user_is_not_seen(world: World) -> None:
+def the_new_mail_user_is_not_seen(office: Office) -> None:
     """What Exchange makes it does not show at once."""
-    world.tenant.directory.lags.exchange = 12
+    office.tenant.directory.lags.exchange = 12
 
 
 NEW_USER = {

@@ -20,9 +20,9 @@ from matoolkit.worker.tenant import TenantServer
 from matoolkit.worker.tenant.calls import Answer, Request
 from tests.threads import in_threads
 from tests.worker.functions.cases import ASKING, CASES, WRITING
+from tests.worker.functions.office import MADE_UP, Office
+from tests.worker.functions.office import office as new_office
 from tests.worker.functions.situations import Case, nothing
-from tests.worker.functions.stage import MADE_UP, World
-from tests.worker.functions.stage import world as new_world
 
 every_function = pytest.mark.parametrize("case", CASES, ids=str)
 every_writing_function = pytest.mark.parametrize("case", WRITING, ids=str)
@@ -43,8 +43,8 @@ REFUSED_FOR_GOOD = {
 WRITTEN_AGAIN = {"Set-EntraUserPassword"}
 
 
-def run(world: World, case: Case, **other: Any) -> Any:
-    return world.run(case.function, {**case.params, **other})
+def run(office: Office, case: Case, **other: Any) -> Any:
+    return office.run(case.function, {**case.params, **other})
 
 
 def assert_returned(returned: Any, expected: Any) -> None:
@@ -67,19 +67,19 @@ def assert_nothing_secret(failure: FunctionFailed) -> None:
 
 
 @every_function
-def test_it_does_what_it_says(world: World, case: Case) -> None:
-    case.prepare(world)
-    assert_returned(run(world, case), case.returns)
-    assert case.is_done(world)
+def test_it_does_what_it_says(office: Office, case: Case) -> None:
+    case.prepare(office)
+    assert_returned(run(office, case), case.returns)
+    assert case.is_done(office)
 
 
 @every_function
-def test_w2_a_second_run_succeeds_and_changes_nothing(world: World, case: Case) -> None:
-    case.prepare(world)
-    first = run(world, case)
-    state = world.state()
-    second = run(world, case)
-    assert world.state() == state or case.function in WRITTEN_AGAIN
+def test_w2_a_second_run_succeeds_and_changes_nothing(office: Office, case: Case) -> None:
+    case.prepare(office)
+    first = run(office, case)
+    state = office.state()
+    second = run(office, case)
+    assert office.state() == state or case.function in WRITTEN_AGAIN
     if case.makes_accounts:
         assert second == {**first, "Created": False}
     elif case.function == "New-EntraB2BInvitation":
@@ -89,10 +89,10 @@ def test_w2_a_second_run_succeeds_and_changes_nothing(world: World, case: Case) 
 
 
 @every_function
-def test_w2_two_at_once_come_to_the_same_end(world: World, case: Case) -> None:
-    case.prepare(world)
-    returned = in_threads([lambda: run(world, case)] * 2)
-    assert case.is_done(world)
+def test_w2_two_at_once_come_to_the_same_end(office: Office, case: Case) -> None:
+    case.prepare(office)
+    returned = in_threads([lambda: run(office, case)] * 2)
+    assert case.is_done(office)
     if case.makes_accounts:
         assert sorted(one["Created"] for one in returned) == [False, True]
         assert len({one["Id"] for one in returned}) == 1
@@ -102,54 +102,54 @@ def test_w2_two_at_once_come_to_the_same_end(world: World, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.absent], ids=str)
-def test_w2_what_is_missing_is_told(world: World, case: Case) -> None:
-    case.prepare(world)
-    state = world.state()
+def test_w2_what_is_missing_is_told(office: Office, case: Case) -> None:
+    case.prepare(office)
+    state = office.state()
     if case.when_absent == "fails":
         with pytest.raises(ObjectMissing) as caught:
-            run(world, case, **case.absent)
+            run(office, case, **case.absent)
         assert_nothing_secret(caught.value)
         assert next(iter(case.absent.values())) in caught.value.message
     else:
-        returned = run(world, case, **case.absent)
+        returned = run(office, case, **case.absent)
         assert returned is True or returned["complete"] is False
         assert (returned is True) == (case.when_absent == "succeeds")
-    assert world.state() == state
+    assert office.state() == state
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.conflict], ids=str)
-def test_w2_a_name_that_somebody_else_has_is_a_failure(world: World, case: Case) -> None:
-    case.prepare(world)
+def test_w2_a_name_that_somebody_else_has_is_a_failure(office: Office, case: Case) -> None:
+    case.prepare(office)
     assert case.conflict
-    case.conflict(world)
-    state = world.state()
+    case.conflict(office)
+    state = office.state()
     with pytest.raises(ObjectTaken) as caught:
-        run(world, case)
-    assert world.state() == state
+        run(office, case)
+    assert office.state() == state
     assert_nothing_secret(caught.value)
 
 
 @pytest.mark.parametrize("case", [case for case in may_be_new if case in WRITING], ids=str)
-def test_w2_what_is_too_new_to_be_seen_is_waited_for(world: World, case: Case) -> None:
-    case.prepare(world)
-    case.make_new(world)
-    returned = run(world, case)
-    assert world.seconds() >= 12
+def test_w2_what_is_too_new_to_be_seen_is_waited_for(office: Office, case: Case) -> None:
+    case.prepare(office)
+    case.make_new(office)
+    returned = run(office, case)
+    assert office.seconds() >= 12
     if case.function == "New-EntraUser":
         assert returned["Created"] is False
     else:
         assert_returned(returned, case.returns)
-        assert case.is_done(world)
+        assert case.is_done(office)
 
 
 @pytest.mark.parametrize("case", [case for case in may_be_new if case in ASKING], ids=str)
-def test_w2_what_is_too_new_to_be_seen_is_not_complete_yet(world: World, case: Case) -> None:
-    case.prepare(world)
-    case.make_new(world)
-    assert run(world, case)["complete"] is False
-    assert world.seconds() == 0, "a poll waits by itself"
-    world.clock.sleep(12)
-    assert run(world, case)["complete"] is True
+def test_w2_what_is_too_new_to_be_seen_is_not_complete_yet(office: Office, case: Case) -> None:
+    case.prepare(office)
+    case.make_new(office)
+    assert run(office, case)["complete"] is False
+    assert office.seconds() == 0, "a poll waits by itself"
+    office.clock.sleep(12)
+    assert run(office, case)["complete"] is True
 
 
 @every_function
@@ -162,34 +162,34 @@ def test_w2_what_is_too_new_to_be_seen_is_not_complete_yet(world: World, case: C
         pytest.param({"status": 503, "retry_after": 7}, id="503"),
     ],
 )
-def test_w4_throttled_and_then_fine(world: World, case: Case, throttling: dict[str, Any]) -> None:
-    case.prepare(world)
-    world.goes_wrong("throttle", case.main, times=2, **throttling)
-    assert_returned(run(world, case), case.returns)
-    assert case.is_done(world)
-    assert world.seconds() >= (14 if throttling else 1 + 2)
+def test_w4_throttled_and_then_fine(office: Office, case: Case, throttling: dict[str, Any]) -> None:
+    case.prepare(office)
+    office.goes_wrong("throttle", case.main, times=2, **throttling)
+    assert_returned(run(office, case), case.returns)
+    assert case.is_done(office)
+    assert office.seconds() >= (14 if throttling else 1 + 2)
 
 
 @every_function
-def test_w4_throttled_for_ever_is_told_as_throttled(world: World, case: Case) -> None:
-    case.prepare(world)
-    state = world.state()
-    world.goes_wrong("throttle", case.main, times=None, retry_after=30)
+def test_w4_throttled_for_ever_is_told_as_throttled(office: Office, case: Case) -> None:
+    case.prepare(office)
+    state = office.state()
+    office.goes_wrong("throttle", case.main, times=None, retry_after=30)
     with pytest.raises(Throttled) as caught:
-        run(world, case)
+        run(office, case)
     assert caught.value.is_throttled
     assert caught.value.attempts == 6
-    assert world.state() == state
+    assert office.state() == state
     assert_nothing_secret(caught.value)
 
 
 @every_function
 def test_slow_past_the_timeout_is_a_failure(server: TenantServer, impatient_http: httpx.Client, case: Case) -> None:
-    with new_world(server, impatient_http, Backoff(count=1)) as world:
-        case.prepare(world)
-        world.goes_wrong("hang", times=None)
+    with new_office(server, impatient_http, Backoff(count=1)) as office:
+        case.prepare(office)
+        office.goes_wrong("hang", times=None)
         with pytest.raises(Unreachable, match="Timeout") as caught:
-            run(world, case)
+            run(office, case)
         assert not caught.value.is_throttled
         # What may still be at work is not sent again.
         assert caught.value.attempts == (1 if isinstance(caught.value, Unanswered) else 2)
@@ -197,87 +197,87 @@ def test_slow_past_the_timeout_is_a_failure(server: TenantServer, impatient_http
 
 
 @every_function
-def test_slow_within_the_timeout_is_fine(world: World, case: Case) -> None:
-    case.prepare(world)
-    world.goes_wrong("slow", case.main, seconds=45)
-    assert_returned(run(world, case), case.returns)
-    assert case.is_done(world)
-    assert world.seconds() >= 45
+def test_slow_within_the_timeout_is_fine(office: Office, case: Case) -> None:
+    case.prepare(office)
+    office.goes_wrong("slow", case.main, seconds=45)
+    assert_returned(run(office, case), case.returns)
+    assert case.is_done(office)
+    assert office.seconds() >= 45
 
 
 @every_function
-def test_a_malformed_answer_is_a_failure(world: World, case: Case) -> None:
-    case.prepare(world)
-    state = world.state()
-    world.goes_wrong("malformed", case.main, times=None)
+def test_a_malformed_answer_is_a_failure(office: Office, case: Case) -> None:
+    case.prepare(office)
+    state = office.state()
+    office.goes_wrong("malformed", case.main, times=None)
     with pytest.raises(UnreadableAnswer) as caught:
-        run(world, case)
-    assert world.state() == state
+        run(office, case)
+    assert office.state() == state
     assert_nothing_secret(caught.value)
 
 
 @every_function
-def test_w4_a_token_that_expires_in_mid_job_is_replaced(world: World, case: Case) -> None:
-    case.prepare(world)
-    run(world, ASKING[0])
-    world.tenant.expire_tokens()
-    assert_returned(run(world, case), case.returns)
-    assert case.is_done(world)
-    assert [status for _, status in world.tenant.calls].count(401) == 1
+def test_w4_a_token_that_expires_in_mid_job_is_replaced(office: Office, case: Case) -> None:
+    case.prepare(office)
+    run(office, ASKING[0])
+    office.tenant.expire_tokens()
+    assert_returned(run(office, case), case.returns)
+    assert case.is_done(office)
+    assert [status for _, status in office.tenant.calls].count(401) == 1
 
 
 @every_function
 @pytest.mark.parametrize("kind", ["reset", "lost", "fail"])
-def test_w4_a_connection_that_breaks_is_tried_again(world: World, case: Case, kind: str) -> None:
-    case.prepare(world)
-    world.goes_wrong(kind, case.main, status=502)
-    assert_returned(run(world, case), case.returns)
-    assert case.is_done(world)
-    if len(world.tenant.asked(case.main)) > 1:
-        assert world.seconds() >= 1, "a service in trouble is given time before a call is sent again"
+def test_w4_a_connection_that_breaks_is_tried_again(office: Office, case: Case, kind: str) -> None:
+    case.prepare(office)
+    office.goes_wrong(kind, case.main, status=502)
+    assert_returned(run(office, case), case.returns)
+    assert case.is_done(office)
+    if len(office.tenant.asked(case.main)) > 1:
+        assert office.seconds() >= 1, "a service in trouble is given time before a call is sent again"
 
 
 @pytest.mark.parametrize("case", [case for case in WRITING if "Entra" in case.function], ids=str)
-def test_w4_an_object_that_somebody_else_changes_at_the_same_moment_is_tried_again(world: World, case: Case) -> None:
-    case.prepare(world)
-    world.goes_wrong("refuse", case.main, times=2, status=409, code="Directory_ConcurrencyViolation")
-    assert_returned(run(world, case), case.returns)
-    assert case.is_done(world)
-    assert world.seconds() >= 1 + 2
+def test_w4_an_object_that_somebody_else_changes_at_the_same_moment_is_tried_again(office: Office, case: Case) -> None:
+    case.prepare(office)
+    office.goes_wrong("refuse", case.main, times=2, status=409, code="Directory_ConcurrencyViolation")
+    assert_returned(run(office, case), case.returns)
+    assert case.is_done(office)
+    assert office.seconds() >= 1 + 2
 
 
 @every_writing_function
-def test_w2_a_refusal_does_not_count_when_things_are_as_they_should_be(world: World, case: Case) -> None:
+def test_w2_a_refusal_does_not_count_when_things_are_as_they_should_be(office: Office, case: Case) -> None:
     """The call was carried out, or somebody else was quicker, and the service says no."""
-    case.prepare(world)
-    answer = world.tenant.answer
+    case.prepare(office)
+    answer = office.tenant.answer
 
     def carry_out_and_refuse(request: Request) -> Answer:
         done = answer(request)
         is_refused = case.main in request.label and done.status in (200, 201, 204)
         return Answer(400, {"error": {"code": "Request_BadRequest", "message": "No."}}) if is_refused else done
 
-    world.tenant.answer = carry_out_and_refuse  # type: ignore[method-assign]
+    office.tenant.answer = carry_out_and_refuse  # type: ignore[method-assign]
     if case.function in REFUSED_FOR_GOOD:
         with pytest.raises(Rejected):
-            run(world, case)
+            run(office, case)
     else:
-        returned = run(world, case)
+        returned = run(office, case)
         if case.makes_accounts:
             assert returned["Created"] is False
         else:
             assert_returned(returned, case.returns)
     if case.function not in {"New-ExchangeMailUser", "New-EntraTemporaryAccessPass"}:
         # An account that somebody else made is left as it is, and a pass that nobody knows is mailed to nobody.
-        assert case.is_done(world)
+        assert case.is_done(office)
 
 
 @every_function
-def test_nothing_secret_is_logged_or_returned(world: World, case: Case, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_secret_is_logged_or_returned(office: Office, case: Case, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    case.prepare(world)
-    world.goes_wrong("throttle", case.main)
-    returned = run(world, case)
+    case.prepare(office)
+    office.goes_wrong("throttle", case.main)
+    returned = run(office, case)
     for secret in ("simulated-1", MADE_UP):
         assert secret not in caplog.text
         assert secret not in repr(returned)

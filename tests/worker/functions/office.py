@@ -59,8 +59,8 @@ class Concealed:
 
 
 @dataclass
-class World:
-    """The tenant, with Jane, Omar and a group of staff in it, and the context of a worker."""
+class Office:
+    """A tenant with Jane, Omar and a group of staff in it, and the context of a worker."""
 
     tenant: Tenant
     clock: SharedClock
@@ -105,9 +105,9 @@ class World:
 
 
 @contextmanager
-def world(
+def office(
     server: TenantServer, http: httpx.Client, backoff: Backoff | None = None, clock: SharedClock | None = None
-) -> Iterator[World]:
+) -> Iterator[Office]:
     """A new tenant at the server's address."""
     clock = clock or SharedClock()
     tenant = server.tenant = Tenant(clock)
@@ -117,7 +117,7 @@ def world(
     directory.add_user(_person(OMAR, "Omar Haddad", "omar"), is_seeded=True)
     directory.add_group("staff", STAFF)
     directory.add_group("all-staff", LIST, kind="distribution")
-    yield World(tenant, clock, connect_to_simulation(server.url, clock, backoff or Backoff(), http))
+    yield Office(tenant, clock, connect_to_simulation(server.url, clock, backoff or Backoff(), http))
     tenant.faults.clear()
 
 
