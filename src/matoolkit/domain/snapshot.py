@@ -1,4 +1,4 @@
-"""What decides about membership: the source as it was read, and the batches that have not ended (rules T5 to T7)."""
+"""A snapshot of what membership is decided by: the reading of the source, and the unfinished batches (T5 to T7)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Members go on: what each does next is decided in pure code and sent in bulk (rules O3, O5, O9)."""
+"""Members go on: `domain/progress.py` decides what each does next, and it is sent in bulk (rules O3, O5, O9)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar

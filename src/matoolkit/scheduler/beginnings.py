@@ -1,4 +1,7 @@
-"""Batches that waited for a person before they began: they begin, or are cancelled if they are empty (rule T5)."""
+"""Batches that waited for a person before they began: they begin, or are cancelled if they are empty (rule T5).
+
+`domain/beginnings.py` decides which.
+"""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence

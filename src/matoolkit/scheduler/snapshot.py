@@ -1,4 +1,4 @@
-"""What the rules of membership look at, loaded in a fixed number of queries (rules T5 to T7)."""
+"""Loads the snapshot that membership is decided by (`domain/snapshot.py`), in a fixed number of queries (T5 to T7)."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta

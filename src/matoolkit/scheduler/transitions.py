@@ -1,4 +1,4 @@
-"""Batches in flight take the new version of their runbook (rules V2 to V6).
+"""Batches in flight take the new version of their runbook, as `domain/transitions.py` decides (rules V2 to V6).
 
 One transaction takes a slice of batches: it locks them, reads them again, decides and writes in bulk. Only batches that
 took the version have consequences, so doing it twice changes nothing.

@@ -1,4 +1,7 @@
-"""Executed work as the orchestrator decides about it: narrow records, without parameters, results and errors."""
+"""Executions as the orchestrator decides about them: narrow records, without parameters, results and errors.
+
+`executions.py` has the whole rows.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,7 @@
-"""Members as the orchestrator decides about them: narrow records, and their data only where it is needed."""
+"""Members as the orchestrator decides about them: narrow records, and their data only where it is needed.
+
+`members.py` has the whole rows.
+"""
 
 from collections.abc import Collection
 from datetime import datetime
