@@ -38,7 +38,9 @@ def run_only(connection: Connection, text: str) -> None:
 
 def _with_cursor(connection: Connection, text: str, do: Callable[[Any], TakenT]) -> TakenT:
     """Do something with a cursor, which is closed after that."""
-    bare = connection.connection  # refused if the connection broke earlier in this transaction
+    # SQLAlchemy refuses to hand the connection out if it broke earlier in this transaction. A new one would begin a new
+    # transaction without a word, and the first half of the work would be lost.
+    bare = connection.connection
     cursor = None
     try:
         cursor = bare.cursor()
@@ -47,9 +49,10 @@ def _with_cursor(connection: Connection, text: str, do: Callable[[Any], TakenT])
     except BaseException as fault:
         is_lost = _is_lost(connection, cursor, fault)
         if is_lost:
+            # Otherwise the pool would give the broken connection to the next transaction.
             connection.invalidate(fault)
         elif cursor is not None:
-            with suppress(Exception):
+            with suppress(Exception):  # the first fault is the one to tell
                 cursor.close()
         if isinstance(fault, connection.dialect.loaded_dbapi.Error):
             raise _told(connection.dialect, text, fault, is_lost=is_lost) from fault
@@ -65,6 +68,7 @@ def _is_lost(connection: Connection, cursor: Any, fault: BaseException) -> bool:
 
 
 def _told(dialect: Dialect, text: str, fault: Exception, *, is_lost: bool) -> BaseException:
+    # SQLAlchemy picks its own class for the driver's, so that `faults` tells both apart by one set of classes.
     error = dialect.loaded_dbapi.Error
     return DBAPIError.instance(
         text, None, fault, error, hide_parameters=True, connection_invalidated=is_lost, dialect=dialect

@@ -102,6 +102,7 @@ class Runner:
         for watch in self._watchers:
             watch(text, parameters)
         found, count = run(self.connection, text, parameters, take)
+        # Some drivers count the rows of a query too, which says nothing about whether the database can be written to.
         if count > 0 and not text.startswith("SELECT"):
             self.has_written = True
         return found
@@ -138,7 +139,7 @@ class Compiled:
         self._readers: Readers | None = None
         self._compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined] # all that we run can
         self._processes: dict[str, Process] = {}
-        self._values: dict[str, Any] = {}  # that stand in the statement
+        self._values: dict[str, Any] = {}  # that stand in the statement: a constant of a guard, for instance
         self._form: _Form | None = None
         if not isinstance(self._compiled, SQLCompiler):
             self._form = _Form(self._compiled.string, (), None if dialect.positional else ())  # it makes a table
@@ -173,6 +174,7 @@ class Compiled:
 
     def readers(self, cursor: Any) -> Readers:
         """Return what makes our values of the driver's, for those columns that need it."""
+        # SQLAlchemy's types ask for the driver's type of the column, which is known only once the statement has run.
         if self._readers is None:
             columns = zip(self._kinds, cursor.description, strict=True) if self._kinds else ()
             processes = [
@@ -196,6 +198,7 @@ class Compiled:
         self, text: str, places: Sequence[str] | None, keys: Mapping[str, str], processes: Mapping[str, Process]
     ) -> _Form:
         parameters = [(keys[name], processes.get(name)) for name in (keys if places is None else places)]
+        # A driver that takes parameters by name refuses some characters in names, which SQLAlchemy has replaced.
         escaped = self._compiled.escaped_bind_names
         return _Form(text, parameters, [escaped.get(name, name) for name in keys] if places is None else None)
 

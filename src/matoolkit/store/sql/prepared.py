@@ -102,6 +102,8 @@ class Draft(Drafting):
 
     def __init__(self, dialect: Dialect, clock: Clock | None) -> None:
         super().__init__(dialect, clock)
+        # By the names of parameters: rows and lists of values go into one parameter, as JSON or as arrays, so that the
+        # statement is the same for any number of them. Rows that are written may go into a temporary table instead.
         self.tables: dict[str, Columns] = {}
         self.lists: dict[str, Columns] = {}
         self.filled: dict[str, Columns] = {}
@@ -201,6 +203,7 @@ def prepared(
                 given |= {f"{name}_{key}": one for key, one in value.items()}
             else:
                 given[name] = value
+        # A virtual clock is a parameter of the statement, the database's own is a function in it: two statements.
         key = (tx.dialect.name, tx.clock is None, keys, *shape, *map(_identity, shape.values()))
         found = known.get(key)
         if found is None:

@@ -107,6 +107,7 @@ def change(
         return []
     plain, expressions = _told_apart(values)
     statement = _changed(tx, ids, plain, table=table, expressions=expressions, guards=guards)
+    # Databases return changed rows in any order; what follows must not depend on it.
     return sorted(tx.values(statement.having(having)))
 
 
@@ -230,6 +231,7 @@ def _first_of_each(rows: Sequence[Any], key: Sequence[str]) -> Sequence[Any]:
 
 
 def _told_apart(values: Mapping[str, Any]) -> tuple[Named, tuple[tuple[str, Any], ...]]:
+    # A value goes into a parameter. An expression stands in the statement, and so belongs to its shape.
     expressions = tuple((name, value) for name, value in values.items() if isinstance(value, ClauseElement))
     if not expressions:
         return Named(values), ()
