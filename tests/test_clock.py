@@ -64,5 +64,5 @@ def test_an_instant_in_another_zone_becomes_the_same_instant_in_utc() -> None:
     ],
 )
 def test_an_instant_before_the_first_or_after_the_last_year_in_utc_is_refused(instant: datetime) -> None:
-    with pytest.raises(TimeOutOfRange, match="cannot be told in UTC"):
+    with pytest.raises(TimeOutOfRange, match="cannot be written in UTC"):
         as_utc(instant)
