@@ -26,7 +26,7 @@ define create
 @test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 endef
 
-# Running needs half of what developing does, and whoever tries it for the first time should not wait for the rest.
+# Running needs half of what developing does, and a person who tries it for the first time should not wait for the rest.
 $(VENV)/.runs: requirements/run.txt pyproject.toml
 	$(create)
 	@$(INSTALL) --no-compile --require-hashes -r requirements/run.txt

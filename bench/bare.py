@@ -42,7 +42,7 @@ def loop_in(store: Store, members: int, steps: int) -> Iterator["BareLoop"]:
         if store.dialect.name == "postgresql":
             driver.autocommit = True
         else:
-            driver.execute("PRAGMA query_only = 0")  # whoever had the connection before may only have read
+            driver.execute("PRAGMA query_only = 0")  # the last user may have left the connection read-only
         loop = BareLoop(driver, store.dialect.name, members, steps)
         try:
             yield loop

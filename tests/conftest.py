@@ -78,7 +78,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
-    """Let no test find the log as another left it: a command sends it to a standard error that is closed by now."""
+    """Let no test find the log as another left it: a command sends it to a standard error that is closed afterwards."""
     loggers = [logging.getLogger(name) for name in ("", "matoolkit", "uvicorn", *QUIET)]
     before = [(logger.handlers[:], logger.propagate, logger.level) for logger in loggers]
     hooks = threading.excepthook, sys.unraisablehook

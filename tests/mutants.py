@@ -164,7 +164,7 @@ def survives(mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
 
 
 def lines_that_lead_to(mutant: Mutant) -> set[int]:
-    """Return the lines that tests have to reach: its own, or those of whoever names a function that runs once."""
+    """Return the lines that tests have to reach: its own, or those of the callers of a function that runs once."""
     tree, line = ast.parse(mutant.module.read_bytes()), mutant.node.lineno
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     owner = next((node for node in functions if node.lineno <= line <= (node.end_lineno or 0)), None)

@@ -140,7 +140,7 @@ class Stage:
     # What people and the scheduler do
 
     def publish(self, phases: str, name: str = "wave") -> RunbookRow:
-        """Publish a runbook of which only what matters is written."""
+        """Publish a runbook; only the parts that matter are given."""
         text = f"name: {name}\n{SOURCE}{phases}"
         parse_runbook(text)
         new = NewVersion(name, text, f"hash-{hash(text)}", OverdueBehavior.RERUN, False, "anna")
@@ -218,7 +218,7 @@ class Stage:
             )
 
     def add_row(self, batch: BatchRow, key: str) -> None:
-        """Let somebody be in a batch of whom the orchestrator has not been told."""
+        """Put a member into a batch without telling the orchestrator."""
         with self.store.transaction() as tx:
             insert_members(tx, self._new_members(batch, [key], caught_up=False), self.now)
 
@@ -229,12 +229,12 @@ class Stage:
         self.bus.send([Outgoing(name, MemberAdded(batch.id, key, member.id))])
 
     def leave_unannounced(self, batch: BatchRow, key: str) -> None:
-        """Let somebody leave of whom the orchestrator has not been told."""
+        """Let a member leave without telling the orchestrator."""
         with self.store.transaction() as tx:
             remove_members(tx, [self.member(batch, key).id], "scheduler", "gone", self.now)
 
     def come_back_unannounced(self, batch: BatchRow, key: str) -> None:
-        """Let somebody be back of whom the orchestrator has not been told."""
+        """Let a member come back without telling the orchestrator."""
         with self.store.transaction() as tx:
             return_members(tx, [Return(self.member(batch, key).id, '{"Email": "u0"}', "h")], self.now)
 

@@ -1,4 +1,4 @@
-"""Rule W8: whoever looks at rows sees no secret in them."""
+"""Rule W8: rows that people see hold no secrets."""
 
 from typing import Any
 

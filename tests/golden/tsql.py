@@ -203,7 +203,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Sequence[StepMove]: lambda _: [sample(one) for one in typing.get_args(StepMove)],
     Move[PhaseStatus]: lambda _: phase_moves.COMPLETE,
     Move[BatchStatus]: lambda _: batch_moves.COMPLETE,
-    # Two of one topic, of which only one is inserted by what the stand-in answers.
+    # Two of one topic; by the answer of the stand-in only one is inserted.
     Sequence[NewQueued]: lambda _: [
         NewQueued("topic", "subscription", f"message-{number}", "type", "{}", "{}", NOON, NOON) for number in (1, 2)
     ],

@@ -31,7 +31,7 @@ LONG_ENOUGH_TO_RUN_INTO_A_LOCK = 0.3
 
 
 class Pause:
-    """Stops whoever comes first, in the middle of its transaction, while the other begins."""
+    """Stops the first process in the middle of its transaction, while the other begins."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()

@@ -117,7 +117,7 @@ def test_v5_a_failed_init_that_another_one_has_overtaken_holds_nothing(stage: St
 
 
 def test_v5_a_batch_that_has_begun_is_held_however_many_inits_have_failed_since(stage: Stage) -> None:
-    """It failed with the second, and whoever waited for the init was forgotten with an open step."""
+    """It failed with the second, and members that waited for the init were forgotten with an open step."""
     batch = stage.batch(stage.publish(WITH_INIT))
     stage.run()
     stage.answers["Domain"] = Failing()

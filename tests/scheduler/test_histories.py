@@ -36,7 +36,7 @@ things = st.one_of(
     st.tuples(st.just("slips"), times, times),
     st.tuples(st.just("called off"), times),
     st.tuples(st.just("broken"), keys, st.sampled_from(["twice", "time"])),
-    st.tuples(st.just("mended"), keys),
+    st.tuples(st.just("corrected"), keys),
     st.tuples(st.just("approved"), times),
     st.tuples(st.just("failed"), keys),
     st.tuples(st.just("ended"), times, st.sampled_from([BatchStatus.COMPLETED, BatchStatus.CANCELLED])),
@@ -91,7 +91,7 @@ class World:
     def _broken(self, key: str, kind: str) -> None:
         self.broken[key] = kind
 
-    def _mended(self, key: str) -> None:
+    def _corrected(self, key: str) -> None:
         self.broken.pop(key, None)
 
     def _approved(self, number: int) -> None:

@@ -34,7 +34,7 @@ def store(database: Database) -> Store:
 
 @pytest.fixture
 def environ(store: Store, database: Database, tmp_path: Path) -> dict[str, str]:
-    """A source with three people, one of whom cannot be used, and a runbook that reads it."""
+    """A source with three people (the row of one cannot be used), and a runbook that reads it."""
     source = tmp_path / "people.db"
     with sqlite3.connect(source) as people:
         people.execute("CREATE TABLE people (id, start, city)")

@@ -68,7 +68,7 @@ def nothing(*_: object, **__: object) -> list[Any]:
 
 
 def _leavers_keep_their_open_steps(patch: Patch) -> None:
-    """Whoever takes a member out cancels its open steps at once: while that holds, no later look at it matters."""
+    """Removing a member cancels its open steps at once: while that holds, no later check matters."""
     patch.setattr(announced_members, "cancel_steps_of_members", nothing)
 
 
@@ -271,7 +271,8 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
 
 
 def leavers_are_not_waited_for(patch: Patch) -> None:
-    """Whoever left counts as seen off at once: its batch ends, or another takes it, before its removal steps run."""
+    """A member that left counts as seen off at once: its batch ends, or another takes it, before its removal steps
+    run."""
 
     def remove(tx: Transaction, ids: Any, by: str, reason: str, at: Any) -> list[int]:
         gone = stored_members.remove_members(tx, ids, by, reason, at)

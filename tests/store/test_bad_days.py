@@ -250,7 +250,7 @@ def test_a_file_in_a_folder_that_may_only_be_read_is_told_so(
     migrated_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_write: bool, error: type[StoreError]
 ) -> None:
     shutil.copy(migrated_file, tmp_path / "state.db")
-    # Whoever runs the tests may be allowed everything. So SQLite is kept from its log in another way.
+    # The tests may run as root, who may write everywhere. So SQLite is kept from its log in another way.
     (tmp_path / "state.db-wal").mkdir()
     monkeypatch.setattr(os, "access", lambda *_: may_write)
     with pytest.raises(error) as refused, open_store(f"sqlite:///{tmp_path}/state.db").transaction():

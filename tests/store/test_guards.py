@@ -80,7 +80,7 @@ MACHINES = {
     "batch": Machine(schema.batches, BatchStatus, batch_moves.MOVES, {}),
     "member": Machine(schema.batch_members, MemberStatus, member_moves.MOVES, {}),
     "phase": Machine(schema.phase_executions, PhaseStatus, phase_moves.MOVES, {}),
-    # It has an unanswered job that should have answered by now.
+    # It has a job whose answer is overdue.
     "step": Machine(
         schema.step_executions, StepStatus, step_moves.MOVES, {"job_id": JOB, "attempt": 1, "lost_at": NOON}
     ),

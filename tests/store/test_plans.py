@@ -182,7 +182,7 @@ def busy(store: Store, world: World, clock: VirtualClock) -> Store:
         record_changes(tx, [NewAuditEntry("a", "b", "batch", str(n), batch_id=n) for n in range(2000)], NOON)
     with store.transaction() as tx:
         tx.execute(text("ANALYZE"))
-    store.close()  # whoever opens it next knows what was written down, and no more
+    store.close()  # the next connection knows only what is on the disk
     return store
 
 

@@ -253,7 +253,7 @@ def test_the_demo_finds_its_waves_and_only_one_process_runs_it(folder: Path) -> 
     assert "the next start goes on from here" in first.lines[-1]
     assert not any("warning" in line or "Traceback" in line for line in first.lines)
     with up(folder, "--fresh", MATOOLKIT_LOG_FORMAT="json") as fresh:
-        # Whoever asks for a log gets a log.
+        # A person who asks for a log gets a log.
         fresh.says('"event":"3 joined: "batch":1')
         fresh.stops(signal.SIGTERM)
     assert all(line.startswith("{") for line in fresh.lines)

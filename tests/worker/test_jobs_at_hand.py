@@ -11,7 +11,7 @@ from matoolkit.worker import jobs_at_hand as module
 from matoolkit.worker.jobs_at_hand import JobsAtHand, Task
 from tests.workshop import job
 
-# Whoever waits so long for results has been forgotten.
+# A test that waits this long for results has failed.
 FOR_EVER = 60.0
 
 

@@ -57,7 +57,7 @@ class Mask:
                 return value
 
     def _without_quoted(self, text: str) -> str:
-        """Mask secrets of which any letters are written as URLs write them: libraries differ in which they quote."""
+        """Mask secrets with any letters percent-encoded: libraries differ in which letters they encode."""
         plain = (unquote(text), unquote_plus(text))
         for secret in self._secrets:
             if any(secret in one for one in plain):

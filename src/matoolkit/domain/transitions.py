@@ -88,7 +88,7 @@ class TargetVersion:
 class PlannedPhase:
     """A phase that a batch is given; `is_repeated` if a phase of this name has begun before.
 
-    One that `stays_due` is past due and runs all the same under `ignore`: no member has begun it yet.
+    A phase that `stays_due` is past due and still runs under `ignore`, because no member has begun it yet.
     """
 
     name: str

@@ -68,7 +68,7 @@ def _outputs(agenda: Agenda, state: State, result: WorkerResult) -> Found | None
 
 
 def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
-    """Pass over answers that come twice in one pile; older attempts first, so that newer outputs win."""
+    """Drop answers that come twice in one pile, and put older attempts first, so that newer outputs win."""
     unique = {answer[1].job_id: answer for answer in reversed(list(answers))}
     return sorted(unique.values(), key=_in_order)
 

@@ -1,4 +1,4 @@
-"""Runbooks: their versions, one of which may be active."""
+"""Runbooks: their versions; one version may be active."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

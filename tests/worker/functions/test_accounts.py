@@ -227,7 +227,9 @@ def test_w2_one_invitation_mail_is_sent(office: Office) -> None:
     assert [one["inviteRedirectUrl"] for one in invitations] == ["https://a.example"] * 3
     office.tenant.directory.change_addresses(office.user(), ("SMTP:jane@third.example",))
     office.run("New-EntraB2BInvitation", {**given, "InvitedUserEmailAddress": "jane@third.example"})
-    assert office.user().invitation_mails == 1, "whoever is invited already is not mailed at another address either"
+    assert office.user().invitation_mails == 1, (
+        "a guest that was invited before is not mailed at another address either"
+    )
 
 
 def test_w2_one_mail_is_sent_though_the_answer_was_lost(office: Office) -> None:

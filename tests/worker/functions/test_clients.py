@@ -170,7 +170,7 @@ def test_a_large_group_comes_in_pages(office: Office) -> None:
     ],
 )
 def test_a_page_at_another_address_is_not_followed(office: Office, link: Any) -> None:
-    """Whoever could write such a link would be sent the token."""
+    """An attacker who could write such a link would get the token."""
     answer = office.tenant.answer
 
     def elsewhere(request: Request) -> Answer:

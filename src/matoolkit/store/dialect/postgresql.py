@@ -109,7 +109,7 @@ class PostgreSQL(Dialect):
     def only_checked(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
         """Hide it from the planner, whose statistics are older than a phase that has just begun.
 
-        It would search by the status, of which it expects few rows, find a whole batch, and compare each row with every
+        It would search by the status and expect few rows. It would find a whole batch, and compare each row with every
         id.
         """
         return func.coalesce(condition, false())

@@ -76,7 +76,7 @@ batch_members = Table(
     Column(
         "first_phase_version",
         Integer,
-        doc="Version of which it leaves out the first phases in this epoch; empty when it goes through all of them.",
+        doc="Version whose first phases it leaves out in this epoch; empty when it goes through all of them.",
     ),
     Column(
         "first_phase_place",

@@ -68,7 +68,7 @@ class SqlAlchemyRunner(Runner):
     def _about_to_run(
         self, _connection: Connection, _cursor: Any, text: str, parameters: Any, _context: Any, _is_many: bool
     ) -> tuple[str, Any]:
-        # Savepoints and what fills a table come by here too. Watchers are told of neither, whoever runs them.
+        # Savepoints and statements that fill a table come through here too. Watchers see neither of them.
         if not self._is_running:
             return text, parameters
         if isinstance(parameters, dict):
