@@ -151,6 +151,30 @@ def test_a_credential_store_that_takes_nothing_is_as_good_as_none(
     assert SignIn(client_settings(), clock).token()
 
 
+def test_logging_out_clears_the_credential_store_also_after_a_sign_in_while_it_was_locked(
+    entra: Entra,
+    home: Path,
+    store: type[Store],
+    clock: VirtualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def locked(*_: Any) -> None:
+        raise OSError("the keychain is locked")
+
+    assert run(["auth", "login"], clock) == 0
+    (mark,) = kept_files(home)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Store, "save", locked)
+        assert run(["auth", "login"], clock) == 0
+        assert run(["auth", "logout"], clock) == 4
+        assert "unlock the credential store" in capsys.readouterr().err.replace("\n", " ")
+        assert kept_files(home) == [mark], "the file is gone, and the store is still to be cleared"
+    assert run(["auth", "logout"], clock) == 0
+    assert store.secrets[str(mark)] == "{}"
+    assert kept_files(home) == []
+
+
 def test_a_credential_store_that_cannot_be_opened_any_more_asks_for_another_sign_in(
     entra: Entra, home: Path, store: type[Store], clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

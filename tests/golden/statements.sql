@@ -734,7 +734,7 @@ UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash 
 GO
 
 -- store.members.remove_members
-UPDATE batch_members SET status=:p_values_status, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from matoolkit.domain.moves import batch as batch_moves
 from matoolkit.domain.states import BatchStatus, MemberStatus
@@ -31,13 +32,15 @@ from matoolkit.store.members import (
     note_in_source,
     note_left_source,
     note_remove_dispatched,
+    note_seen_off,
     reactivate_members,
     refresh_members,
     remove_members,
     restart_members,
     return_members,
 )
-from matoolkit.store.narrow_members import active_members
+from matoolkit.store.narrow_members import active_members, members_to_see_off
+from matoolkit.store.schema import batch_members
 from tests.store.world import World
 
 pytestmark = pytest.mark.both_executions
@@ -120,6 +123,27 @@ def test_t5_a_removed_member_that_returns_begins_a_new_epoch_and_waits_to_catch_
         assert note_caught_up(tx, [MemberAt(member, 2)], world.now) == [member]
         assert note_caught_up(tx, [MemberAt(member, 2)], world.now) == []
         assert members_waiting_to_catch_up(tx, [batch.id]) == []
+
+
+def test_t5_a_member_that_leaves_again_has_to_be_seen_off_again(store: Store, world: World) -> None:
+    (member,) = world.members(world.batch(), 1)
+    with store.transaction() as tx:
+        for epoch in (1, 2):
+            remove_members(tx, [member], "scheduler", "left the source", world.now)
+            assert [one.id for one in members_to_see_off(tx, world.now)] == [member]
+            assert note_seen_off(tx, [MemberAt(member, epoch)], world.now) == [member]
+            assert members_to_see_off(tx, world.now) == []
+            return_members(tx, [Return(member, "{}", "h")], world.now)
+
+
+def test_a_removal_forgets_that_the_member_was_seen_off_before(store: Store, world: World) -> None:
+    # A process of a version without that column lets members return and leaves it set.
+    (member,) = world.members(world.batch(), 1)
+    with store.transaction() as tx:
+        tx.execute(update(batch_members).values(seen_off_at=world.now))
+        remove_members(tx, [member], "scheduler", "left the source", world.now)
+        (gone,) = members_by_id(tx, [member])
+        assert (gone.seen_off_at, gone.caught_up_at) == (None, None), "an earlier version looks at the second"
 
 
 def test_o14_a_failed_member_goes_on_or_begins_again_without_its_outputs(store: Store, world: World) -> None:

@@ -120,11 +120,13 @@ class Person:
         return kept.token if kept.token.is_good(self._clock) else self._renewed()
 
     def log_out(self) -> None:
-        """Forget the sign-in."""
+        """Forget the sign-in; the mark stays until the credential store is cleared."""
+        self._file.unlink(missing_ok=True)
         if self._mark.exists():
-            self._stored().save("{}")
-        for path in (self._mark, self._file):
-            path.unlink(missing_ok=True)
+            if not self._is_stored("{}"):
+                hint = "unlock the credential store and run `matoolkit auth logout` again"
+                raise SignInNeeded("an earlier sign-in is still in the credential store, which is locked", hint=hint)
+            self._mark.unlink(missing_ok=True)
 
     def _renewed(self) -> Token:
         from msal_extensions import PersistedTokenCache
@@ -199,9 +201,10 @@ class Person:
     def _keep(self, content: str) -> None:
         """Keep a sign-in in the credential store; where there is none, in a file that only its owner may read."""
         make_private_folder(self._mark.parent)
-        for path in (self._mark, self._file):
-            path.unlink(missing_ok=True)
-        if not self._is_stored(content):
+        if self._is_stored(content):
+            self._file.unlink(missing_ok=True)
+        else:
+            # A mark of an earlier sign-in stays, so that logging out clears the store too.
             self._in_file().save(content)
 
 

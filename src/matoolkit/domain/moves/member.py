@@ -26,8 +26,9 @@ REMOVE = Move(
     "It left the source, moved to another batch, or a person took it out.",
     _ACTIVE,
     MemberStatus.REMOVED,
-    # Until the orchestrator has seen it off its batch cannot end.
-    {"removed_at": Value.NOW, "remove_dispatched_at": None},
+    # Until the orchestrator has seen it off its batch cannot end. Both times of an earlier stay are cleared, also for a
+    # process of an earlier version that still runs: it knows only `caught_up_at`, and does not clear the other.
+    {"removed_at": Value.NOW, **dict.fromkeys(("remove_dispatched_at", "seen_off_at", "caught_up_at"))},
 )
 RETURN = Move(
     "return",
