@@ -184,12 +184,13 @@ def _check_removals(before: Snapshot, after: Snapshot) -> None:
             assert batch.approved_hold_key == batch.hold_key, "a held batch lost members without approval"
             assert gone == set(orjson.loads(batch.hold_json or "{}")["memberIds"]), "others left than were approved"
         else:
-            assert len(gone) <= LIMIT, "more left than the guard allows"
+            assert len(gone) <= LIMIT, "more left than the removal limit allows"
 
 
 def _check_holds(before: Snapshot, after: Snapshot) -> None:
     for batch_id, batch in before.batches.items():
-        if batch.held_at and after.batches[batch_id].held_at:
+        # One that waits for a person before it begins takes members and lets them go (rule T5).
+        if batch.held_at and after.batches[batch_id].held_at and not batch.is_unbegun:
             then, now = (
                 [one for one in snapshot.members.values() if one.batch_id == batch_id] for snapshot in (before, after)
             )
