@@ -31,6 +31,7 @@ def withdraw_unsent(
     tx: Transaction, publisher: Publisher, cancelled: Sequence[Cancelled], kind: Kind = Kind.STEP
 ) -> list[int]:
     """Take back jobs of cancelled work that no worker has seen, and return the work that gets no answer."""
+    # `lost_at` is set while a job is out; other work has nothing to take back.
     jobs = {work.job_id: work.id for work in cancelled if work.job_id is not None and work.lost_at is not None}
     withdrawn = publisher.withdraw(tx, list(jobs)) if jobs else []
     return move_steps(tx, kind, [Withdraw(jobs[job], job) for job in withdrawn])

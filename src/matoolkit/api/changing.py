@@ -94,6 +94,8 @@ class Change:
             return _answered(done, status)
         part, following = next(parts), next(parts, None)
         with store.transaction() as tx:
+            # The key is reserved in the transaction of the work: if the work is rolled back, the key is free again
+            # (rule A1).
             before = self._before(tx, request)
             if before is not None and before.response_status is not None:
                 return _replayed(before.response_status, before.response_json)

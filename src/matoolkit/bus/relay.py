@@ -48,6 +48,7 @@ class Relay:
     def __init__(self, store: Store, carrier: Carrier) -> None:
         self._store = store
         self._carrier = carrier
+        # One batch for each open transaction. Weak keys: a transaction that is rolled back takes its batch with it.
         self._open: WeakKeyDictionary[Transaction, _Batch] = WeakKeyDictionary()
         self._trouble = Outage("sending what waits in the outbox", log)
 

@@ -68,6 +68,7 @@ class SqlBus:
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
         """Lock messages that are due, oldest first, and return them; an empty list if none are."""
         token = str(uuid.uuid4())
+        # Counted before looking, so that a ring between this look and the next wait is not missed.
         self._heard[subscription.topic] = self._doorbell.count(subscription.topic)
         with self._store.transaction() as tx:
             at = tx.time()

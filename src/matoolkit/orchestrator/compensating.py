@@ -26,6 +26,7 @@ def undo_steps(agenda: Agenda, failed: Sequence[StepState | NextStep]) -> None:
             batch_id=state.batch_id,
             cause=RollbackCause.STEP_FAILED,
             sequence_name=rollback or "",
+            # Made of facts and unique: the same failure handled twice creates no second sequence (rule M2).
             sequence_key=f"step-{state.id}-{state.attempt}",
             batch_member_id=state.batch_member_id,
             epoch=state.epoch,

@@ -48,6 +48,7 @@ class _Departing:
 
     def add(self, state: Dispatchable, definition: Definition, reason: Reason, call: Call, params_json: str) -> None:
         """Make a job of a call that fits into a message."""
+        # The guard demands the attempt before in the row, so each attempt is dispatched once (rule M3).
         number, attempt = state.id, state.attempt + 1
         name = job_id(self._kind, number, reason, attempt)
         lost_at = _lost_at(self._agenda.at, state.timeout_sec)
@@ -55,6 +56,7 @@ class _Departing:
         batch, version = self._agenda.batches[state.batch_id], definition.version.number
         correlation = correlation_of(number, self._kind, batch.runbook_name, version)
         job = WorkerJob(name, batch.id, definition.step.worker_id, call.function, call.params, correlation)
+        # The job id is the message id: the same job published twice is a duplicate (rule M2).
         self._jobs[number] = Outgoing(name, job)
 
     def leave(self) -> None:
@@ -95,6 +97,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
             if _OPENING in stored.params_json:
                 scope, key = scope_of(agenda, state, definition.version.number, members)
                 call = Call(call.function, definition.call.completed(call.params, scope, key))
+                # Checked again: the row may have changed since the first dispatch (rule W8).
                 _to_keep(kind, state, definition, call, key)
             departing.add(state, definition, reason, call, stored.params_json)
         except (TemplateError, MessageTooLarge) as error:

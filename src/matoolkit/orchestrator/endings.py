@@ -24,6 +24,7 @@ def end_phases(agenda: Agenda) -> None:
     touched, agenda.phases_to_end = agenda.phases_to_end, set()
     if not touched:
         return
+    # Asked under the lock of the batch: the second of two last results then sees the first (rule O11).
     over = {phase.id: phase for phase in phases_without_open_steps(agenda.tx, touched)}
     if not over:
         return

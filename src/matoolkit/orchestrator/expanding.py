@@ -35,16 +35,19 @@ class Due:
 def expand_phases(agenda: Agenda, dues: Sequence[Due]) -> None:
     """Give the next slice of members of each phase their steps, and let them begin."""
     wanted = [due for due in dues if _is_wanted(agenda, due)]
+    # All due phases of a pile share one slice, so that the transaction stays small however many are due.
     size = max(1, agenda.limits.slice_size // max(1, len(wanted)))
     expanded: list[int] = []
     for due in wanted:
         phase = agenda.phases[due.message.phase_execution_id]
         members = caught_up_members(agenda.tx, phase.batch_id, after=cursor_of(due.message_id), limit=size)
         agenda.members_to_continue.update(members)
+        # A phase that was expanded before has its rows: then the message only wakes members that waited.
         if phase.expanded_at is None:
             place = PhasePlace(phase.id, phase.runbook_version, agenda.place_of(phase))
             steps = [NewExecution(**fields) for fields in fields_from_phase(agenda, phase)]
             insert_phase_steps(agenda.tx, place, steps, members, agenda.at)
+        # A full slice: there may be more members. The message for the rest leaves with this commit.
         if len(members) == size:
             agenda.messages.append(Outgoing(continued(due.message_id, members[-1]), due.message))
         else:

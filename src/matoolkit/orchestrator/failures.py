@@ -35,6 +35,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
             log.info("a failed step does not fail its member: %s", decided.reason, extra=about)
         else:
             failing[member.id] = MemberAt(member.id, member.epoch)
+    # Consequences only for members that the guarded update failed (rule M3).
     gone = set(fail_members(agenda.tx, list(failing.values()), agenda.at))
     cancelled = cancel_steps_of_members(agenda.tx, gone, agenda.at)
     withdraw_unsent(agenda.tx, agenda.publisher, cancelled)

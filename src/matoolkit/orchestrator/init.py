@@ -71,6 +71,8 @@ def continue_inits(agenda: Agenda) -> None:
     to_do: list[InitState] = []
     to_undo: list[RollbackState] = []
     for batch_id in sorted(touched):
+        # One job at a time, cancelled ones included: an init never overlaps with its rollback or a newer init (rule
+        # O5).
         if any(state.is_in_flight for state in inits[batch_id]):
             continue
         if undoing[batch_id]:
@@ -91,6 +93,7 @@ def _why_not(request: Request, batch: BatchRow | None) -> str | None:
         return "there is no such batch"
     if batch.status is not BatchStatus.INIT_DISPATCHED:
         return f"the batch is {batch.status}"
+    # An old request may be delivered again after a newer one: only the latest counts.
     occurrence = occurrence_of_init(request.message_id)
     if occurrence is not None and occurrence != batch.init_count:
         return f"it is request {occurrence}, and request {batch.init_count} has followed"

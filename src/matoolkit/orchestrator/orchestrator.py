@@ -78,6 +78,8 @@ class Orchestrator:
             announce(tx, inbox.hellos, tx.time())
             self._versions.expect_news()
         agenda = self._open(tx, _batches_of(tx, inbox))
+        # Read after the batches are locked, so that no decision rests on rows that another process is changing (rule
+        # M5).
         for kind in Kind:
             if work := inbox.work(kind):
                 states = states_of(tx, kind, work)
@@ -97,6 +99,7 @@ class Orchestrator:
                 sweep(self._store, self._open)
             except Exception as fault:  # noqa: BLE001 - it is told, and the next sweeps go on
                 trouble.failed(fault)
+                # The other sweeps would meet the same outage.
                 if isinstance(fault, MatoolkitError) and fault.is_outage:
                     return
             else:

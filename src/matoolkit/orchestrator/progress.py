@@ -30,6 +30,7 @@ StateT = TypeVar("StateT", NextStep, RollbackState)
 
 def continue_members(agenda: Agenda) -> None:
     """Send the next job of each touched member, if it can be sent now."""
+    # Emptied first: a step that cannot be sent fails, and its member is touched again for the next round.
     touched, agenda.members_to_continue = agenda.members_to_continue, set()
     steps = {step.id: step for step in next_steps_of_members(agenda.tx, touched)}
     rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(agenda.tx, touched)}
@@ -94,6 +95,7 @@ def _situation(
         batch.status,
         batch.is_held,
         open_compensations(rollbacks) if rollbacks else (),
+        # A job of an older epoch that is still out counts too: the member waits for it (rule O5).
         [step for step in steps if step.epoch == member.epoch or step.is_in_flight],
         order,
     )

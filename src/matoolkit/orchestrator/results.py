@@ -48,12 +48,15 @@ def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answe
         if outputs is not None and (is_late or isinstance(decided, Succeed)):
             found.append((outputs, is_late))
     moved = apply_moves(agenda, kind, states, moves)
+    # Late outputs belong to rows that do not move. All others count only if the guarded update moved the row (rule M3).
     store_outputs(agenda, [outputs for outputs, is_late in found if is_late or outputs.state.id in moved])
 
 
 def _decided(
     agenda: Agenda, state: State, ref: JobRef, result: WorkerResult, outputs: Found | None
 ) -> StepMove | Ignore:
+    # The id also holds the reason of the dispatch: the same attempt under another reason is not the job we sent (rule
+    # M2).
     if ref.attempt == state.attempt and result.job_id != state.job_id:
         return Ignore(f"the job that is waited for is {state.job_id}")
     kept = _json(kept_result(agenda, state, result.result))

@@ -46,6 +46,7 @@ def _locked_if_free(draft: Drafting, name: str) -> Select[Any]:
 
 @prepared
 def _taken(draft: Drafting, name: str, holder: str, now: datetime, until: datetime) -> Update:
+    # A larger token for every holder: a former holder can confirm nothing any more (fencing, rule T10).
     values = {"holder": holder, "token": leases.c.token + 1, "acquired_at": now, "expires_at": until}
     return update(leases).where(_is_free(draft, name)).values(values).returning(*columns_of(Lease, leases))
 

@@ -175,6 +175,7 @@ class Store:
             AFTER_COMMIT.reached()
         if tx.has_written:
             self._unwritable.worked()
+        # After the connection and the writer's lock are released: the relay begins transactions of its own here.
         for action in tx.on_commit:
             _follow_up(action)
 
