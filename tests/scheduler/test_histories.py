@@ -180,6 +180,8 @@ def _check_removals(before: Snapshot, after: Snapshot) -> None:
             removed.setdefault(one.batch_id, set()).add(one.id)
     for batch_id, gone in removed.items():
         batch = before.batches[batch_id]
+        if batch.is_unbegun:
+            continue
         if batch.held_at:
             assert batch.approved_hold_key == batch.hold_key, "a held batch lost members without approval"
             assert gone == set(orjson.loads(batch.hold_json or "{}")["memberIds"]), "others left than were approved"
