@@ -1,7 +1,7 @@
 """A person's retry of failed members (rule O14).
 
-The version that runs is the one that the batch follows. Who failed under it before anything was undone goes on from
-there. The others begin again in a new epoch, with the first phase of that version that they have not completed.
+The version that runs is the one that the batch follows. A member that failed under it, with nothing undone, goes on
+from there. The others begin again in a new epoch, with the first phase of that version that they have not completed.
 """
 
 from dataclasses import dataclass, replace
@@ -168,6 +168,6 @@ def _in_words(batch_id: int, plan: Plan) -> MemberRetry:
 
 
 def _in_their_epochs(plan: Plan) -> list[MemberState]:
-    """Return who is retried; who begins again was read before that gave them a new epoch."""
+    """Return the retried members; those that begin again were read before they got a new epoch."""
     again = {member.id for member, _ in plan.again}
     return [replace(one, epoch=one.epoch + 1) if one.id in again else one for one in plan.members]

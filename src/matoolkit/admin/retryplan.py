@@ -1,4 +1,4 @@
-"""What a person's retry of failed members would do: which version runs, who takes up what, who is left out (O14)."""
+"""Plans a person's retry of failed members: which version runs, which members do what, which are left out (O14)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ import orjson
 from matoolkit.domain.texts import storable
 from matoolkit.runbook.templates import Json
 
-# Of a query or a file. A database page holds a row of pointers to this many long texts, and our own columns.
+# The limit for a query or a file: a database page holds a row of pointers to this many long texts, and our own columns.
 MOST_COLUMNS = 300
 _LARGEST_NUMBER = 2**63
 # How a cell is read back from a report: a text or null as it stands, anything else as JSON, or it was not there.

@@ -70,7 +70,7 @@ class BatchChanges:
 class Changes:
     """All that changes: starts and holds of batches, who is in them, and batches that do not exist yet.
 
-    `approved_removals` leave with the hold that stood for them. Of the batches that are held before they begin,
+    `approved_removals` leave with the hold that stood for them. Among the batches that are held before they begin,
     `beginnings` begin now, for a reason, and `emptied` have no member left and no future. A new batch may be held from
     the beginning: `new_holds`, by start. `ignored` counts the rows whose time belongs to a batch that has ended.
     """

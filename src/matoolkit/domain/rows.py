@@ -207,7 +207,7 @@ class _Layout:
 
 
 def _layout(source: DataSource, columns: Sequence[str]) -> _Layout:
-    # Of two columns with the same name the first counts.
+    # If two columns have the same name, the first counts.
     places = {name.casefold(): place for place, name in reversed(list(enumerate(columns)))}
     packings = {column.name.casefold(): column.format for column in source.multi_valued_columns}
     needed = (source.primary_key, source.batch_time_column, *(column.name for column in source.multi_valued_columns))

@@ -85,6 +85,6 @@ def stopped_by_signals() -> Iterator[threading.Event]:
     try:
         yield stop
     finally:
-        # A process that was told to stop still has a lease to let go: only impatience at a keyboard may cut that short.
+        # A stopping process still has to release its lease: only a second Ctrl-C may interrupt that.
         signal.signal(signal.SIGTERM, signal.SIG_IGN if received else before[signal.SIGTERM])
         signal.signal(signal.SIGINT, signal.default_int_handler if received else before[signal.SIGINT])

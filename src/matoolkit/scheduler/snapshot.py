@@ -22,7 +22,7 @@ _NOWHERE = Before(frozenset(), is_done=False)
 def load_snapshot(
     tx: Transaction, name: str, runbook: Runbook, reading: Reading, now: datetime, tick: timedelta
 ) -> Snapshot:
-    """Load everything that decides about the membership of a runbook."""
+    """Load everything that decides about the membership of a runbook's batches."""
     unfinished = unfinished_batches(tx, name)
     phases: dict[int, list[PhaseRow]] = {batch.id: [] for batch in unfinished}
     for phase in phases_of_batches(tx, phases):

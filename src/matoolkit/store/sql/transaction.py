@@ -160,7 +160,8 @@ class Store:
 
     @contextmanager
     def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
-        """Do a block's work all or not at all; the patience is that with other threads that write to a file."""
+        """Do a block's work all or not at all; the patience is how long to wait for other threads that write to a
+        file."""
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         with (
             self._watched(),
@@ -207,7 +208,7 @@ class Store:
     def _only_writer(self, patience_seconds: float) -> Iterator[None]:
         """Let the threads of this process write to a file in turn.
 
-        SQLite would let all but one of them sleep, each time for longer, and mostly for longer than it takes.
+        Otherwise SQLite makes all but one of them sleep, longer each time, and mostly longer than the lock lasts.
         """
         if not self.dialect.is_file:
             yield
