@@ -271,8 +271,7 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
 
 
 def leavers_are_not_waited_for(patch: Patch) -> None:
-    """A member that left counts as seen off at once: its batch ends, or another takes it, before its removal steps
-    run."""
+    """A member that left counts as seen off at once: its batch may end before its removal steps run."""
 
     def remove(tx: Transaction, ids: Any, by: str, reason: str, at: Any) -> list[int]:
         gone = stored_members.remove_members(tx, ids, by, reason, at)

@@ -160,8 +160,7 @@ class Store:
 
     @contextmanager
     def transaction(self, *, patience_seconds: float | None = None) -> Iterator[Transaction]:
-        """Do a block's work all or not at all; the patience is how long to wait for other threads that write to a
-        file."""
+        """Do a block's work all or not at all; the patience is for other threads that write to the same file."""
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         with (
             self._watched(),
