@@ -128,6 +128,7 @@ def occurrence_of_init(message_id: str) -> int | None:
     return int(match[1]) if match else None
 
 
+# A dead letter that a person sent again ends with `-s` (see `resent`). It still goes on from its cursor.
 _CURSOR = re.compile(r"-c([0-9]+)(?:-s[0-9]+)?$")
 _BATCH_INIT = re.compile(r"batch-init-[0-9]+-v[0-9]+-([0-9]+)(?:-|$)")
 

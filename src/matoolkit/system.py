@@ -1,4 +1,4 @@
-"""The composition root: the only module that knows which adapters are in use."""
+"""The composition root: the only module that chooses adapters."""
 
 import os
 import socket

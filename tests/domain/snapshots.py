@@ -92,7 +92,7 @@ class Given:
         aside = frozenset(self.set_aside.split())
         return Snapshot(
             now=self.now,
-            tick=TICK,
+            interval=TICK,
             reading=Reading(len(candidates), candidates, aside, {}, (), day_ends=self.day_ends),
             batches=[_in_flight(batch, ids) for batch in self.batches],
             members=members,

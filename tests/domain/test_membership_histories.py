@@ -57,7 +57,7 @@ class Model:
         unfinished = [batch for batch in self.batches.values() if batch.id not in self.ended]
         return Snapshot(
             now=self.now,
-            tick=TICK,
+            interval=TICK,
             reading=Reading(len(candidates), candidates, self.aside & self.rows.keys(), {}, ()),
             batches=unfinished,
             members=[one for one in self.members.values() if one.batch_id not in self.ended],

@@ -53,7 +53,7 @@ def test_t3_a_good_row_is_a_candidate_with_its_data() -> None:
 def test_t4_what_is_known_already_is_not_kept() -> None:
     known = {candidate.fingerprint for candidate in read(row("ada"), row("bob")).candidates.values()}
     reading = read(row("ada"), row("bob", aliases="c"), reader=RowReader(source(), known.__contains__))
-    assert reading.candidates["ada"].place is None
+    assert reading.candidates["ada"].kept_at is None
     assert orjson.loads(reading.data_of(reading.candidates["bob"]))["Aliases"] == ["c"]
 
 

@@ -123,8 +123,8 @@ def test_the_clock_is_asked_at_every_run(store: Store) -> None:
 def test_a_guard_gets_its_value_at_every_run(store: Store) -> None:
     is_named = PEOPLE.c.name == given("old", String())
     with store.transaction() as tx:
-        assert change(tx, PEOPLE, [1, 2, 3], {"name": "Ada L."}, is_named, having={"old": "Ada"}) == [1]
-        assert change(tx, PEOPLE, [1, 2, 3], {"name": "Grace H."}, is_named, having={"old": "Grace"}) == [2]
+        assert change(tx, PEOPLE, [1, 2, 3], {"name": "Ada L."}, is_named, parameters={"old": "Ada"}) == [1]
+        assert change(tx, PEOPLE, [1, 2, 3], {"name": "Grace H."}, is_named, parameters={"old": "Grace"}) == [2]
         assert tx.values(select(PEOPLE.c.name).order_by(PEOPLE.c.id)) == ["Ada L.", "Grace H.", "Hedy"]
 
 
@@ -142,7 +142,7 @@ def test_whoever_builds_a_statement_of_their_own_hands_over_what_a_guard_is_give
 
     is_named = PEOPLE.c.name == given("old", String())
     with store.reading() as tx:
-        assert tx.values(guarded(tx, guard=is_named).having({"old": "Hedy"})) == [3]
+        assert tx.values(guarded(tx, guard=is_named).with_parameters({"old": "Hedy"})) == [3]
 
 
 def test_the_same_words_are_the_same_guard() -> None:

@@ -1,4 +1,4 @@
-"""What the orchestrator is told: each message is built here, with its id, and nowhere else (rules M2 and M9)."""
+"""What the orchestrator is told: each event is built here, with its first id, and nowhere else (rules M2 and M9)."""
 
 from datetime import datetime
 from typing import Protocol

@@ -4,6 +4,8 @@ If a pile fails, its messages are tried one by one, and only the bad one counts 
 the bus is not a failure of a message: the loop keeps the pile, renews its locks, pauses and tries again (M6). An
 unknown error of the database may be either. It counts for a message only if the database proves that it works and the
 messages beside it do not all fail in the same way.
+
+The loop knows no service: `hosting/orchestrator.py` gives it `Orchestrator.handle`.
 """
 
 import logging
@@ -90,10 +92,11 @@ class Consumer:
     def _room(self) -> int:
         """Return how many messages to receive; a few even beside a full pile of failing messages."""
         left = self._most - len(self._pile)
+        # `left` is negative beside an overfull pile. With `left + self._most` no pile grows beyond twice its size.
         return max(left, min(_ENOUGH_DOUBTS, left + self._most), 0) if self._pile else self._most
 
     def _try(self, deliveries: Sequence[Delivery]) -> None:
-        """Handle messages; if that fails, try each alone, and give up one that fails alone."""
+        """Handle messages; if that fails, try each alone, and count a failure for one that fails alone."""
         try:
             self._handle(deliveries)
         except NoLongerOurs:
@@ -108,7 +111,7 @@ class Consumer:
             if isinstance(error, StoreError) and not isinstance(error, RowConflict):
                 self._doubt(deliveries[0].received, error)
                 return
-            self._give_up(deliveries[0].received, "HandlingFailed", error)
+            self._count_failure(deliveries[0].received, "HandlingFailed", error)
         else:
             self._has_handled = True
             self._failed_since.clear()
@@ -133,7 +136,7 @@ class Consumer:
         if not self._has_handled and len(self._failed_since) > 1:
             raise fault
         for received, error in self._doubtful.values():
-            self._give_up(received, "HandlingFailed", error)
+            self._count_failure(received, "HandlingFailed", error)
             self._forget([received])
 
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
@@ -157,7 +160,7 @@ class Consumer:
                 readable.append(Delivery(received, message))
         return readable
 
-    def _give_up(self, received: Received, reason: str, error: Exception) -> None:
+    def _count_failure(self, received: Received, reason: str, error: Exception) -> None:
         log.error("message %s failed, delivery %d", received.message_id, received.delivery_count, exc_info=error)
         if received.delivery_count >= MAX_DELIVERIES:
             self._bus.dead_letter(received, reason, _described(error))

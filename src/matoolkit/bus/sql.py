@@ -96,13 +96,13 @@ class SqlBus:
         own = self._store.own(tx)
         if own is None:
             tx.on_commit.append(partial(self.complete_now, tuple(messages)))
-        elif _removed(own, messages) < len(messages):
+        elif _remove(own, messages) < len(messages):
             raise NoLongerOurs
 
     def complete_now(self, messages: Sequence[Received]) -> int:
         """Settle at once the messages that are still ours, and return how many they were."""
         with self._store.transaction() as tx:
-            done = _removed(tx, messages)
+            done = _remove(tx, messages)
         SETTLED.reached()
         return done
 
@@ -111,7 +111,7 @@ class SqlBus:
         envelopes = sealed(answers)
         with self._store.transaction() as tx:
             # In this order SQLite reuses the pages of the removed rows for the new ones, and writes less (ADR 21).
-            _removed(tx, messages)
+            _remove(tx, messages)
             self._enqueue(tx, envelopes)
         SETTLED.reached()
 
@@ -207,7 +207,7 @@ def _subscription_name(topic: str, properties_json: str) -> str:
     return topology.subscription_for(topic, orjson.loads(properties_json)).name
 
 
-def _removed(tx: Transaction, messages: Iterable[Received]) -> int:
+def _remove(tx: Transaction, messages: Iterable[Received]) -> int:
     return sum(queue.remove_locked(tx, token, locked) for token, locked in _by_token(messages).items())
 
 

@@ -19,7 +19,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A former member who is one again, in the same row, and the membership in another batch that ends with it."""
+    """A former member that comes back into its old row. `leaves` is the membership in another batch that ends."""
 
     key: str
     member_id: int

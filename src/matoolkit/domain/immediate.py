@@ -61,7 +61,7 @@ def _is_due(data_hash: str, before: LastTime | None, cooldown: timedelta | None,
 
 
 def _take(key: str, view: View, changes: Changes) -> None:
-    start = start_of_interval(view.now, view.snapshot.tick)
+    start = start_of_interval(view.now, view.snapshot.interval)
     batch = view.batch_at(start)
     if start in view.snapshot.ended_times:
         changes.remarks.add(Seen.INTERVAL_HAS_ENDED, key)

@@ -71,7 +71,7 @@ def _removes(batch: UnfinishedBatch, gone: list[KnownMember], view: View, change
     """Remove members that the source no longer returns, unless there are too many; return whether the batch goes on."""
     staying = sum(1 for member in view.active[batch.id] if not view.is_elsewhere(member))
     is_returned = len(gone) < staying or view.start_of(batch.id) in view.returned_times
-    if not is_returned and view.start_of(batch.id) - view.now <= view.snapshot.tick:
+    if not is_returned and view.start_of(batch.id) - view.now <= view.snapshot.interval:
         for member in gone:
             changes.remarks.add(Seen.LEFT_WINDOW, member.member_key_fold, batch.id)
     elif is_returned and _is_allowed(batch, len(gone), staying, view):

@@ -22,7 +22,7 @@ def phase_order(runbook_version: int, offset_minutes: int, phase_index: int) -> 
 
 @record
 class OpenWork:
-    """Work that has not ended, or whose job is still out: then it says when that counts as lost."""
+    """Work that has not ended, or whose job is out. `lost_at` is then the time at which the job counts as lost."""
 
     id: int
     step_index: int

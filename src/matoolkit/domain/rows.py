@@ -64,13 +64,14 @@ class RowsInMemory:
 class Candidate:
     """A row that can be a member. An immediate runbook's rows have no batch time of their own.
 
-    The fingerprint changes when anything in the row does. A row whose data is known already has no place.
+    The fingerprint changes when anything in the row does. `kept_at` is where the row's data is kept; it is empty
+    if the data is known already.
     """
 
     key: str
     batch_time: datetime | None
     fingerprint: bytes
-    place: int | None
+    kept_at: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Reading:
 
     def data_of(self, candidate: Candidate) -> bytes:
         """Return the data of a row that was not known before, as JSON."""
-        return b"{}" if candidate.place is None else self.kept.at(candidate.place)
+        return b"{}" if candidate.kept_at is None else self.kept.at(candidate.kept_at)
 
 
 @dataclass(slots=True)
@@ -174,8 +175,8 @@ class RowReader:
             self._put_aside(Reason.BAD_VALUE, key, str(why))
         else:
             fingerprint = blake2b(f"{batch_time}".encode() + data, digest_size=16).digest()
-            place = None if self.is_known(fingerprint) else self.kept.keep(data)
-            self._candidates[name] = Candidate(name if key == name else key, batch_time, fingerprint, place)
+            kept_at = None if self.is_known(fingerprint) else self.kept.keep(data)
+            self._candidates[name] = Candidate(name if key == name else key, batch_time, fingerprint, kept_at)
 
     def _time_of(self, written: Any) -> datetime:
         if not isinstance(written, str | date):

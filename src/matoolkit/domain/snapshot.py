@@ -50,7 +50,7 @@ class UnfinishedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The places in which somebody is done or has failed: the times that the source gave for them, and which it is."""
+    """Where somebody is done or has failed: the times that the source gave for that, and whether they are done."""
 
     times: frozenset[datetime]
     is_done: bool
@@ -60,13 +60,13 @@ class Before:
 class Snapshot:
     """The time, the source, and the batches of a runbook that have not ended, with their members.
 
-    `ended_times` are the start times of batches that have ended, `tick` is the time between two looks. `before` says
-    what is known of those who are under way in no batch, `included` whom a person lets in, at which time. Without
+    `ended_times` are the start times of batches that have ended, `interval` is the time between two ticks. `before`
+    says what is known of those who are under way in no batch, `included` whom a person lets in, at which time. Without
     history the runbook never had a batch.
     """
 
     now: datetime
-    tick: timedelta
+    interval: timedelta
     reading: Reading
     batches: Sequence[UnfinishedBatch]
     members: Sequence[KnownMember]
@@ -155,7 +155,7 @@ class View:
     def is_late(self, start: datetime) -> bool:
         """Tell whether a start lies more than a tick back; one that is written as a date lasts until its day ends."""
         day_end = self.snapshot.reading.day_ends.get(start)
-        return day_end <= self.now if day_end else self.now - start > self.snapshot.tick
+        return day_end <= self.now if day_end else self.now - start > self.snapshot.interval
 
     def is_included(self, key: str) -> bool:
         """Tell whether a person lets somebody in at the time that the source gives it."""

@@ -140,6 +140,7 @@ class _System:
         """Run these parts beside scheduler and orchestrator."""
         scheduler = build_scheduler(self.settings, self.store, self.bus, self.environ, stop=stop)
         loop = SchedulerLoop(scheduler, self.settings.sweep_seconds)
+        # "checks" are the scheduler's sweeps: the orchestrator beside it has a part "sweeps".
         ours = {"ticks": loop.tick_until, "checks": loop.sweep_until}
         others = orchestrator_parts(self.settings, self.store, self.bus)
         self.bus.start()

@@ -27,7 +27,7 @@ class Hello:
         return min(hello_started_at(self.message_id, self.message.worker_id) or now, now)
 
 
-def announce(tx: Transaction, hellos: Sequence[Hello], at: datetime) -> None:
+def keep_hellos(tx: Transaction, hellos: Sequence[Hello], at: datetime) -> None:
     """Keep the latest announcement of each worker; an older one that comes again replaces nothing."""
     latest: dict[str, Hello] = {}
     for hello in sorted(hellos, key=lambda hello: hello.said_at(at)):

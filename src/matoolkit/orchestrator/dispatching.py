@@ -98,7 +98,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
                 scope, key = scope_of(agenda, state, definition.version.number, members)
                 call = Call(call.function, definition.call.completed(call.params, scope, key))
                 # Checked again: the row may have changed since the first dispatch (rule W8).
-                _to_keep(kind, state, definition, call, key)
+                _check(kind, state, definition, call, key)
             departing.add(state, definition, reason, call, stored.params_json)
         except (TemplateError, MessageTooLarge) as error:
             impossible[state.id] = error
@@ -131,22 +131,29 @@ def _fail(
 
 
 def _to_keep(kind: Kind, state: Dispatchable, definition: Definition, call: Call, member_key: str | None) -> str:
-    """Return the parameters to store; refuse a job that is too large or whose data names a secret."""
+    """Return the parameters to store, of a job that can be sent."""
+    params = _check(kind, state, definition, call, member_key)
+    if definition.call.has_secrets:
+        params = _written(definition.call.kept(call.params))
+    return params.decode()
+
+
+def _check(kind: Kind, state: Dispatchable, definition: Definition, call: Call, member_key: str | None) -> bytes:
+    """Refuse a job that is too large or whose data names a secret, and return its parameters as they are sent."""
     params = _written(call.params)
     size = len(params) + len(orjson.dumps(call.function)) + _REST_OF_A_JOB
     if size > MAX_BODY_BYTES:
         raise MessageTooLarge(job_id(kind, state.id, Reason.ATTEMPT, state.attempt + 1), size, MAX_BODY_BYTES)
     if _REFERENCE in params:
         definition.call.refuse_references(call.params, member_key)
-    if definition.call.has_secrets:
-        params = _written(definition.call.kept(call.params))
-    return params.decode()
+    return params
 
 
 def _written(params: dict[str, Json]) -> bytes:
     return orjson.dumps(params, option=orjson.OPT_NON_STR_KEYS)
 
 
+# All jobs of a pile leave at the same time, and there are few timeouts: a few values serve thousands of jobs.
 @lru_cache(maxsize=128)
 def _lost_at(sent_at: datetime, timeout_sec: int) -> datetime:
     return sent_at + timedelta(seconds=timeout_sec)

@@ -1,8 +1,8 @@
 """Phases that are due: a step row for each member and step, slice by slice, and first steps sent (rules O2, O3, M4).
 
 A slice is one commit. The same commit publishes a message for the rest; its id says where the slice ended. So a crash
-loses neither. A phase that already has all its rows is processed in the same way: this wakes members that waited for
-init or for the end of a hold.
+loses neither the slice nor the rest. A phase that already has all its rows is processed in the same way: this wakes
+members that waited for init or for the end of a hold.
 """
 
 import logging
@@ -59,7 +59,7 @@ def expand_phases(agenda: Agenda, dues: Sequence[Due]) -> None:
 
 
 def _wake_who_waited(agenda: Agenda, phase: PhaseRow) -> None:
-    """Wake members that waited to see whether this phase has steps for them, if it has none."""
+    """Let members go on that waited for the rows of this phase and got none."""
     others = [
         other.id
         for other in agenda.phases_of(phase.batch_id)

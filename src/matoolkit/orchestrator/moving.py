@@ -40,6 +40,7 @@ def _touch(agenda: Agenda, kind: Kind, state: State, move: StepMove) -> None:
 
 def touch_success(agenda: Agenda, state: State) -> None:
     """Note the consequences of a success."""
+    # An earlier success leaves its member a later step that is open, so its phase cannot end.
     if isinstance(state, StepState) and state.step_index == len(steps_of_phase(agenda, state.phase_execution_id)) - 1:
         agenda.phases_to_end.add(state.phase_execution_id)
     touch_freed(agenda, state)

@@ -1,4 +1,7 @@
-"""The orchestrator: takes piles of events and results, and decides each in one transaction (rule M4)."""
+"""The orchestrator: takes piles of events and results, and decides each in one transaction (rule M4).
+
+`hosting/orchestrator.py` gives `Orchestrator.handle` to two loops of `bus/consumer.py`, for events and for results.
+"""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -17,13 +20,13 @@ from matoolkit.domain.messages import (
 from matoolkit.errors import MatoolkitError
 from matoolkit.ids import Kind, parse_job_id
 from matoolkit.orchestrator.agenda import Agenda, Limits, open_agenda
-from matoolkit.orchestrator.catalogue import Hello, announce
+from matoolkit.orchestrator.catalogue import Hello, keep_hellos
 from matoolkit.orchestrator.checks import apply_checks
 from matoolkit.orchestrator.consequences import follow_up
 from matoolkit.orchestrator.expanding import Due, expand_phases
 from matoolkit.orchestrator.init import Request, request_inits
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
-from matoolkit.orchestrator.results import Answer, apply_answers
+from matoolkit.orchestrator.results import MatchedResult, apply_answers
 from matoolkit.orchestrator.sweeps import (
     sweep_dead_jobs,
     sweep_endings,
@@ -48,7 +51,7 @@ class _Inbox:
     """Messages by kind."""
 
     hellos: list[Hello] = field(default_factory=list)
-    answers: dict[Kind, list[Answer]] = field(default_factory=lambda: {kind: [] for kind in Kind})
+    answers: dict[Kind, list[MatchedResult]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     checks: dict[Kind, list[PollCheck | RetryCheck]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     inits: list[Request] = field(default_factory=list)
     dues: list[Due] = field(default_factory=list)
@@ -75,7 +78,7 @@ class Orchestrator:
         """Do what a pile of messages asks for, in the transaction in which they are completed."""
         inbox = _sorted_out(deliveries)
         if inbox.hellos:
-            announce(tx, inbox.hellos, tx.time())
+            keep_hellos(tx, inbox.hellos, tx.time())
             self._versions.expect_news()
         agenda = self._open(tx, _batches_of(tx, inbox))
         # Read after the batches are locked, so that no decision rests on rows that another process is changing (rule

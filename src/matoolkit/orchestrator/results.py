@@ -22,10 +22,10 @@ from matoolkit.store.narrow_executions import State, StepState
 log = logging.getLogger(__name__)
 
 # A result, and which attempt of which work it answers.
-Answer: TypeAlias = tuple[JobRef, WorkerResult]
+MatchedResult: TypeAlias = tuple[JobRef, WorkerResult]
 
 
-def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answers: Sequence[Answer]) -> None:
+def apply_answers(agenda: Agenda, kind: Kind, states: Mapping[int, State], answers: Sequence[MatchedResult]) -> None:
     """Move work as its answers say, and keep what it put out."""
     moves: list[StepMove] = []
     found: list[tuple[Found, bool]] = []
@@ -70,13 +70,13 @@ def _outputs(agenda: Agenda, state: State, result: WorkerResult) -> Found | None
     return outputs_found(agenda, state, result.result)
 
 
-def _each_once(answers: Iterable[Answer]) -> Iterable[Answer]:
+def _each_once(answers: Iterable[MatchedResult]) -> Iterable[MatchedResult]:
     """Drop answers that come twice in one pile, and put older attempts first, so that newer outputs win."""
     unique = {answer[1].job_id: answer for answer in reversed(list(answers))}
     return sorted(unique.values(), key=_in_order)
 
 
-def _in_order(answer: Answer) -> tuple[int, int]:
+def _in_order(answer: MatchedResult) -> tuple[int, int]:
     return answer[0].execution_id, answer[0].attempt
 
 

@@ -48,7 +48,7 @@ class Enrolling:
     confirm: Confirm
     runbook: RunbookRow
     model: Runbook
-    tick: timedelta
+    interval: timedelta
     tally: Tally
     at: datetime
 
@@ -105,8 +105,9 @@ class Enrolling:
 
     def _decided(self, reading: Reading) -> tuple[Changes, Snapshot]:
         with self.store.reading() as tx:
-            snapshot = load_snapshot(tx, self.runbook.name, self.model, reading, self.at, self.tick)
-            if self.model.data_source.batch_time is None:
+            snapshot = load_snapshot(tx, self.runbook.name, self.model, reading, self.at, self.interval)
+            is_immediate = self.model.data_source.batch_time is not None
+            if not is_immediate:
                 return decide(snapshot), snapshot
             before = last_times(tx, self.runbook.name, snapshot)
         return decide_immediate(snapshot, before, self.model.data_source.cooldown), snapshot
@@ -144,7 +145,7 @@ class Enrolling:
             (refresh.member_id, candidate)
             for part in parts
             for refresh in part.changes.refreshes
-            if (candidate := reading.candidates[refresh.key]).place is not None
+            if (candidate := reading.candidates[refresh.key]).kept_at is not None
         )
         rows = (Refresh(id_, reading.data_of(row).decode(), row.fingerprint.hex()) for id_, row in changed)
         for some in in_slices(rows, AT_ONCE, letters=lambda row: len(row.data_json)):

@@ -62,7 +62,7 @@ class Joining:
     def let_in(self, parts: Sequence[Part]) -> None:
         """Let members join or return if they can, and create the batches that they join."""
         coming = [someone for part in parts for someone in part.changes.coming]
-        ready = self._ready(coming)
+        ready = self._let_movers_leave(coming)
         for part in parts:
             part.changes.drop({someone.key for someone in part.changes.coming if someone.key not in ready})
         new = self._create([part for part in parts if part.batch_id is None and part.changes.joins])
@@ -70,7 +70,7 @@ class Joining:
         self._join(parts, from_the_beginning, ready)
         self._return([back for part in parts for back in part.changes.returns], ready)
 
-    def _ready(self, coming: Sequence[Join | Return]) -> dict[str, str | None]:
+    def _let_movers_leave(self, coming: Sequence[Join | Return]) -> dict[str, str | None]:
         """Let movers leave, and return the members that can come now, with their outputs from another batch.
 
         A member whose old job or rollback still runs comes later: old and new work must not overlap (rule T5).
@@ -81,18 +81,19 @@ class Joining:
         # in none until we commit.
         lock_runbook(self.tx, self.runbook.name)
         candidates = self.reading.candidates
-        known = [someone for someone in coming if candidates[someone.key].place is not None]
-        leaving = {someone.leaves.id for someone in known if someone.leaves}
+        # A row has no data here if its member was in a batch while the source was read, and left since.
+        with_data = [someone for someone in coming if candidates[someone.key].kept_at is not None]
+        leaving = {someone.leaves.id for someone in with_data if someone.leaves}
         left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
-        places = self._places(someone.key for someone in known)
+        places = self._places(someone.key for someone in with_data)
         ready: dict[str, str | None] = {}
         for someone in coming:
             there = places.get(someone.key, [])
             own = someone.member_id if isinstance(someone, Return) else None
             elsewhere = [place for place in there if place.id != own]
-            is_known = candidates[someone.key].place is not None
+            has_data = candidates[someone.key].kept_at is not None
             has_left = someone.leaves is None or someone.leaves.id in left
-            if not (is_known and has_left) or any(place.is_under_way for place in elsewhere):
+            if not (has_data and has_left) or any(place.is_under_way for place in elsewhere):
                 self.remarks.add(Seen.BATCH_CHANGED, someone.key)
             elif any(place.is_busy for place in elsewhere):
                 self.remarks.add(Seen.WAITS_FOR_ITS_JOBS, someone.key)

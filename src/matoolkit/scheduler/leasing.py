@@ -38,7 +38,7 @@ class SchedulerLease:
         """Take or renew the lease, and return whether we have it."""
         with self._changing:
             held = self._lease
-            self._lease = self._renewed(held) if held else self._taken()
+            self._lease = self._renewed(held) if held else self._take()
             if held and not self._lease:
                 log.warning("another scheduler has taken over")
             elif self._lease and not held:
@@ -62,7 +62,7 @@ class SchedulerLease:
                 release_lease(tx, self._lease)
             self._lease = None
 
-    def _taken(self) -> Lease | None:
+    def _take(self) -> Lease | None:
         with self._store.transaction() as tx:
             return acquire_lease(tx, LEASE, self._holder, self._length)
 
@@ -72,4 +72,4 @@ class SchedulerLease:
                 return renew_lease(tx, lease, self._length)
         except LeaseLost:
             # It ran out, but another scheduler need not have it.
-            return self._taken()
+            return self._take()

@@ -25,7 +25,7 @@ class SchedulerLoop:
         """Tick every interval; while another scheduler works, look often whether it still does."""
         while not stop.is_set():
             began = self._scheduler.clock.monotonic()
-            pause = self._interval if self._ticked() else self._sweep_seconds
+            pause = self._interval if self._tick() else self._sweep_seconds
             stop.wait(max(0.0, pause - (self._scheduler.clock.monotonic() - began)))
 
     def sweep_until(self, stop: threading.Event) -> None:
@@ -40,7 +40,7 @@ class SchedulerLoop:
             else:
                 self._sweeps.worked()
 
-    def _ticked(self) -> bool:
+    def _tick(self) -> bool:
         try:
             is_ours = self._scheduler.tick() is not None
         except Stopping:

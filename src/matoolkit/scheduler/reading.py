@@ -54,18 +54,21 @@ class SourceReader:
         with self.store.reading() as tx:
             members = member_fingerprints(tx, runbook.name)
             set_aside = keys_set_aside(tx, runbook.id)
+        # Filled below, before the first row is taken: the data table is opened with the columns of the first piece.
         rows: set[bytes] = set()
         reader = RowReader(description, lambda fingerprint: fingerprint in rows and fingerprint in members, self.kept)
         table: DataTable | None = None
         for piece in source.pieces(description.query):
             if table is None:
                 table = self._table(runbook, piece.columns)
-                # Rows of an older release are written again, once, for the kinds of their cells (rule O14).
+                # `read_at` is empty after an upgrade, and before the first tick. Then all rows count as new once, so
+                # that the kinds of their cells are written (rule O14).
                 rows |= set() if runbook.read_at is None else self._known(table)
             reader.take(piece.columns, piece.rows)
         reading = reader.reading()
         if table is not None:
             self._keep(table, reading, rows, at)
+            # If `read_at` is empty, so is `rows`, and does not show that some are gone. A new table has none to lose.
             if _lacks_some(reading, rows) or (runbook.read_at is None and not table.is_new):
                 self._mark_gone(table, reading, at)
         self._set_aside(runbook, set_aside, reading.set_aside_keys)
@@ -81,7 +84,9 @@ class SourceReader:
             return known_fingerprints(tx, table)
 
     def _keep(self, table: DataTable, reading: Reading, known: set[bytes], at: datetime) -> None:
-        changed = (row for row in reading.candidates.values() if row.place is not None and row.fingerprint not in known)
+        changed = (
+            row for row in reading.candidates.values() if row.kept_at is not None and row.fingerprint not in known
+        )
         pairs = ((candidate, reading.data_of(candidate)) for candidate in changed)
         for some in in_slices(pairs, AT_ONCE, letters=lambda pair: len(pair[1])):
             with self.store.transaction() as tx:

@@ -20,7 +20,7 @@ _NOWHERE = Before(frozenset(), is_done=False)
 
 
 def load_snapshot(
-    tx: Transaction, name: str, runbook: Runbook, reading: Reading, now: datetime, tick: timedelta
+    tx: Transaction, name: str, runbook: Runbook, reading: Reading, now: datetime, interval: timedelta
 ) -> Snapshot:
     """Load everything that decides about the membership of a runbook's batches."""
     unfinished = unfinished_batches(tx, name)
@@ -28,7 +28,7 @@ def load_snapshot(
     for phase in phases_of_batches(tx, phases):
         phases[phase.batch_id].append(phase)
     times = {candidate.batch_time for candidate in reading.candidates.values()}
-    times.add(start_of_interval(now, tick))
+    times.add(start_of_interval(now, interval))
     at_these_times = batches_at(tx, name, [time for time in times if time is not None])
     members = known_members(tx, [batch.id for batch in unfinished])
     unbegun = {batch.id for batch in unfinished if batch.is_unbegun}
@@ -37,9 +37,9 @@ def load_snapshot(
     newcomers = _newcomers(reading, members, unbegun, ended_times) if has_history else []
     return Snapshot(
         now=now,
-        tick=tick,
+        interval=interval,
         reading=reading,
-        batches=[_in_flight(batch, phases[batch.id]) for batch in unfinished],
+        batches=[_unfinished(batch, phases[batch.id]) for batch in unfinished],
         members=members,
         ended_times={time for time in ended_times if time is not None},
         limit=runbook.safeguards.max_removals if runbook.safeguards else None,
@@ -89,7 +89,7 @@ def _last_time(place: Enrolment) -> LastTime:
     return LastTime(place.data_hash, place.batch_completed_at if succeeded else None)
 
 
-def _in_flight(batch: BatchRow, phases: Sequence[PhaseRow]) -> UnfinishedBatch:
+def _unfinished(batch: BatchRow, phases: Sequence[PhaseRow]) -> UnfinishedBatch:
     pending = (phase.due_at for phase in phases if phase.status is PhaseStatus.PENDING)
     return UnfinishedBatch(
         id=batch.id,

@@ -82,7 +82,7 @@ class _Form:
 
 
 def move_steps(tx: Transaction, kind: Kind, moves: Sequence[StepMove], at: datetime | None = None) -> list[int]:
-    """Make moves of steps, each with values of its own: one statement for each row of the table."""
+    """Make moves of steps, each with values of its own. There is one statement for each kind of move."""
     grouped: dict[Move[StepStatus], list[StepMove]] = {}
     for one in moves:
         grouped.setdefault(one.move, []).append(one)
@@ -110,7 +110,9 @@ def make_each(
     """Make a move of many rows, each with the values of its record."""
     form, alike = _form(table, move), _OFTEN_ALIKE.get(move, ())
     values = form.values(at)
-    return change_each(tx, table, records, values, *form.guards, **form.compared, often_alike=alike, having={"at": at})
+    return change_each(
+        tx, table, records, values, *form.guards, **form.compared, often_alike=alike, parameters={"at": at}
+    )
 
 
 def make_alike(
@@ -123,7 +125,7 @@ def make_alike(
 ) -> list[int]:
     """Make a move of many rows that brings the same to all of them."""
     form = _form(table, move)
-    return change(tx, table, ids, {**form.values(at), **brought}, *form.guards, having={"at": at, **brought})
+    return change(tx, table, ids, {**form.values(at), **brought}, *form.guards, parameters={"at": at, **brought})
 
 
 def guards_of(table: Table, move: Move[Any]) -> tuple[ColumnElement[bool], ...]:

@@ -141,9 +141,10 @@ def states_of(tx: Transaction, kind: Kind, ids: Collection[int]) -> Mapping[int,
 
 
 def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[NextStep]:
-    """Return, for members in all epochs, every step whose job is out, and every open one right before which none is.
+    """Return the steps of members that decide what comes next, in all epochs, by id.
 
-    So the first open step of each phase is among them. They come by id.
+    They are every step whose job is out, and every open step whose direct predecessor is not open. So the first open
+    step of each phase is among them.
     """
     return rows_by_id(tx, NextStep, _next_steps(tx, member_ids)) if member_ids else []
 
@@ -152,7 +153,7 @@ def next_steps_of_members(tx: Transaction, member_ids: Collection[int]) -> list[
 def _next_steps(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
     mine, other = step_executions.c, step_executions.alias()
     same = [other.c[name] == mine[name] for name in ("batch_member_id", "epoch", "phase_execution_id")]
-    # A neighbour is found at once; asked for any that comes before, databases begin with all that have ended.
+    # The step directly before is found by index. A search for any earlier open step would read all ended ones first.
     neighbour = (*same, other.c.step_index == mine.step_index - 1, is_any(other.c.status, OPEN_STEPS))
     none_before = select(other.c.id).where(*neighbour).scalar_subquery().is_(None)
     first_open = and_(is_any(mine.status, OPEN_STEPS), none_before)

@@ -169,7 +169,7 @@ def members_in_phases(tx: Transaction, phase_ids: Collection[int], member_ids: C
 
 
 def members_yet_to_begin(tx: Transaction, phase_ids: Collection[int], without: int) -> set[int]:
-    """Return who has yet to begin one of the phases, and has no steps in another one."""
+    """Return who has yet to begin one of the phases, and has no steps in the phase `without`."""
     if not phase_ids:
         return set()
     other = step_executions.alias()

@@ -1,4 +1,7 @@
-"""Execution: jobs in, results out. A worker knows nothing of batches, and touches no database.
+"""Execution: jobs in, results out.
+
+A worker decides nothing about batches; it only logs the number of a job's batch. Nothing here touches a database: where
+the bus is in the state database, the bus opens it.
 
 What a function needs is here: `from matoolkit.worker import Context, FunctionFailed, Secret, Throttled, function`.
 """

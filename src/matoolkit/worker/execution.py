@@ -41,7 +41,7 @@ class Execution:
         """Do a job."""
         began = self.clock.monotonic()
         secrets: set[str] = set()
-        value, error = self._done(job, secrets)
+        value, error = self._do(job, secrets)
         return WorkerResult(
             job.job_id,
             ResultStatus.SUCCESS if error is None else ResultStatus.FAILURE,
@@ -53,7 +53,7 @@ class Execution:
             job.correlation,
         )
 
-    def _done(self, job: WorkerJob, secrets: set[str]) -> tuple[Json, WorkerError | None]:
+    def _do(self, job: WorkerJob, secrets: set[str]) -> tuple[Json, WorkerError | None]:
         try:
             value = self._called(job, secrets)
             return self.masking.outgoing(_shaped(job.function_name, value), secrets), None

@@ -6,7 +6,7 @@
   differ at every run. Its arguments by keyword are the shape: what decides how the statement looks. A `Named` is a
   value whose names belong to the shape. Annotations, names of values and the order of keywords mean nothing.
 * A condition is part of a shape, and is known by which object it is. So a condition is made once, when its module is
-  loaded or under `functools.cache`. A value in one is `given` under a name, and each run hands it over with `having`.
+  loaded or under `functools.cache`. A value in one is `given` under a name, and each run hands it over in `parameters`.
 * A row becomes a record by name: each field is the column of its name, or is given for all rows, and there is no column
   besides. A record that does not fit is refused with a `TypeError` before its statement runs. A function that is not a
   record takes the columns in their order.

@@ -50,7 +50,7 @@ class Named(dict[str, Any]):
 
 
 def given(name: str, kind: TypeEngine[Any]) -> ColumnElement[Any]:
-    """Make a value of a guard, or of an expression, that each run hands over by this name (see `Ready.having`).
+    """Make a value of a guard or an expression that each run hands over by this name (see `Ready.with_parameters`).
 
     A guard is made once, long before its statement is built, and so cannot be an argument of the function that builds.
     """
@@ -138,7 +138,7 @@ class Ready(NamedTuple):
     values: dict[str, Any]
     filling: Filling | None = None
 
-    def having(self, values: Mapping[str, Any]) -> "Ready":
+    def with_parameters(self, values: Mapping[str, Any]) -> "Ready":
         """Hand over what guards and expressions are `given`; what none of them asks for is passed by."""
         for name, value in values.items():
             self.values[_GIVEN + name] = value

@@ -97,18 +97,19 @@ def change(
     ids: Collection[int],
     values: Mapping[str, Any],
     *guards: ColumnElement[bool],
-    having: Mapping[str, Any] = _NOTHING,
+    parameters: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
     """Change rows alike where the guards hold, and return the ids of those that changed (rule M3).
 
-    Guards, and values that are expressions, are made once and for all (see `prepared`); `having` has what is `given`.
+    Guards, and values that are expressions, are made once and for all (see `prepared`). `parameters` has what is
+    `given`.
     """
     if not ids:
         return []
     plain, expressions = _told_apart(values)
     statement = _changed(tx, ids, plain, table=table, expressions=expressions, guards=guards)
     # Databases return changed rows in any order; what follows must not depend on it.
-    return sorted(tx.values(statement.having(having)))
+    return sorted(tx.values(statement.with_parameters(parameters)))
 
 
 @prepared
@@ -135,7 +136,7 @@ def change_each(
     following: tuple[str, ...] = (),
     differing: tuple[str, ...] = (),
     often_alike: tuple[str, ...] = (),
-    having: Mapping[str, Any] = _NOTHING,
+    parameters: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
     """Change each row to what its record says where the guards hold, and return the ids that changed (rule M3).
 
@@ -143,7 +144,7 @@ def change_each(
     already have; those in `following` must be one more than what it has, those in `differing` something else. Those in
     `often_alike` are handed over once if all records have the same. A row has one record: with two, it would be unclear
     which of them the returned id means. Guards, and values that are expressions, are made once and for all (see
-    `prepared`); `having` has what is `given`.
+    `prepared`); `parameters` has what is `given`.
     """
     if not changes:
         return []
@@ -157,7 +158,7 @@ def change_each(
     shape = (table, names, expressions, guards)
     cells = _cells_of(names, changes)
     statement = _changed_each(tx, cells, plain, shared, shape=shape, **compared)
-    return sorted(tx.values(statement.having(having)))
+    return sorted(tx.values(statement.with_parameters(parameters)))
 
 
 @prepared
