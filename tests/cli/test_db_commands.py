@@ -5,6 +5,7 @@ import pytest
 from matoolkit.cli.main import run
 from matoolkit.store import open_store
 from matoolkit.store.upgrade import revisions
+from tests.golden.tsql import MIGRATIONS
 
 NEWEST = revisions()[-1]
 
@@ -56,6 +57,15 @@ def test_the_statements_can_be_printed_without_a_database(url: str, capsys: pyte
     assert run(["db", "upgrade", "--sql"]) == 0
     assert "CREATE TABLE batches" in capsys.readouterr().out
     assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
+def test_the_statements_for_sql_server_are_those_that_were_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MATOOLKIT_DATABASE_URL", "mssql://server/state")
+    assert run(["db", "upgrade", "--sql"]) == 0
+    printed = [line.rstrip() for line in capsys.readouterr().out.rstrip().splitlines()]
+    assert printed == MIGRATIONS.read_text(encoding="utf-8").rstrip().splitlines()
 
 
 def test_a_server_that_is_down_is_an_error_with_a_hint(

@@ -43,7 +43,6 @@ from matoolkit.store.upgrade import upgrade_script
 FOLDER = Path(__file__).parent
 STATEMENTS, MIGRATIONS = FOLDER / "statements.sql", FOLDER / "migrations.sql"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
-OPTIONS = {"deprecate_large_types": True}  # as a connected dialect finds out by itself
 
 # These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
 NOT_STATEMENTS = {
@@ -75,7 +74,7 @@ class CompilingConnection:
     """Stands in for a connection and keeps what it is asked to execute, as T-SQL."""
 
     def __init__(self) -> None:
-        self.dialect = mssql.dialect(**OPTIONS)  # type: ignore[no-untyped-call]
+        self.dialect = mssql.dialect(**SqlServer.writing_options)  # type: ignore[no-untyped-call]
         self.dialect._supports_offset_fetch = True  # noqa: SLF001 - as a connected dialect finds out by itself
         self.engine = types.SimpleNamespace(url=make_url("mssql://server/state"))
         self.sent: list[str] = []
@@ -229,7 +228,7 @@ def statements() -> str:
 
 
 def migrations() -> str:
-    script = upgrade_script("mssql", OPTIONS)
+    script = upgrade_script(SqlServer())
     return "\n".join(line.rstrip() for line in script.splitlines()) + "\n"
 
 

@@ -19,7 +19,6 @@ from matoolkit.errors import (
     StoreUnavailable,
 )
 from matoolkit.store import open_store
-from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.postgresql import PostgreSQL
 from matoolkit.store.dialect.sqlite import SQLite
 from matoolkit.store.sql.faults import ToldApart
@@ -63,27 +62,6 @@ def test_errors_of_sqlite_are_told_apart(code: int, error: type[StoreError]) -> 
     fault = sqlite3.OperationalError("what")
     fault.sqlite_errorcode = code
     assert SQLite().error_for(fault) is error
-
-
-@pytest.mark.parametrize(
-    ("driver", "server", "error"),
-    [
-        ("Serialization failure", "Transaction (Process ID 52) was deadlocked on lock resources", StoreBusy),
-        ("Timeout expired", "Lock request time out period exceeded.", StoreBusy),
-        ("General error", "The transaction log for database 'state' is full due to 'LOG_BACKUP'.", StoreFull),
-        ("General error", "The database 'state' has reached its size quota.", StoreFull),
-        ("Integrity constraint violation", "Violation of UNIQUE KEY constraint 'uq_x'.", RowConflict),
-        ("General error", "Database 'state' on server 's' is not currently available.", StoreUnavailable),
-        ("Communication link failure", "TCP Provider: Error code 0x2746", StoreUnavailable),
-        ("Connection operation failed", "Login timeout", StoreUnavailable),
-        ("Connection operation failed", "Failed to load the driver.", StoreError),
-        ("Syntax error or access violation", "The UPDATE permission was denied on 'batches'.", StoreReadOnly),
-        ("Base table or view not found", "Invalid object name 'x'.", StoreError),
-    ],
-)
-def test_errors_of_sql_server_are_told_apart(driver: str, server: str, error: type[StoreError]) -> None:
-    fault = Exception(f"Driver Error: {driver}; DDBC Error: [Microsoft][SQL Server]{server}")
-    assert SqlServer().error_for(fault) is error
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@
         ├── StoreReadOnly         DB403   the database may only be read
         ├── StoreDamaged          DB508   the file is not a database, or it is damaged
         ├── DriverMissing         DB501   the driver for this database is not installed
+        ├── UnknownServer         DB502   the server is something else than its address promises
         ├── LeaseLost             DB410   another process has taken over the work
         └── WrongSchema           DB510   the tables do not fit this version of the program
             ├── SchemaMissing     DB511   there are no tables yet
@@ -201,6 +202,7 @@ from matoolkit.errors.store import (
     StoreReadOnly,
     StoreUnavailable,
     TooManyColumns,
+    UnknownServer,
     UnusableKey,
     WrongSchema,
 )
@@ -288,6 +290,7 @@ __all__ = [
     "UnknownRoute",
     "UnknownRow",
     "UnknownRunbook",
+    "UnknownServer",
     "UnknownVersion",
     "UnreadableAnswer",
     "UnreadableFile",

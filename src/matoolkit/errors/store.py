@@ -117,6 +117,20 @@ class DriverMissing(StoreError):
         super().__init__(f"the driver for {database} is not installed", hint=f"pip install 'matoolkit[{extra}]'")
 
 
+class UnknownServer(StoreError):
+    """The server says of itself that it is something else than its address promises."""
+
+    code = "DB502"
+    exit_code = 2
+
+    def __init__(self, database: str, said: str) -> None:
+        super().__init__(
+            f"the server does not say that it is {database}, but '{said}'",
+            hint=f"let MATOOLKIT_DATABASE_URL name {database} itself; servers that imitate it are not supported",
+        )
+        self.said = said
+
+
 class LeaseLost(StoreError):
     """Another process has taken over the work; this one must stop what it was doing."""
 

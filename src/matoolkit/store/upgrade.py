@@ -23,6 +23,7 @@ from matoolkit.crashpoints import crash_point
 from matoolkit.errors import SchemaDamaged, SchemaMissing, SchemaTooNew, SchemaTooOld
 from matoolkit.privacy import private_file
 from matoolkit.store.comparison import left_out_differences
+from matoolkit.store.dialect import Dialect
 from matoolkit.store.schema import metadata
 from matoolkit.store.sql.connections import changing_tables, looking_at_tables
 from matoolkit.store.sql.transaction import Store
@@ -107,10 +108,10 @@ def upgrade(store: Store, to: str = "head") -> tuple[str, ...]:
         return status.pending if to == "head" else status.pending[: status.pending.index(to) + 1]
 
 
-def upgrade_script(dialect_name: str, dialect_options: dict[str, Any] | None = None) -> str:
+def upgrade_script(dialect: Dialect) -> str:
     """Return the statements of the whole history, for a person to run."""
     script = StringIO()
-    config = _config(dialect_name=dialect_name, dialect_opts=dialect_options or {}, script=script)
+    config = _config(dialect_name=dialect.name, dialect_opts=dict(dialect.writing_options), script=script)
     command.upgrade(config, "head", sql=True)
     return script.getvalue()
 

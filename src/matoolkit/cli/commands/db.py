@@ -36,7 +36,7 @@ def upgrade(
 
     store = _store()
     if sql:
-        typer.echo(upgrade_script(store.dialect.name))
+        typer.echo(upgrade_script(store.dialect))
         return
     applied = upgrade(store)
     done = f"applied {counted(len(applied), 'revision')}: {', '.join(applied)}" if applied else "nothing to do"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from sqlalchemy import (
@@ -26,28 +26,20 @@ from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
-from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from matoolkit.errors import StoreError, UnknownServer
+from matoolkit.store.dialect.mssql_errors import told_apart
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, is_text, parameter
 from matoolkit.store.dialect.types import FoldedKey, Instant
 
 # A query that is part of a statement may only be sorted if it is also limited.
 _ALL = 2_147_483_647
 
+# As SQLAlchemy reads it.
+_VERSION = re.compile(r"Microsoft .*? - \d+\.\d+\.\d+\.\d+")
+_LONGEST_VERSION = 120
+
 _LOCK = "WITH (UPDLOCK, HOLDLOCK, ROWLOCK)"
 _LOCK_WHAT_IS_FREE = "WITH (UPDLOCK, READPAST, ROWLOCK)"
-
-# The driver gives neither number nor SQLSTATE, only its words for the SQLSTATE and those of the server.
-_WORDS: dict[str, type[StoreError]] = {
-    r"failed to load the driver": StoreError,
-    r"serialization failure|deadlocked|lock request time out|driver error: timeout expired": StoreBusy,
-    r"service is currently busy|is changing the tables": StoreBusy,
-    r"size quota|could not allocate|log for database .* is full": StoreFull,
-    r"integrity constraint violation|right truncation": RowConflict,
-    r"is read-only|permission was denied": StoreReadOnly,
-    r"unable to establish connection|connection (not open|failure|timeout|operation failed)": StoreUnavailable,
-    r"disconnect error|communication link|server rejected|invalid authorization": StoreUnavailable,
-    r"is not currently available": StoreUnavailable,
-}
 
 
 class SqlServer(Dialect):
@@ -57,10 +49,21 @@ class SqlServer(Dialect):
     title = "SQL Server"
     driver = "mssql+mssqlpython"
     extra = "mssql"
+    # NVARCHAR(max) instead of NTEXT, which is deprecated.
+    writing_options: ClassVar[Mapping[str, Any]] = {"deprecate_large_types": True}
 
     def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
         """Find out before use whether a pooled connection still lives."""
-        return {"pool_pre_ping": True}
+        return {"pool_pre_ping": True, **self.writing_options}
+
+    def recognise(self, connection: Any) -> None:
+        """Look for a version; SQLAlchemy would fail without one, and not say why."""
+        cursor = connection.cursor()
+        said = str(cursor.execute("SELECT @@VERSION").fetchone()[0])
+        cursor.close()
+        connection.commit()
+        if not _VERSION.match(said):
+            raise UnknownServer(self.title, said.partition("\n")[0][:_LONGEST_VERSION])
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
         """Wait for a lock only so long, and undo a transaction whole when a statement of it fails."""
@@ -127,9 +130,7 @@ class SqlServer(Dialect):
 
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Go by the words of the driver and of the server."""
-        said = str(fault)
-        found = (error for words, error in _WORDS.items() if re.search(words, said, re.IGNORECASE))
-        return next(found, StoreError)
+        return told_apart(str(fault))
 
 
 def _selected(name: str, kind: TypeEngine[Any]) -> str:

@@ -48,10 +48,15 @@ class Dialect(ABC):
     extra: ClassVar[str]
     is_file: ClassVar[bool] = False
     can_listen: ClassVar[bool] = False
+    # What SQLAlchemy's dialect must be told to write statements alike with and without a connection.
+    writing_options: ClassVar[Mapping[str, Any]] = {}
 
     @abstractmethod
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Return what the engine needs to know when it is made."""
+
+    def recognise(self, connection: Any) -> None:  # noqa: B027
+        """Refuse a server that is not what its address promises; asked on the first connection of the driver."""
 
     @abstractmethod
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:

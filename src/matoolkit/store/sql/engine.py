@@ -43,6 +43,11 @@ def open_store(
     except (ArgumentError, TypeError, ValueError):
         raise InvalidDatabaseUrl(f"a part of it makes no sense to {dialect.title}") from None
 
+    # Unlike "connect", this comes before SQLAlchemy's own questions to the server.
+    @event.listens_for(engine, "first_connect")
+    def _recognise(connection: Any, _record: Any) -> None:
+        dialect.recognise(connection)
+
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
         dialect.prepare(connection, patience_seconds=patience_seconds)
