@@ -51,6 +51,19 @@ def test_o9_a_rollback_step_that_fails_is_recorded_and_the_next_still_runs(stage
     assert (first.status, first.error_message, second.status) == ("failed", "cannot", "succeeded")
 
 
+def test_o9_a_failed_step_is_undone_only_if_it_failed_its_member(stage: Stage) -> None:
+    """Two fail in one pile, and one of them has left: its removal steps undo what it had."""
+    batch = play(stage)
+    stage.answers["License"] = Silent()
+    stage.run()
+    stage.leave_unannounced(batch, "u0")
+    for job in stage.jobs:
+        if job.function_name == "License":
+            stage.answer(job, Failing())
+    assert stage.results.turn() == 2
+    assert {row.batch_member_id for row in stage.rollbacks(batch)} == {stage.member(batch, "u1").id}
+
+
 def test_o9_a_rollback_step_whose_variable_is_missing_is_recorded_and_the_next_still_runs(stage: Stage) -> None:
     batch = stage.batch(stage.publish(WITH_ROLLBACK))
     stage.answers["Move"] = Failing()
@@ -114,6 +127,19 @@ def test_o11_a_batch_is_cancelled_if_every_member_was_removed(stage: Stage) -> N
     assert stage.states(batch, "u0") == {"create": "cancelled"}
     assert stage.phases(batch) == {"prepare": PhaseStatus.FAILED}
     assert stage.reload(batch).status is BatchStatus.CANCELLED
+
+
+def test_o11_batches_that_end_in_one_pile_each_end_as_their_own_phases_did(stage: Stage) -> None:
+    runbook = stage.publish(ONE_STEP)
+    good, bad = stage.batch_at(runbook, ["u0"], days=5), stage.batch_at(runbook, ["u1"], days=6)
+    stage.answers["Create"] = lambda job: Failing() if job.parameters["Email"] == "u1" else None
+    for batch in (good, bad):
+        stage.due(batch, "prepare")
+    stage.handle()
+    stage.work()
+    assert stage.results.turn() == 2
+    assert stage.reload(good).status is BatchStatus.COMPLETED
+    assert stage.reload(bad).status is BatchStatus.FAILED
 
 
 def test_o11_a_batch_does_not_end_while_a_phase_is_still_to_come(stage: Stage) -> None:

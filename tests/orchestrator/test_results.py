@@ -39,7 +39,7 @@ def test_o4_a_result_that_belongs_to_nothing_is_ignored(stage: Stage, job: str) 
     batch = started(stage, ONE_STEP)
     stage.handle()
     stage.answer(job, {"ok": True})
-    stage.handle()
+    assert stage.handle() == 1, "a message that fails is delivered again"
     assert first(stage, batch).status == "dispatched"
 
 
@@ -283,3 +283,16 @@ def test_o16_after_its_retry_was_sent_only_the_outputs_of_a_lost_job_are_stored(
     stage.answer("step-1-attempt-1", {"Id": 3})
     stage.handle()
     assert (first(stage, batch).status, stage.outputs(batch)) == ("dispatched", {"UserId": 3})
+
+
+def test_o16_what_two_attempts_put_out_in_one_pile_is_kept_together_and_the_newer_one_wins(stage: Stage) -> None:
+    retried = TWO_STEPS.replace("Create\n", "Create\n        retry: {max_retries: 1}\n")
+    batch = started(stage, retried.replace("{UserId: Id}", "{UserId: Id, Mailbox: Box}"))
+    stage.answers["Create"] = Silent()
+    stage.run()
+    stage.later(hours=24)
+    stage.later(minutes=5)
+    stage.answer("step-1-attempt-1", {"Id": 1, "Box": "mine"})
+    stage.answer("step-1-retry-2", {"Id": 2})
+    assert stage.results.turn() == 2
+    assert stage.outputs(batch) == {"UserId": 2, "Mailbox": "mine"}
