@@ -49,7 +49,7 @@ def handle_failed_inits(agenda: Agenda) -> None:
     if not failed:
         return
     batches = {state.batch_id for state in failed}
-    rest = [state for state in init_states_of_batches(agenda.tx, batches) if state.status == "pending"]
-    cancel(agenda.tx, Kind.INIT, [state.id for state in rest], agenda.at)
+    # An init has one job at a time: the steps beside the failed one wait or have ended, and those that ended stay so.
+    cancel(agenda.tx, Kind.INIT, [state.id for state in init_states_of_batches(agenda.tx, batches)], agenda.at)
     undo_inits(agenda, failed)
     agenda.inits_to_continue |= batches
