@@ -2,8 +2,14 @@
 
 from typing import Any
 
+import pytest
+
+from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.reinitializing import retry_init
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
+from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import BatchStatus
+from matoolkit.ports import Outgoing
 from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, WITH_INIT
@@ -29,6 +35,38 @@ def test_o1_a_request_that_comes_twice_runs_init_once(stage: Stage) -> None:
     stage.request_init(batch, 1, times=2)
     stage.run()
     assert stage.functions() == ["Domain", "Group"]
+
+
+@pytest.mark.parametrize("answer", [{"complete": False}, Failing()], ids=["poll", "retry"])
+def test_o1_a_request_that_comes_again_does_not_bring_a_poll_or_retry_forward(stage: Stage, answer: Any) -> None:
+    waits = "poll: {interval: 1h, timeout: 1d}, retry: {max_retries: 1, interval: 1h}"
+    batch = stage.batch(stage.publish(WITH_INIT.replace("function: Domain,", f"function: Domain, {waits},")))
+    stage.answers["Domain"] = answer
+    stage.run()
+    stage.request_init(batch, 1, times=1)
+    stage.run()
+    assert stage.functions() == ["Domain"]
+
+
+def test_o1_a_request_for_a_batch_that_was_cancelled_since_creates_nothing(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    cancel_batch(stage.store, stage.bus, batch.id, by="anna")
+    stage.run()
+    assert (stage.inits(batch), stage.jobs) == ([], [])
+
+
+def test_o1_a_request_for_a_batch_that_does_not_exist_is_passed_over(stage: Stage) -> None:
+    stage.publish(WITH_INIT)
+    stage.bus.send([Outgoing("batch-init-99-v1-1", BatchInit(99, "wave", 1))])
+    assert stage.handle() == 1, "a message that fails is delivered again"
+
+
+def test_o1_a_request_whose_id_has_no_number_counts(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.bus.complete_now(stage.bus.receive(EVENTS_OF_ORCHESTRATOR, 10))
+    stage.bus.send([Outgoing("sent-by-hand", BatchInit(batch.id, "wave", 1))])
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
 
 
 def test_o1_an_init_that_fails_for_good_is_rolled_back_and_then_the_batch_fails(stage: Stage) -> None:
@@ -124,6 +162,24 @@ def test_v5_without_rerun_an_unfinished_init_goes_on_under_its_own_version(stage
     stage.run()
     assert [(row.runbook_version, row.status) for row in stage.inits(batch)] == [(1, "succeeded"), (1, "succeeded")]
     assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_v5_an_init_that_fails_after_a_new_version_came_fails_a_batch_that_had_not_begun(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.change_version(batch, stage.publish(WITH_INIT + "# 2\n"), rerun_init=False)
+    stage.answers["Domain"] = Failing()
+    stage.run()
+    assert (stage.reload(batch).status, stage.reload(batch).is_held) == (BatchStatus.FAILED, False)
+    assert "init failed; the batch is failed" in caplog.messages
+
+
+def test_v5_a_rerun_of_an_init_that_has_no_steps_is_done_at_once(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT))
+    stage.change_version(batch, stage.publish(ONE_STEP), rerun_init=True)
+    stage.run()
+    assert (stage.reload(batch).status, stage.jobs) == (BatchStatus.ACTIVE, [])
 
 
 def test_v5_a_batch_that_began_after_its_first_init_had_failed_is_held_too(stage: Stage) -> None:

@@ -2,8 +2,11 @@
 
 import pytest
 
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
+from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.orchestrator.agenda import Limits
+from matoolkit.ports import Outgoing
 from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS
@@ -89,6 +92,37 @@ def test_o3_an_earlier_phase_that_lags_behind_keeps_the_member_from_a_later_one(
     assert stage.reload(batch).status is BatchStatus.COMPLETED
 
 
+def test_o3_who_has_rows_in_an_earlier_phase_does_not_wait_until_everybody_has(stage: Stage) -> None:
+    stage = Stage(stage.store, stage.clock, Limits(slice_size=1))
+    batch = stage.batch(stage.publish(TWO_PHASES), 2)
+    stage.due(batch, "prepare", "cutover")
+    stage.events.turn()
+    assert len(stage.bus.receive(EVENTS_OF_ORCHESTRATOR, 10)) == 2, "the rest of both phases is on its way"
+    while stage.work():
+        stage.results.turn()
+    assert stage.functions() == ["Create", "Move", "Finish"]
+    assert stage.states(batch, "u1") == {}
+
+
+def test_o3_nobody_waits_for_rows_in_a_later_phase_of_which_the_news_comes_later(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.due(batch, "prepare", "cutover")
+    dues = stage.bus.receive(EVENTS_OF_ORCHESTRATOR, 10)
+    stage.bus.abandon(dues[:1])
+    stage.handle()
+    assert [job.function_name for job in stage.take_jobs()] == ["Create"]
+
+
+def test_o3_who_is_in_the_middle_of_a_phase_goes_on_though_an_earlier_one_comes_due(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.due(batch, "cutover")
+    stage.handle()
+    stage.due(batch, "prepare")
+    stage.work()
+    stage.results.turn()
+    assert [job.function_name for job in stage.take_jobs()] == ["Finish"]
+
+
 @pytest.mark.parametrize("members", [1, 4, 5, 9])
 def test_m4_a_phase_due_is_expanded_in_slices_a_commit_each(stage: Stage, members: int) -> None:
     stage = Stage(stage.store, stage.clock, Limits(slice_size=4))
@@ -127,6 +161,20 @@ def test_o2_a_phase_due_that_comes_twice_gives_nobody_more_steps(stage: Stage) -
     stage.handle()
     assert len(stage.steps(batch)) == 4
     assert len(stage.take_jobs()) == 2
+
+
+def test_o2_a_phase_due_for_a_phase_that_a_new_version_has_ended_gives_nobody_steps(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP))
+    stage.due(batch, "prepare")
+    stage.change_version(batch, stage.publish(ONE_STEP + "# 2\n"))
+    stage.run()
+    assert (stage.steps(batch), stage.jobs) == ([], [])
+
+
+def test_o2_a_phase_due_for_a_phase_that_does_not_exist_is_passed_over(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP))
+    stage.bus.send([Outgoing("phase-due-99-1", PhaseDue(batch.id, "wave", 1, "prepare", 99))])
+    assert stage.handle() == 1, "a message that fails is delivered again"
 
 
 def test_o15_outputs_are_found_whatever_their_case_and_new_values_win(stage: Stage) -> None:
