@@ -118,17 +118,18 @@ def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
 
 
 def _next_or_end(agenda: Agenda, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
-    latest = max((state.runbook_version for state in inits), default=0)
+    # A touched init has steps: one without is done when it is requested.
+    latest = max(state.runbook_version for state in inits)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
     if any(state.init_count < batch.init_count for state in current):
         return []  # a newer init was requested, and its message is on the way
     if any(state.status in FAILED_STEPS for state in current):
         _end_failed(agenda, batch, latest, inits)
-    elif current and all(state.status is StepStatus.SUCCEEDED for state in current):
+    elif all(state.status is StepStatus.SUCCEEDED for state in current):
         activate(agenda, [batch.id])
     else:
-        waiting = next((state for state in current if state.status is not StepStatus.SUCCEEDED), None)
-        if waiting is not None and waiting.status is StepStatus.PENDING and waiting.retry_after is None:
+        waiting = next(state for state in current if state.status is not StepStatus.SUCCEEDED)
+        if waiting.status is StepStatus.PENDING and waiting.retry_after is None:
             return [waiting]
     return []
 

@@ -35,8 +35,7 @@ def continue_members(agenda: Agenda) -> None:
     steps = {step.id: step for step in next_steps_of_members(agenda.tx, touched)}
     rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(agenda.tx, touched)}
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
-    found = members_in_full(agenda.tx, steps_of.keys() | rollbacks_of.keys())
-    members = {member.id: member for member in found if member.batch_id in agenda.batches}
+    members = {member.id: member for member in members_in_full(agenda.tx, steps_of.keys() | rollbacks_of.keys())}
     order = {phase.id: phase.order for phase in agenda.phases.values()}
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
