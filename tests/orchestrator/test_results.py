@@ -1,17 +1,31 @@
 """Rules O4 to O7 and O16: results, retries, polls, throttling, lost jobs."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
+from matoolkit import ports
+from matoolkit.bus.sql import SqlBus
 from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.errors import BusUnavailable
+from matoolkit.orchestrator import Orchestrator
+from matoolkit.ports import Outgoing
 from matoolkit.store.executions import StepRow
 from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, TWO_STEPS, WITH_POLL, WITH_RETRY
 
 THROTTLED = Failing("busy", "TooManyRequests", is_throttled=True)
+
+
+class BusThatIsAway(SqlBus):
+    """A bus that cannot be reached."""
+
+    def publish(self, tx: ports.Transaction, messages: Sequence[Outgoing]) -> None:  # noqa: ARG002 - it takes none
+        raise BusUnavailable("the bus is away")
 
 
 def started(stage: Stage, runbook: str, members: int = 1) -> Any:
@@ -249,6 +263,36 @@ def test_o16_sweeps_come_to_their_end_without_trouble(stage: Stage, caplog: pyte
         stage.orchestrator.sweep()
     troubles = [record for record in caplog.records if "sweep" in record.getMessage()]
     assert troubles == []
+
+
+def test_o16_work_that_cannot_be_handled_keeps_no_other_work_from_the_sweep(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = (stage.batch(stage.publish(ONE_STEP, name)) for name in ("bad", "good"))
+    stage.answers["Create"] = Silent()
+    for batch in (bad, good):
+        stage.due(batch, "prepare")
+    stage.run()
+    with stage.store.transaction() as tx:
+        tx.execute(text("UPDATE runbooks SET yaml_content = 'damaged' WHERE name = 'bad'"))
+    stage.clock.advance(timedelta(hours=24))
+    Stage(stage.store, stage.clock).orchestrator.sweep()  # another process, which has yet to read the runbooks
+    assert (first(stage, bad).status, first(stage, good).status) == ("dispatched", "failed")
+    assert len([told for told in caplog.messages if "skips" in told]) == 1
+
+
+def test_o16_a_sweep_skips_nothing_in_an_outage_and_comes_back_to_it(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch = started(stage, WITH_RETRY)
+    stage.answers["Create"] = Silent()
+    stage.run()
+    stage.clock.advance(timedelta(hours=24))
+    Orchestrator(stage.store, BusThatIsAway(stage.store)).sweep()
+    assert first(stage, batch).status == "dispatched"
+    assert [told for told in caplog.messages if "skips" in told] == []
+    stage.sweep()
+    assert first(stage, batch).error_type == "JobLost"
 
 
 def test_o16_the_result_of_a_lost_job_is_accepted_while_its_retry_is_pending(stage: Stage) -> None:
