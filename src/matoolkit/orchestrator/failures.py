@@ -2,11 +2,11 @@
 
 import logging
 
-from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.member import decide_failure
 from matoolkit.domain.moves import Ignore
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
+from matoolkit.orchestrator.cancelling import note_cancelled
 from matoolkit.orchestrator.compensating import undo_inits, undo_steps
 from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.store.members import MemberAt, fail_members
@@ -38,8 +38,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
     # Consequences only for members that the guarded update failed (rule M3).
     gone = set(fail_members(agenda.tx, list(failing.values()), agenda.at))
     cancelled = cancel_steps_of_members(agenda.tx, gone, agenda.at)
-    withdraw_unsent(agenda.tx, agenda.publisher, cancelled)
-    agenda.phases_to_end.update(step.phase_execution_id for step in cancelled)
+    note_cancelled(agenda, cancelled)
     undo_steps(agenda, [state for state in failed if state.batch_member_id in gone])
 
 

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
+from matoolkit.orchestrator.cancelling import note_cancelled
 from matoolkit.orchestrator.compensating import undo_membership
 from matoolkit.orchestrator.expanding import fields_from_phase
 from matoolkit.store.members import MemberAt, note_caught_up, note_seen_off
@@ -18,7 +18,6 @@ from matoolkit.store.narrow_members import MemberState, member_states
 from matoolkit.store.phases import PhaseRow, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_in_sequences
 from matoolkit.store.steps import (
-    CancelledStep,
     NewStep,
     cancel_steps_of_members,
     cancel_steps_of_older_epochs,
@@ -65,7 +64,7 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
             about = {"batch": member.batch_id, "member": member.member_key}
             log.info("a member-removed is ignored: %s", reason, extra=about)
     ids = [member.id for member in gone]
-    _note_cancelled(agenda, cancel_steps_of_members(agenda.tx, ids, agenda.at))
+    note_cancelled(agenda, cancel_steps_of_members(agenda.tx, ids, agenda.at))
     note_seen_off(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
     undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
     # In a cancelled batch nothing new begins. In a batch whose init failed, members that left are still undone.
@@ -129,7 +128,7 @@ def _new_steps(agenda: Agenda, phase: PhaseRow, members: Sequence[MemberState]) 
 
 def _leave_the_past(agenda: Agenda, member_ids: Sequence[int]) -> None:
     """Cancel the old work of members that came back, except a compensation that has begun."""
-    _note_cancelled(agenda, cancel_steps_of_older_epochs(agenda.tx, member_ids, agenda.at))
+    note_cancelled(agenda, cancel_steps_of_older_epochs(agenda.tx, member_ids, agenda.at))
     waiting = [
         state for state in unfinished_rollbacks_of_members(agenda.tx, member_ids) if state.status is StepStatus.PENDING
     ]
@@ -139,8 +138,3 @@ def _leave_the_past(agenda: Agenda, member_ids: Sequence[int]) -> None:
         if rollback.attempt > 0
     }
     cancel(agenda.tx, Kind.ROLLBACK, [state.id for state in waiting if state.sequence_key not in begun], agenda.at)
-
-
-def _note_cancelled(agenda: Agenda, cancelled: Sequence[CancelledStep]) -> None:
-    withdraw_unsent(agenda.tx, agenda.publisher, cancelled)
-    agenda.phases_to_end.update(step.phase_execution_id for step in cancelled)
