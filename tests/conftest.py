@@ -28,11 +28,12 @@ from matoolkit.store.upgrade import upgrade
 from matoolkit.telemetry import QUIET, speak_plainly
 from tests.calls.watching import watched_tenants
 from tests.databases import KINDS, NOON, REFERENCE, Database, PostgresServer
+from tests.servers.servicebus.fixtures import service_bus, service_bus_server
 from tests.servers.tds_fixtures import certificate, organisation, organisations
 from tests.stage import Stage
 
 # The driver reads the trusted certificates once in a process, so all tests share one.
-__all__ = ["certificate", "organisation", "organisations"]
+__all__ = ["certificate", "organisation", "organisations", "service_bus", "service_bus_server"]
 
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 6 * 2**30
