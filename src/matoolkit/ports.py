@@ -103,17 +103,27 @@ class Bus(Protocol):
         """Publish messages at once, with no state of ours."""
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
-        """Lock messages that are due, oldest first, and return them; an empty list if none are."""
+        """Lock messages that are due, oldest first, and return them; an empty list if none are.
+
+        A bus may return fewer than it has; then the next call returns others.
+        """
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
-        """Wait until a message may be due, but not longer than that."""
+        """Wait until a message may be due, but not longer than that.
+
+        Where waiting is receiving, a message that comes meanwhile is locked and kept for the next `receive`.
+        """
+
+    def settles_with(self, tx: Transaction) -> bool:
+        """Say whether messages can be settled in a transaction of the state, or only after it."""
 
     def complete(self, tx: Transaction, messages: Sequence[Received]) -> None:
         """Settle messages if and when the transaction commits.
 
-        If the lock of one has run out and another process has it, `NoLongerOurs` is raised, and the transaction must
-        not be committed. A bus that shares no transaction with the state cannot know this; therefore handlers have
-        guards.
+        A bus that settles with the transaction is called first: if the lock of a message has run out and another
+        process has it, `NoLongerOurs` is raised, and the transaction must not be committed. Any other bus is called
+        last: it settles after the commit, and after what the transaction publishes has left. It cannot know whose a
+        message is; therefore handlers have guards.
         """
 
     def complete_now(self, messages: Sequence[Received]) -> int:

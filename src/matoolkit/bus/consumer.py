@@ -140,10 +140,16 @@ class Consumer:
             self._forget([received])
 
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
+        pile = [delivery.received for delivery in deliveries]
         with self._store.transaction() as tx:
-            # Settling comes first. If another process has one of the messages, this raises before anything is changed.
-            self._bus.complete(tx, [delivery.received for delivery in deliveries])
+            settles_with_state = self._bus.settles_with(tx)
+            if settles_with_state:
+                # If another process has one of the messages, this raises before anything is changed.
+                self._bus.complete(tx, pile)
             self._handler(tx, deliveries)
+            if not settles_with_state:
+                # After the handler: what it publishes leaves first, because follow-ups of a commit keep their order.
+                self._bus.complete(tx, pile)
             HANDLED.reached()
 
     def _readable(self) -> list[Delivery]:

@@ -14,16 +14,13 @@ import orjson
 
 from matoolkit import ports
 from matoolkit.bus import topology
+from matoolkit.bus.boundaries import RECEIVED, SETTLED
 from matoolkit.bus.doorbell import Doorbell
 from matoolkit.bus.envelope import Envelope, sealed
-from matoolkit.crashpoints import crash_point
 from matoolkit.ports import NoLongerOurs, Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
 from matoolkit.store.listening import Listener, announce
 from matoolkit.store.sql.transaction import Transaction
-
-RECEIVED = crash_point("bus.received")
-SETTLED = crash_point("bus.settled")
 
 # Messages of other processes are found by polling; more often where the database cannot announce them.
 _POLL_SECONDS = 0.05
@@ -86,6 +83,10 @@ class SqlBus:
         for _ in range(math.ceil(seconds / pause)):
             if self._doorbell.wait(topic, seen, min(pause, seconds)) or self._has_due(subscription):
                 return
+
+    def settles_with(self, tx: ports.Transaction) -> bool:
+        """Say whether messages can be settled in a transaction: if it is one of the bus's own store."""
+        return self._store.own(tx) is not None
 
     def complete(self, tx: ports.Transaction, messages: Sequence[Received]) -> None:
         """Be done with messages if and when the transaction commits; it must not if some are no longer ours.

@@ -56,6 +56,8 @@
     │   ├── UnknownFailure        CL404   no step of the batch failed like this one
     │   ├── UnwritableFile        IN403   a file cannot be written
     │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
+    │   ├── BusLibraryMissing     BU502   the library for Azure Service Bus is not installed
+    │   ├── BusAddressInvalid     BU400   the connection string of the Service Bus cannot be used
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   an environment variable that a runbook's source needs is not set
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
@@ -77,6 +79,10 @@
     ├── UnwritableMessage         BU414   a message cannot be written
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusUnavailable            BU503   the bus cannot be reached
+    │   ├── BusSignInFailed       BU401   the identity of this process may not use the bus
+    │   ├── BusEntityMissing      BU404   a topic or a subscription does not exist
+    │   ├── BusBusy               BU429   the bus asks to wait
+    │   └── BusFull               BU507   a topic has no room left
     ├── SourceFailed              SC502   a source could not be queried
     ├── SpoolFailed               SC507   the rows of a source cannot be kept
     ├── MissingColumn             SC422   a query did not return a column that its runbook names
@@ -133,7 +139,19 @@ from matoolkit.errors.api import (
     WrongContentType,
     WrongMethod,
 )
-from matoolkit.errors.bus import BusNotSupported, BusUnavailable, MessageTooLarge, UnreadableMessage, UnwritableMessage
+from matoolkit.errors.bus import (
+    BusAddressInvalid,
+    BusBusy,
+    BusEntityMissing,
+    BusFull,
+    BusLibraryMissing,
+    BusNotSupported,
+    BusSignInFailed,
+    BusUnavailable,
+    MessageTooLarge,
+    UnreadableMessage,
+    UnwritableMessage,
+)
 from matoolkit.errors.client import (
     ConfirmationNeeded,
     ProblemOfServer,
@@ -212,7 +230,13 @@ __all__ = [
     "AmbiguousVariable",
     "AnotherSchedulerWorks",
     "BodyTooLarge",
+    "BusAddressInvalid",
+    "BusBusy",
+    "BusEntityMissing",
+    "BusFull",
+    "BusLibraryMissing",
     "BusNotSupported",
+    "BusSignInFailed",
     "BusUnavailable",
     "CannotAdvance",
     "ChangedSince",

@@ -46,6 +46,76 @@ class BusUnavailable(MatoolkitError):
     transient = True
 
 
+class BusSignInFailed(BusUnavailable):
+    """The identity of this process may not use the bus, or cannot sign in; messages wait until it can."""
+
+    code = "BU401"
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(
+            f"Service Bus {host} does not let this process in: {why}",
+            hint="its identity needs the roles Azure Service Bus Data Sender and Data Receiver on the namespace;"
+            " a new role takes some minutes",
+        )
+
+
+class BusEntityMissing(BusUnavailable):
+    """A topic or a subscription does not exist, or is disabled; messages wait until it is there."""
+
+    code = "BU404"
+
+    def __init__(self, entity: str, host: str) -> None:
+        super().__init__(
+            f"{entity} does not exist in Service Bus {host}, or is disabled",
+            hint="`matoolkit bus check` says what is missing, and `matoolkit bus create` makes it",
+        )
+        self.entity = entity
+
+
+class BusBusy(BusUnavailable):
+    """The bus asks to wait."""
+
+    code = "BU429"
+
+    def __init__(self, entity: str) -> None:
+        super().__init__(
+            f"Service Bus is busy ({entity})", hint="nothing is lost; if it lasts, the namespace needs more capacity"
+        )
+
+
+class BusFull(BusUnavailable):
+    """A topic has no room left; messages wait until it has."""
+
+    code = "BU507"
+
+    def __init__(self, entity: str) -> None:
+        super().__init__(
+            f"{entity} is full, or the namespace has too many connections",
+            hint="messages in the outbox wait; look at dead letters and at subscriptions that nobody reads",
+        )
+
+
+class BusLibraryMissing(Refused):
+    """The library for Azure Service Bus is not installed."""
+
+    code = "BU502"
+
+    def __init__(self) -> None:
+        super().__init__("the library for Azure Service Bus is not installed", hint="pip install 'matoolkit[azure]'")
+
+
+class BusAddressInvalid(Refused):
+    """The connection string of the Service Bus cannot be used."""
+
+    code = "BU400"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the connection string of the Service Bus cannot be read",
+            hint="it looks like Endpoint=sb://NAME.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=...",
+        )
+
+
 class BusNotSupported(Refused):
     """The settings name a bus that this version does not have."""
 

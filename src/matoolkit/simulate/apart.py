@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
+from matoolkit.bus.boundaries import ANSWERED
 from matoolkit.bus.sql import SqlBus
-from matoolkit.crashpoints import crash_point
 from matoolkit.ports import Outgoing, Received
-
-ANSWERED = crash_point("bus.answered")
 
 
 class BusApart(SqlBus):

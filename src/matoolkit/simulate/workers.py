@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
+from matoolkit.bus.boundaries import ANSWERED
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.bus.wire import decode
@@ -13,7 +14,7 @@ from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob, Work
 from matoolkit.ids import result_id
 from matoolkit.ports import Outgoing, Received
 from matoolkit.runbook.templates import Json
-from matoolkit.simulate.apart import ANSWERED, BusApart
+from matoolkit.simulate.apart import BusApart
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.runbooks import WORKERS
 

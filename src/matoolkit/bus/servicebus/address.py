@@ -1,0 +1,68 @@
+"""Where a Service Bus namespace is, and how this process signs in to it."""
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from matoolkit.errors import BusAddressInvalid, BusLibraryMissing
+from matoolkit.records import record
+
+if TYPE_CHECKING:
+    from azure.servicebus.aio import ServiceBusClient
+
+
+@record
+class Address:
+    """A namespace, in which the process's Entra identity signs in, or a connection string, which has a key in it."""
+
+    namespace: str | None = None
+    connection_string: SecretStr | None = None
+
+    @property
+    def host(self) -> str:
+        """The namespace's name for people; it holds no secret."""
+        if self.connection_string is None:
+            return self.namespace or ""
+        parts = _parts(self.connection_string.get_secret_value())
+        return parts.get("endpoint", "").partition("://")[2].strip("/")
+
+    def concealed(self, text: str) -> str:
+        """Return a text of the SDK without the key, should the SDK ever repeat it."""
+        if self.connection_string is None:
+            return text
+        secret = self.connection_string.get_secret_value()
+        parts = _parts(secret)
+        for hidden in (secret, parts.get("sharedaccesskey"), parts.get("sharedaccesssignature")):
+            if hidden:
+                text = text.replace(hidden, "***")
+        return text
+
+    def open(self) -> "tuple[ServiceBusClient, Any]":
+        """Return a client, which has not connected yet, and the credential to close with it, if there is one."""
+        try:
+            from azure.servicebus.aio import ServiceBusClient
+        except ImportError:
+            raise BusLibraryMissing from None
+        # We try again ourselves: the SDK's own tries would take longer than a claim or a lock lasts.
+        options: dict[str, Any] = {"retry_total": 0}
+        if self.connection_string is not None:
+            try:
+                return ServiceBusClient.from_connection_string(
+                    self.connection_string.get_secret_value(), **options
+                ), None
+            except ValueError:
+                # The text of the fault is not repeated: it may quote the string.
+                raise BusAddressInvalid from None
+        try:
+            # Its asynchronous credentials need aiohttp, which the extra installs as well.
+            import aiohttp  # noqa: F401
+            from azure.identity.aio import DefaultAzureCredential
+        except ImportError:
+            raise BusLibraryMissing from None
+        credential = DefaultAzureCredential()
+        return ServiceBusClient(self.namespace or "", credential, **options), credential
+
+
+def _parts(connection_string: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in connection_string.split(";"))
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}

@@ -1,0 +1,265 @@
+"""Azure Service Bus behind the ports (rule M8). Any thread may call it; all work is done in one private thread.
+
+It shares no transaction with the state. What a handler publishes leaves first, through the outbox, and then messages
+are settled: a crash in between repeats a message, which handlers are guarded against, and loses none.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+
+from matoolkit import ports
+from matoolkit.bus.boundaries import ANSWERED, RECEIVED, SETTLED
+from matoolkit.bus.envelope import Envelope, sealed
+from matoolkit.bus.servicebus.address import Address
+from matoolkit.bus.servicebus.inbox import Inbox
+from matoolkit.bus.servicebus.links import Connection, Locked, ReceivingLink, SendingLink, Settle, abandon, complete
+from matoolkit.bus.servicebus.messages import body_of, enqueued_at, properties_of, type_of, written
+from matoolkit.bus.servicebus.thread import LoopThread
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.errors import MatoolkitError
+from matoolkit.outages import Outage
+from matoolkit.ports import Outgoing, Received, Subscription
+from matoolkit.records import record
+
+# Below the outbox's claim of 60 seconds: no sweep may send what this process is still sending.
+SEND_SECONDS = 40.0
+# A process that stops gives messages back for so long; the locks of the others run out.
+_STOP_SECONDS = 5.0
+# Service Bus keeps so many characters of a reason and of a description.
+_LONGEST_REASON = 4096
+
+log = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
+
+
+@record
+class DeadMessage:
+    """A message of a dead-letter sub-queue; settle it with `complete_now([dead.received])`."""
+
+    received: Received
+    reason: str
+    description: str | None
+    properties_json: str
+    enqueued_at: datetime | None
+
+
+class ServiceBus:
+    """A bus in a Service Bus namespace; `topic_names` are the names of topics where they differ from ours."""
+
+    def __init__(
+        self, address: Address, *, topic_names: Mapping[str, str] | None = None, clock: Clock | None = None
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._topic_names = dict(topic_names or {})
+        self._thread = LoopThread("service-bus")
+        self._connection = Connection(address)
+        self._senders: dict[str, SendingLink] = {}
+        self._inboxes: dict[tuple[str, str, bool], Inbox] = {}
+        # What was handed out and is not settled, by identity.
+        self._out: dict[int, Locked] = {}
+        # What is handled but could not be settled after the commit. It is settled before the next look.
+        self._owed: list[Locked] = []
+        self._settling = Outage("settling messages", log)
+
+    def start(self) -> None:
+        """Do nothing: links are opened when they are needed."""
+
+    def stop(self) -> None:
+        """Give back what is not settled, and close all links; the next call opens them again."""
+        if self._thread.runs:
+            self._thread.do(self._close())
+            self._thread.stop()
+
+    def settles_with(self, tx: ports.Transaction) -> bool:  # noqa: ARG002
+        """Say that no transaction of the state can settle messages."""
+        return False
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Publish messages at once, with no state of ours."""
+        self.deliver(sealed(messages))
+
+    def deliver(self, envelopes: Sequence[Envelope]) -> None:
+        """Publish envelopes; those of one topic keep their order."""
+        if envelopes:
+            self._do(self._deliver(envelopes))
+
+    def receive(self, subscription: Subscription, most: int) -> list[Received]:
+        """Lock messages that are due, and return them; an empty list if none are."""
+        pile = self._do(self._take(subscription, most))
+        RECEIVED.reached()
+        return pile
+
+    def receive_dead(self, subscription: Subscription, most: int) -> list[DeadMessage]:
+        """Lock dead letters of a subscription, and return them."""
+        pile = self._do(self._take(subscription, most, is_dead=True))
+        return [_dead(received) for received in pile]
+
+    def probe(self, subscription: Subscription) -> None:
+        """Open a link to a subscription; one that does not exist is a `BusEntityMissing`."""
+        self._do(self._inbox(subscription).link.open())
+
+    def wait(self, subscription: Subscription, seconds: float) -> None:
+        """Wait for a message, but not longer than that; it is kept for the next look."""
+        self._do(self._inbox(subscription).wait(seconds))
+
+    def complete(self, tx: ports.Transaction, messages: Sequence[Received]) -> None:
+        """Settle messages after the commit; call it after all that the transaction publishes."""
+        tx.on_commit.append(partial(self._complete_or_owe, tuple(messages)))
+
+    def complete_now(self, messages: Sequence[Received]) -> int:
+        """Settle at once the messages that are still ours, and return how many they were."""
+        done = self._settle(messages, complete)
+        SETTLED.reached()
+        return done
+
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        """Publish answers, then settle the messages they answer."""
+        self.send(answers)
+        ANSWERED.reached()
+        self.complete_now(messages)
+
+    def renew(self, messages: Sequence[Received]) -> list[Received]:
+        """Keep messages locked for another lock duration, and return those that are still ours."""
+        if not messages:
+            return []
+        ours = self._do(self._renewed([message.handle for message in messages]))
+        return [message for message in messages if id(message.handle) in ours]
+
+    def abandon(self, messages: Sequence[Received]) -> None:
+        """Give messages back, to be delivered again; the delivery counts."""
+        self._settle(messages, abandon)
+
+    def dead_letter(self, message: Received, reason: str, description: str) -> None:
+        """Put a message aside for a person to look at: into the sub-queue of its subscription."""
+
+        async def bury(receiver: Any, locked: Any) -> None:
+            await receiver.dead_letter_message(
+                locked, reason=reason[:_LONGEST_REASON], error_description=description[:_LONGEST_REASON]
+            )
+
+        self._settle([message], bury)
+        SETTLED.reached()
+
+    def sweep(self) -> None:
+        """Do nothing: Service Bus itself puts aside what expired or was delivered too often."""
+
+    def _do(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        return self._thread.do(work)
+
+    def _settle(self, messages: Sequence[Received], act: Settle) -> int:
+        return self._do(self._settled([message.handle for message in messages], act)) if messages else 0
+
+    def _complete_or_owe(self, messages: Sequence[Received]) -> None:
+        """Settle what is handled; if the bus is away, remember it, so that it need not be handled again."""
+        try:
+            self.complete_now(messages)
+        except MatoolkitError as error:
+            self._settling.failed(error)
+            self._owed += [message.handle for message in messages]
+        else:
+            self._settling.worked()
+
+    async def _deliver(self, envelopes: Sequence[Envelope]) -> None:
+        by_topic: dict[str, list[Envelope]] = {}
+        for envelope in envelopes:
+            by_topic.setdefault(self._named(envelope.topic), []).append(envelope)
+        ends_at = asyncio.get_running_loop().time() + SEND_SECONDS
+        for topic, some in by_topic.items():
+            link = self._senders.setdefault(topic, SendingLink(self._connection, topic))
+            left = max(ends_at - asyncio.get_running_loop().time(), 1.0)
+            await link.send([written(envelope) for envelope in some], left)
+
+    async def _take(self, subscription: Subscription, most: int, *, is_dead: bool = False) -> list[Received]:
+        await self._settle_owed()
+        taken = await self._inbox(subscription, is_dead=is_dead).take(most)
+        self._out.update((id(one), one) for one in taken)
+        return [_received(subscription, one) for one in taken]
+
+    async def _settle_owed(self) -> None:
+        owed, self._owed = self._owed, []
+        if owed:
+            await self._settled(owed, complete)
+
+    async def _settled(self, pile: Sequence[Locked], act: Settle) -> int:
+        done = 0
+        for link, some in _by_link(pile).items():
+            done += len(await link.settle(some, act))
+            for one in some:
+                self._out.pop(id(one), None)
+        return done
+
+    async def _renewed(self, pile: Sequence[Locked]) -> set[int]:
+        ours: set[int] = set()
+        for link, some in _by_link(pile).items():
+            ours |= {id(one) for one in await link.renew(some)}
+        return ours
+
+    async def _close(self) -> None:
+        kept = [one for inbox in self._inboxes.values() for one in inbox.emptied()]
+        unsettled = [*kept, *self._out.values()]
+        self._out.clear()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._settle_owed()
+                await self._settled(unsettled, abandon)
+        except (MatoolkitError, TimeoutError):
+            log.warning("%d messages could not be given back; their locks run out", len(unsettled))
+        links: list[SendingLink | ReceivingLink] = [
+            *self._senders.values(),
+            *(inbox.link for inbox in self._inboxes.values()),
+        ]
+        self._senders.clear()
+        self._inboxes.clear()
+        await asyncio.gather(*(link.close() for link in links))
+        await self._connection.close()
+
+    def _inbox(self, subscription: Subscription, *, is_dead: bool = False) -> Inbox:
+        topic, name = self._named(subscription.topic), subscription.name
+        key = topic, name, is_dead
+        if key not in self._inboxes:
+            self._inboxes[key] = Inbox(ReceivingLink(self._connection, topic, name, is_dead=is_dead), self._clock)
+        return self._inboxes[key]
+
+    def _named(self, topic: str) -> str:
+        return self._topic_names.get(topic, topic)
+
+
+def _by_link(pile: Iterable[Locked]) -> dict[ReceivingLink, list[Locked]]:
+    by_link: dict[ReceivingLink, list[Locked]] = {}
+    for one in pile:
+        by_link.setdefault(one.link, []).append(one)
+    return by_link
+
+
+def _received(subscription: Subscription, one: Locked) -> Received:
+    message = one.message
+    return Received(
+        subscription,
+        str(message.lock_token),
+        one,
+        str(message.message_id),
+        type_of(message),
+        body_of(message),
+        # The SDK counts what came before this delivery.
+        (message.delivery_count or 0) + 1,
+    )
+
+
+def _dead(received: Received) -> DeadMessage:
+    message = received.handle.message
+    return DeadMessage(
+        received,
+        message.dead_letter_reason or "",
+        message.dead_letter_error_description,
+        orjson.dumps(
+            {name: value for name, value in properties_of(message).items() if not name.startswith("DeadLetter")}
+        ).decode(),
+        enqueued_at(message),
+    )

@@ -1,0 +1,56 @@
+"""What the SDK's faults mean to us: which error of ours, and whether a new link may help at once."""
+
+from matoolkit.bus.servicebus.address import Address
+from matoolkit.errors import BusBusy, BusEntityMissing, BusFull, BusSignInFailed, BusUnavailable, MatoolkitError
+from matoolkit.tokens import first_line
+
+
+def is_lost(fault: BaseException) -> bool:
+    """Whether a message is no longer ours: its lock ran out, or it is settled already."""
+    from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
+
+    return isinstance(fault, MessageLockLostError | MessageAlreadySettled | MessageNotFoundError)
+
+
+def may_pass_with_a_new_link(fault: BaseException) -> bool:
+    """Whether the link is to blame, as after ten idle minutes or a drop, and not the namespace."""
+    from azure.servicebus import exceptions as sdk
+
+    return not isinstance(
+        fault,
+        MatoolkitError
+        | sdk.MessagingEntityNotFoundError
+        | sdk.MessagingEntityDisabledError
+        | sdk.ServiceBusAuthorizationError
+        | sdk.ServiceBusQuotaExceededError
+        | sdk.ServiceBusServerBusyError,
+    )
+
+
+def is_unknown(fault: BaseException) -> bool:
+    """Whether only a new client may help. The SDK wraps its own bugs in its root class."""
+    from azure.servicebus.exceptions import ServiceBusError
+
+    return type(fault) is ServiceBusError or not isinstance(fault, ServiceBusError | MatoolkitError | TimeoutError)
+
+
+def told(fault: BaseException, address: Address, entity: str) -> MatoolkitError:
+    """Return the error of ours for a fault of the SDK; its text never has the key in it."""
+    from azure.core.exceptions import ClientAuthenticationError
+    from azure.servicebus import exceptions as sdk
+
+    if isinstance(fault, MatoolkitError):
+        return fault
+    why = address.concealed(first_line(fault)) if isinstance(fault, Exception) else type(fault).__name__
+    match fault:
+        case sdk.MessagingEntityNotFoundError() | sdk.MessagingEntityDisabledError():
+            return BusEntityMissing(entity, address.host)
+        case sdk.ServiceBusAuthenticationError() | sdk.ServiceBusAuthorizationError() | ClientAuthenticationError():
+            return BusSignInFailed(address.host, why)
+        case sdk.ServiceBusServerBusyError():
+            return BusBusy(entity)
+        case sdk.ServiceBusQuotaExceededError():
+            return BusFull(entity)
+        case TimeoutError():
+            return BusUnavailable(f"Service Bus {address.host} does not answer in time ({entity})")
+    return BusUnavailable(f"Service Bus {address.host} cannot be used ({entity}): {why}")

@@ -1,0 +1,281 @@
+"""Links to Service Bus: one sender for each topic, one receiver for each subscription. Lives in the private thread.
+
+A link drops after ten idle minutes, at every failover, and whenever the network does. Then it is thrown away, and the
+next use opens another one. Messages that came over the old link are settled by their lock tokens.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from matoolkit.bus.servicebus.address import Address
+from matoolkit.bus.servicebus.faults import is_lost, is_unknown, may_pass_with_a_new_link, told
+from matoolkit.bus.servicebus.messages import pieces
+
+if TYPE_CHECKING:
+    from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
+    from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+
+# The SDK looks at its socket for this long at a time. A pile is settled in about one look, an empty receive takes one.
+SOCKET_SECONDS = 0.02
+OPEN_SECONDS = 20.0
+CLOSE_SECONDS = 2.0
+# What has not been answered after this long goes over another link.
+SETTLE_SECONDS = 10.0
+RENEW_SECONDS = 5.0
+# How long an answer to a receive may be late before the link counts as hung.
+_LATE_SECONDS = 5.0
+
+EndT = TypeVar("EndT", "ServiceBusSender", "ServiceBusReceiver")
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(slots=True, eq=False)
+class Locked:
+    """A message that is locked for us, and the receiver over which it came."""
+
+    message: "ServiceBusReceivedMessage"
+    receiver: "ServiceBusReceiver"
+    link: "ReceivingLink"
+    fresh_until: float = 0.0
+
+
+Settle = Callable[["ServiceBusReceiver", "ServiceBusReceivedMessage"], Awaitable[None]]
+
+
+async def complete(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
+    """Be done with a message."""
+    await receiver.complete_message(message)
+
+
+async def abandon(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
+    """Give a message back; it comes again at once, and the delivery counts."""
+    await receiver.abandon_message(message)
+
+
+class Connection:
+    """The client from which links are opened; an unknown fault replaces it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._client: ServiceBusClient | None = None
+        self._credential: Any = None
+
+    def client(self) -> "ServiceBusClient":
+        """Return the client; it has no connection of its own, so this is quick."""
+        if self._client is None:
+            self._client, self._credential = self.address.open()
+        return self._client
+
+    async def close(self) -> None:
+        """Close the client and forget it."""
+        client, credential = self._client, self._credential
+        self._client = self._credential = None
+        for end in (client, credential):
+            if end is not None:
+                await _closed(end)
+
+
+class Link(Generic[EndT]):
+    """A sender or a receiver that is opened when needed, and again after it broke."""
+
+    def __init__(self, connection: Connection, entity: str) -> None:
+        self.entity = entity
+        self._connection = connection
+        self._end: EndT | None = None
+        self._opening = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Close the link; the next use opens another one."""
+        if self._end is not None:
+            await self._drop(self._end)
+
+    def _make(self) -> EndT:
+        raise NotImplementedError
+
+    async def _opened(self) -> EndT:
+        async with self._opening:
+            if self._end is None:
+                end = self._make()
+                try:
+                    async with asyncio.timeout(OPEN_SECONDS):
+                        await end.__aenter__()
+                except BaseException:
+                    await _closed(end)
+                    raise
+                self._end = end
+            return self._end
+
+    async def _drop(self, end: EndT) -> None:
+        if self._end is end:
+            self._end = None
+        await _closed(end)
+
+    async def _try_twice(self, work: Callable[[EndT], Awaitable[ResultT]]) -> ResultT:
+        """Do work with the link. A broken link is replaced quietly; if the new one fails too, the error is raised."""
+        for is_last in (False, True):
+            end: EndT | None = None
+            try:
+                end = await self._opened()
+                return await work(end)
+            except Exception as fault:
+                await self._broken(end, fault)
+                if is_last or not may_pass_with_a_new_link(fault):
+                    raise self._told(fault) from fault
+        raise AssertionError  # the second try returned or raised
+
+    async def _broken(self, end: EndT | None, fault: BaseException) -> None:
+        if end is not None:
+            await self._drop(end)
+        if is_unknown(fault):
+            await self._connection.close()
+
+    def _told(self, fault: BaseException) -> Exception:
+        return told(fault, self._connection.address, self.entity)
+
+
+class SendingLink(Link["ServiceBusSender"]):
+    """The way to a topic."""
+
+    def __init__(self, connection: Connection, topic: str) -> None:
+        super().__init__(connection, topic)
+        self._sending = asyncio.Lock()
+
+    async def send(self, messages: "Sequence[ServiceBusMessage]", timeout: float) -> None:
+        """Send messages in their order, in as few pieces as their size allows."""
+        async with self._sending:
+            left = list(messages)
+
+            async def send_left(sender: "ServiceBusSender") -> None:
+                async for piece in pieces(sender, tuple(left)):
+                    await sender.send_messages(piece, timeout=timeout)
+                    del left[: len(piece)]
+
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._try_twice(send_left)
+            except TimeoutError as fault:
+                await self.close()
+                raise self._told(fault) from fault
+
+    def _make(self) -> "ServiceBusSender":
+        return self._connection.client().get_topic_sender(self.entity, socket_timeout=SOCKET_SECONDS)
+
+
+class ReceivingLink(Link["ServiceBusReceiver"]):
+    """The way from a subscription, or from its dead letters."""
+
+    def __init__(self, connection: Connection, topic: str, subscription: str, *, is_dead: bool = False) -> None:
+        super().__init__(connection, f"{topic}/{subscription}")
+        self._topic = topic
+        self._subscription = subscription
+        self._is_dead = is_dead
+        self._receiving = asyncio.Lock()
+        self._settling = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Open the link, so that an entity that does not exist is found out."""
+
+        async def nothing(_: "ServiceBusReceiver") -> None:
+            return
+
+        await self._try_twice(nothing)
+
+    async def receive(self, most: int, seconds: float) -> list[Locked]:
+        """Lock messages and return them, waiting so long for the first."""
+
+        async def receive(receiver: "ServiceBusReceiver") -> list[Locked]:
+            async with asyncio.timeout(seconds + _LATE_SECONDS):
+                messages = await receiver.receive_messages(most, max_wait_time=seconds)
+            return [Locked(message, receiver, self) for message in messages]
+
+        async with self._receiving:
+            return await self._try_twice(receive)
+
+    async def settle(self, pile: Sequence[Locked], act: Settle) -> list[Locked]:
+        """Settle messages and return those that were still ours.
+
+        All that came over the open link are settled at once: one after the other would be slower by as many round
+        trips. The rest follow one by one over the management link, by their lock tokens. The SDK confuses the numbers
+        of deliveries if both happen at the same time.
+        """
+        async with self._settling:
+            receiver = self._end
+            done, left = await self._settle_at_once(receiver, [one for one in pile if one.receiver is receiver], act)
+            left += [one for one in pile if one.receiver is not receiver]
+            for one in left:
+                if await self._try_twice(lambda receiver, one=one: _settled(receiver, one, act)):  # type: ignore[misc]
+                    done.append(one)
+        return done
+
+    async def renew(self, pile: Sequence[Locked]) -> list[Locked]:
+        """Renew the locks of messages, and return those that are still ours."""
+
+        async def renewed(receiver: "ServiceBusReceiver", one: Locked) -> bool:
+            async def renew(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
+                await receiver.renew_message_lock(message, timeout=RENEW_SECONDS)
+
+            return await _settled(receiver, one, renew)
+
+        return [
+            one
+            for one in pile
+            if await self._try_twice(lambda receiver, one=one: renewed(receiver, one))  # type: ignore[misc]
+        ]
+
+    async def _settle_at_once(
+        self, receiver: "ServiceBusReceiver | None", pile: Sequence[Locked], act: Settle
+    ) -> tuple[list[Locked], list[Locked]]:
+        """Settle messages of the open link; return which are done, and which another link has to try."""
+        if not pile or receiver is None:
+            return [], []
+        tasks = {one: asyncio.ensure_future(_settled(receiver, one, act)) for one in pile}
+        await asyncio.wait(tasks.values(), timeout=SETTLE_SECONDS)
+        done: list[Locked] = []
+        left: list[Locked] = []
+        fault: BaseException | None = None
+        for one, task in tasks.items():
+            if not task.done():
+                task.cancel()
+                fault = TimeoutError()
+                left.append(one)
+            elif task.exception() is not None:
+                fault = task.exception()
+                left.append(one)
+            elif task.result():
+                done.append(one)
+        if fault is not None:
+            await asyncio.wait(tasks.values())
+            await self._broken(receiver, fault)
+        return done, left
+
+    def _make(self) -> "ServiceBusReceiver":
+        from azure.servicebus import ServiceBusSubQueue
+
+        return self._connection.client().get_subscription_receiver(
+            self._topic,
+            self._subscription,
+            sub_queue=ServiceBusSubQueue.DEAD_LETTER if self._is_dead else None,
+            prefetch_count=0,
+            socket_timeout=SOCKET_SECONDS,
+        )
+
+
+async def _settled(receiver: "ServiceBusReceiver", one: Locked, act: Settle) -> bool:
+    """Settle a message; tell whether it was still ours."""
+    try:
+        await act(receiver, one.message)
+    except Exception as fault:
+        if is_lost(fault):
+            return False
+        raise
+    return True
+
+
+async def _closed(end: Any) -> None:
+    """Close something that may be broken already."""
+    with suppress(Exception):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await end.close()
