@@ -72,7 +72,8 @@ class Settings(_FromEnvironment):
 
     database_url: SecretStr = Field(
         SecretStr("sqlite:///.matoolkit/matoolkit.db"),
-        description="SQLAlchemy URL of the state database: SQLite, PostgreSQL or Azure SQL.",
+        description="SQLAlchemy URL of the state database: SQLite, PostgreSQL or Azure SQL."
+        " On Azure SQL an address without a password signs in with the process's Entra identity.",
     )
     sql_execution: Literal["driver", "sqlalchemy"] = Field(
         "driver",

@@ -18,6 +18,7 @@ from tests.servers.http import Answer, Request, served
 # Who polls for the use of this code need not wait between two questions.
 CODE = {"device_code": "d", "user_code": "ABC-123", "verification_uri": "https://login.example/device", "interval": 0}
 ANN = "ann@contoso.example"
+KEY = "k" * 32
 
 
 def numbered_token(number: int) -> str:
@@ -93,18 +94,34 @@ class Entra:
         }
 
 
+def token_for(audience: str, number: int, ends_at: int) -> str:
+    """Make a token as Entra does, which says what it is for and when it ends."""
+    return jwt.encode({"aud": audience, "n": number, "exp": ends_at}, KEY)
+
+
+def _numbered(_audience: str, number: int, _ends_at: int) -> str:
+    return f"token-{number}"
+
+
 @dataclass
 class ManagedIdentity:
     """Issues a numbered token for whatever resource is asked for."""
 
     expires_on: int
     is_unknown: bool = False
+    status: int = 200
+    make: Callable[[str, int, int], str] = _numbered
     resources: list[str] = field(default_factory=list)
+    client_ids: list[str | None] = field(default_factory=list)
 
     def answer(self, request: Request) -> Answer:
         if self.is_unknown:
             return Answer({"error": "invalid_request", "error_description": "Identity not found"}, 400)
-        (resource,) = parse_qs(urlsplit(request.path).query)["resource"]
+        if self.status != 200:
+            return Answer({"error": "temporarily_unavailable"}, self.status)
+        asked = parse_qs(urlsplit(request.path).query)
+        (resource,) = asked["resource"]
         self.resources.append(resource)
-        token = f"token-{len(self.resources)}"
+        self.client_ids.append(next(iter(asked.get("client_id", ())), None))
+        token = self.make(resource, len(self.resources), self.expires_on)
         return Answer({"access_token": token, "expires_on": str(self.expires_on), "token_type": "Bearer"})

@@ -15,7 +15,10 @@ from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Any, cast
 
+import jwt
+
 from tests.servers import tds_tokens as tokens
+from tests.servers.entra import KEY
 
 _BATCH, _ATTENTION, _TRANSACTION, _LOGIN, _PRELOGIN, _ANSWER = 0x01, 0x06, 0x0E, 0x10, 0x12, 0x04
 _LAST_PACKET = 1
@@ -50,10 +53,22 @@ class Knowledge:
     answers: dict[str, Result | Refusal] = field(default_factory=dict)
     other_answer: Result | None = None
     good_tokens: frozenset[str | None] = frozenset({"token-1"})
+    # What a token must be for, and the time at which it must not have ended.
+    audience: tuple[str, float] | None = None
     tokens_shown: list[str | None] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     open_connections: int = 0
     all_closed: threading.Condition = field(default_factory=threading.Condition)
+
+    def is_good(self, token: str | None) -> bool:
+        if self.audience is None or token is None:
+            return token in self.good_tokens
+        audience, now = self.audience
+        try:
+            said = jwt.decode(token, KEY, ["HS256"], options={"verify_exp": False, "verify_aud": False})
+        except jwt.InvalidTokenError:
+            return False
+        return bool(said["aud"] == audience and said["exp"] > now)
 
 
 class Organisation:
@@ -83,6 +98,9 @@ class Organisation:
 
     def accept(self, *tokens: str | None) -> None:
         self._knowledge.good_tokens = frozenset(tokens)
+
+    def accept_tokens_for(self, audience: str, now: float) -> None:
+        self._knowledge.audience = audience, now
 
     def show_certificate(self, certificate: Path) -> None:
         self._knowledge.certificate = certificate
@@ -189,7 +207,7 @@ class _Connection(socketserver.BaseRequestHandler):
     def _sign_in(self, login: bytes) -> None:
         token = _token_in(login)
         self.asked.tokens_shown.append(token if self._tls else None)
-        if token not in self.asked.good_tokens:
+        if not self.asked.is_good(token):
             refusal = tokens.error(18456, "Login failed for user '<token-identified principal>'.", severity=14)
             self._send(refusal + tokens.done(failed=True))
             raise _Broken

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from matoolkit.errors import (
     RowConflict,
+    SignInRefused,
     StoreBusy,
     StoreError,
     StoreFull,
@@ -97,6 +98,7 @@ TEXTS: dict[int, tuple[str, type[StoreError]]] = {
         ),
         StoreBusy,
     ),
+    18456: ("Login failed for user '<token-identified principal>'.", SignInRefused),
     40143: ("The replica that the data node hosts for the requested partition is not primary.", StoreUnavailable),
     40166: (
         "A CloudDB reconfiguration is going on and all new user transactions are aborted.",
@@ -124,6 +126,13 @@ TEXTS: dict[int, tuple[str, type[StoreError]]] = {
     40613: (
         "Database 'state' on server 'contoso' is not currently available. Please retry the connection later.",
         StoreUnavailable,
+    ),
+    40615: (
+        (
+            "Cannot open server 'contoso' requested by the login. Client with IP address '203.0.113.7' is not allowed"
+            " to access the server."
+        ),
+        SignInRefused,
     ),
     42108: (
         "Can not connect to the SQL pool since it is paused. Please resume the SQL pool and try again.",
@@ -219,7 +228,7 @@ def test_an_ordinary_error_that_resembles_a_transient_one_is_not_taken_for_it(
         ("08001", f"{DRIVER}Unable to complete login process due to delay in login response", StoreUnavailable),
         ("08003", f"{DRIVER}Connection is not open", StoreUnavailable),
         ("08007", f"{DRIVER}The connection failed during the transaction", StoreUnavailable),
-        ("28000", f"{SERVER}Login failed for user 'me'.", StoreUnavailable),
+        ("28000", f"{SERVER}Login failed for user 'me'.", SignInRefused),
         ("HYT01", f"{DRIVER}Connection timeout expired", StoreUnavailable),
         ("HYT00", f"{DRIVER}Login timeout expired", StoreUnavailable),
         ("HYT00", f"{DRIVER}Query timeout expired", StoreBusy),

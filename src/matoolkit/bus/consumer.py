@@ -102,7 +102,7 @@ class Consumer:
         except NoLongerOurs:
             raise
         except Exception as error:
-            if getattr(error, "transient", False) or isinstance(error, StoreDamaged):
+            if getattr(error, "spares_work", False) or isinstance(error, StoreDamaged):
                 raise
             if len(deliveries) > 1:
                 for delivery in deliveries:

@@ -89,6 +89,7 @@
     └── StoreError                DB500   the database refused a statement
         ├── RowConflict           DB409   a row breaks a rule of its table
         ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
+        ├── SignInRefused         DB401   the database does not let this process in
         ├── StoreBusy             DB504   another process holds what is needed, or a deadlock was broken
         ├── StoreFull             DB507   the database has no room left
         ├── StoreReadOnly         DB403   the database may only be read
@@ -213,6 +214,7 @@ from matoolkit.errors.store import (
     SchemaMissing,
     SchemaTooNew,
     SchemaTooOld,
+    SignInRefused,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -289,6 +291,7 @@ __all__ = [
     "Severity",
     "SignInFailed",
     "SignInNeeded",
+    "SignInRefused",
     "SignInRequired",
     "SignInUnavailable",
     "SourceFailed",

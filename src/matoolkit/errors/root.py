@@ -12,8 +12,9 @@ _MOST_COMPARED = 200
 class MatoolkitError(Exception):
     """Something in the system itself is wrong.
 
-    `transient` says that the same work may succeed later, so no message counts a failure (rule M6). `is_outage` says
-    that something is away. The part that owns the connection logs it, so its users do not.
+    `transient` says that the same work may succeed later by itself. `is_outage` says that something is away, perhaps
+    until a person does something about it. The part that owns the connection logs it, so its users do not. In both
+    cases the work is not to blame: it is kept, and no message counts a failure (rule M6).
     """
 
     code: str = "MT500"
@@ -26,6 +27,11 @@ class MatoolkitError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def spares_work(self) -> bool:
+        """Whether the work that met it is not to blame."""
+        return self.transient or self.is_outage
 
 
 class NaiveTime(MatoolkitError):

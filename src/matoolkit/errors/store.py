@@ -71,6 +71,16 @@ class StoreUnavailable(StoreError):
     advice = "check that the database runs and MATOOLKIT_DATABASE_URL names it; work resumes when it is back"
 
 
+class SignInRefused(StoreError):
+    """The database does not let this process in: no identity, the wrong one, or a wrong password."""
+
+    code = "DB401"
+    http_status = 503
+    exit_code = 4
+    is_outage = True
+    advice = "check the identity or the password of the process, and that the database has a user for it"
+
+
 class StoreBusy(StoreError):
     """Another process holds what is needed, or a deadlock was broken; the transaction is undone."""
 

@@ -179,7 +179,7 @@ def _try(store: Store, part: Sequence[FoundT], handle: Callable[[Transaction, Se
         with store.transaction() as tx:
             handle(tx, part)
     except Exception as error:
-        if getattr(error, "transient", False):
+        if getattr(error, "spares_work", False):
             raise
         if len(part) == 1:
             log.exception("a sweep skips %s", part[0])

@@ -89,7 +89,7 @@ class Scheduler:
             raise
         except MatoolkitError as error:
             # An outage of the database concerns all runbooks, not this one.
-            if isinstance(error, StoreError) and error.transient:
+            if isinstance(error, StoreError) and error.spares_work:
                 raise
             trouble.failed(error)
             return f"{error.code}: {error.message}"

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from matoolkit.errors import SourceFailed
 from matoolkit.ports import Piece
 from matoolkit.sources.addresses import Address, read_address
-from matoolkit.tokens import Tokens
+from matoolkit.tokens import OneToken, Tokens
 
 ADDRESS_EXAMPLE = "https://org.crm4.dynamics.com"
 ROWS_IN_A_PIECE = 500
@@ -66,22 +66,8 @@ class DataverseSource:
             f"{server};Encrypt=yes;TrustServerCertificate=no;ConnectRetryCount=0",
             autocommit=True,
             timeout=self._sign_in_seconds,
-            token_provider=_OneToken(token),
+            token_provider=OneToken(token),
         )
-
-
-class _IssuedToken(NamedTuple):
-    token: str
-
-
-class _OneToken:
-    """Hands the driver our token, whatever scope it asks for."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def get_token(self, _scope: str) -> _IssuedToken:
-        return _IssuedToken(self._token)
 
 
 def entra_scope(address: Address) -> str:

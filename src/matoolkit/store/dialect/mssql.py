@@ -25,10 +25,11 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
-from matoolkit.clock import as_utc
+from matoolkit.clock import Clock, as_utc
 from matoolkit.errors import StoreError, UnknownServer
 from matoolkit.store.dialect.mssql_errors import told_apart
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, is_text, parameter
+from matoolkit.store.dialect.mssql_signin import sign_in_of
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, SignIn, is_text, parameter
 from matoolkit.store.dialect.types import FoldedKey, Instant
 
 # A query that is part of a statement may only be sorted if it is also limited.
@@ -55,6 +56,10 @@ class SqlServer(Dialect):
     def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
         """Find out before use whether a pooled connection still lives."""
         return {"pool_pre_ping": True, **self.writing_options}
+
+    def sign_in(self, url: URL, clock: Clock) -> SignIn | None:
+        """Use a token of Entra where the address has no password."""
+        return sign_in_of(url, clock)
 
     def recognise(self, connection: Any) -> None:
         """Look for a version; SQLAlchemy would fail without one, and not say why."""

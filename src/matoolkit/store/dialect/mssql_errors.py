@@ -9,7 +9,15 @@ pass for another error. The texts are those of a login whose language is English
 import re
 from typing import NamedTuple
 
-from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from matoolkit.errors import (
+    RowConflict,
+    SignInRefused,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 
 _LEARN = "https://learn.microsoft.com"
 _AZURE = f"{_LEARN}/azure/azure-sql/database/troubleshoot-common-errors-issues"
@@ -61,6 +69,7 @@ TOLD = (
     Told(9002, "The transaction log for database '%' is full", StoreFull, f"{_ERROR}9002-database-engine-error"),
     Told(10928, "Resource ID: %. The % limit for the database is % and has been reached.", StoreBusy, _AZURE),
     Told(10929, "Resource ID: %. The % minimum guarantee is %, maximum limit is %", StoreBusy, _AZURE),
+    Told(18456, "Login failed for user '%'", SignInRefused, f"{_ERROR}18456-database-engine-error"),
     Told(
         40143,
         "The replica that the data node hosts for the requested partition is not primary.",
@@ -77,6 +86,8 @@ TOLD = (
     Told(40544, "The database '%' has reached its size quota.", StoreFull, _NOT_CONFIRMED),
     # A serverless database that wakes up says this, too.
     Told(40613, "Database '%' on server '%' is not currently available.", StoreUnavailable, _AZURE),
+    # The firewall of the server.
+    Told(40615, "Cannot open server '%' requested by the login. Client with IP address '%'", SignInRefused, _AZURE),
     Told(42108, "Can not connect to the SQL pool since it is paused.", StoreUnavailable, _JDBC),
     Told(42109, "The SQL pool is warming up.", StoreUnavailable, f"{_ERROR}42109-database-engine-error"),
     Told(49918, "Cannot process request. Not enough resources to process request.", StoreBusy, _AZURE),
@@ -106,7 +117,7 @@ _DRIVER_WORDS: dict[str, type[StoreError]] = {
     "Connection operation failed": StoreUnavailable,
     "Connection timeout expired": StoreUnavailable,
     "Disconnect error": StoreUnavailable,
-    "Invalid authorization specification": StoreUnavailable,
+    "Invalid authorization specification": SignInRefused,
     "Server rejected the connection": StoreUnavailable,
 }
 

@@ -28,7 +28,15 @@ from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import as_utc
-from matoolkit.errors import RowConflict, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from matoolkit.errors import (
+    RowConflict,
+    SignInRefused,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
 
@@ -38,7 +46,7 @@ _ERRORS: dict[str, type[StoreError]] = {
     "57P": StoreUnavailable,
     "53": StoreUnavailable,
     "58": StoreUnavailable,
-    "28": StoreUnavailable,
+    "28": SignInRefused,
     "3D000": StoreUnavailable,
     "53100": StoreFull,
     "55P03": StoreBusy,

@@ -1,10 +1,10 @@
 """The questions that the store asks of a database."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from sqlalchemy import (
     BindParameter,
@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
+from matoolkit.clock import Clock
 from matoolkit.errors import StoreError
 from matoolkit.store.dialect.types import Instant
 
@@ -37,6 +38,20 @@ class Filling(NamedTuple):
     empty: str
     fill: str
     rows: Rows
+
+
+class SignIn(Protocol):
+    """Opens connections that prove who they are by something that ends after a while."""
+
+    @property
+    def url(self) -> URL:
+        """The address without what only the sign-in needs."""
+
+    def connect(self, connect: Callable[..., Any], info: dict[Any, Any]) -> Any:
+        """Open a connection of the driver with `connect`; `info` belongs to it and lives as long."""
+
+    def has_ended(self, info: Mapping[Any, Any]) -> bool:
+        """Tell whether a connection has lived longer than its proof."""
 
 
 class Dialect(ABC):
@@ -54,6 +69,10 @@ class Dialect(ABC):
     @abstractmethod
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Return what the engine needs to know when it is made."""
+
+    def sign_in(self, url: URL, clock: Clock) -> SignIn | None:  # noqa: ARG002
+        """Return how connections sign in, if the address does not say it all."""
+        return None
 
     def recognise(self, connection: Any) -> None:  # noqa: B027
         """Refuse a server that is not what its address promises; asked on the first connection of the driver."""

@@ -1,14 +1,16 @@
 """Opening a database."""
 
+from functools import partial
 from typing import Any, Literal
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
 
-from matoolkit.clock import Clock
+from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
+from matoolkit.store.dialect.questions import SignIn
 from matoolkit.store.sql.driver import run_only
 from matoolkit.store.sql.execution import COMPILED, RUNNER, Runner, no_statements
 from matoolkit.store.sql.reference import SqlAlchemyRunner
@@ -34,6 +36,9 @@ def open_store(
     parsed = _parsed(url)
     dialect = dialect_for(parsed)
     address = parsed.set(drivername=dialect.driver)
+    sign_in = dialect.sign_in(address, clock or SystemClock())
+    if sign_in is not None:
+        address = sign_in.url
     kept = {COMPILED: no_statements(), RUNNER: _RUNNERS[execution]}
     options: dict[str, Any] = {"hide_parameters": True, "execution_options": kept}
     try:
@@ -56,7 +61,21 @@ def open_store(
     def _begin(connection: Connection) -> None:
         _begin_in(connection, dialect)
 
+    if sign_in is not None:
+        _sign_in_with(engine, sign_in)
     return Store(engine, dialect, clock, patience_seconds)
+
+
+def _sign_in_with(engine: Engine, sign_in: SignIn) -> None:
+    @event.listens_for(engine, "do_connect")
+    def _connect(dialect: Any, record: Any, given: Any, options: Any) -> Any:
+        return sign_in.connect(partial(dialect.connect, *given, **options), record.info)
+
+    @event.listens_for(engine, "checkout")
+    def _renew(_connection: Any, record: Any, _proxy: Any) -> None:
+        if sign_in.has_ended(record.info):
+            # The pool opens another one in its place.
+            raise DisconnectionError
 
 
 def _begin_in(connection: Connection, dialect: Dialect) -> None:

@@ -25,7 +25,7 @@ from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.crashpoints import crash_point
-from matoolkit.errors import MatoolkitError, StoreBusy, StoreError, StoreUnavailable
+from matoolkit.errors import MatoolkitError, SignInRefused, StoreBusy, StoreError, StoreUnavailable
 from matoolkit.outages import Outage
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
@@ -193,7 +193,7 @@ class Store:
             yield
         except StoreError as error:
             if error.is_outage:
-                outage = self._away if isinstance(error, StoreUnavailable) else self._unwritable
+                outage = self._away if isinstance(error, StoreUnavailable | SignInRefused) else self._unwritable
                 outage.failed(error, begun)
             raise
         self._away.worked()
