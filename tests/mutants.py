@@ -1,10 +1,11 @@
 """Guards that no test fails without: each is taken away once, and the tests that reach it are run.
 
-    nice .venv/bin/pytest -q -p tests.mutants --mutate src/matoolkit/orchestrator -k "not postgresql" tests/orchestrator
+    nice .venv/bin/python -m pytest -q -p tests.mutants --mutate src/matoolkit/store/queue.py -k "not postgresql" tests
 
-A guard is a condition that returns early or filters, a condition of a statement, or a status in a set. One traced run
-finds which tests reach which lines. Every mutant is a fork of the process that has collected the tests, in which one
-function has other code. A guard that survives needs a test, or is not needed, or only saves time.
+A guard is a condition that returns early or filters, a condition or limit of a statement, or a status in a set. One
+traced run finds which tests reach which lines. Every mutant is a fork of the process that has collected the tests, in
+which one function has other code, or one constant another value. Its tests run in the order of their cost, as many as
+fit into `--seconds`. A guard that survives needs a test, or is not needed, or only saves time.
 """
 
 import ast
@@ -19,6 +20,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -27,9 +29,14 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).resolve().parents[1]
+NOTHING = "*()"
+CONSTANT = (ast.Assign, ast.AnnAssign)
 LEAVING = (ast.Return, ast.Continue, ast.Raise, ast.Break)
-CONJUNCTIONS = ("where", "and_", "or_")
-SECONDS = 60
+CONJUNCTIONS = ("and_", "or_")
+CONDITIONS = ("is_", "is_not", "is_any", "among")
+CHANGES = ("change", "change_each")
+ARGUMENTS_BEFORE_GUARDS = 4
+PATIENCE_SECONDS = 600  # by the clock on the wall: a machine may have other things to do
 
 
 @dataclass(frozen=True)
@@ -45,13 +52,16 @@ class Mutant:
         return f"{place}: {ast.unparse(self.node)} -> {self.instead}"
 
     @property
-    def code(self) -> CodeType:
+    def tree(self) -> ast.Module:
         """The module without the guard."""
         lines = self.module.read_bytes().splitlines(keepends=True)
         before = sum(map(len, lines[: self.node.lineno - 1])) + self.node.col_offset
         after = sum(map(len, lines[: (self.node.end_lineno or 0) - 1])) + (self.node.end_col_offset or 0)
         source = b"".join(lines)
-        return compile(source[:before] + self.instead.encode() + source[after:], str(self.module), "exec")
+        # What stands below it stays on its line: functions are known by their lines.
+        rest = "\n" * ((self.node.end_lineno or 0) - self.node.lineno)
+        instead = f"({self.instead}{rest})" if self.instead != NOTHING else f"*({rest})"
+        return ast.parse(source[:before] + instead.encode() + source[after:])
 
 
 def mutants_of(module: Path) -> list[Mutant]:
@@ -72,10 +82,34 @@ def _guards(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
             case ast.comprehension(ifs=tests):
                 for test in tests:
                     yield from _parts(test, holds=True)
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=args) if name in CONJUNCTIONS:
-                yield from ((one, "*()") for one in args if len(args) > 1 and not isinstance(one, ast.Starred))
+            case ast.Call():
+                yield from _guards_of_statement(node)
+            case ast.Tuple(elts=elements):
+                yield from ((one, NOTHING) for one in elements if _is_condition(one))
             case ast.Set(elts=elements) if len(elements) > 1:
-                yield from ((one, "*()") for one in elements if isinstance(one, ast.Attribute))
+                yield from ((one, NOTHING) for one in elements if isinstance(one, ast.Attribute))
+
+
+def _guards_of_statement(node: ast.Call) -> Iterator[tuple[ast.expr, str]]:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="where"), args=args):
+            yield from ((one, NOTHING) for one in args)
+        case ast.Call(func=ast.Attribute(attr="limit"), args=[most]):
+            yield most, "None"
+        case ast.Call(func=ast.Name(id=name), args=args) if name in CONJUNCTIONS and len(args) > 1:
+            yield from ((one, NOTHING) for one in args if not isinstance(one, ast.Starred))
+        case ast.Call(func=ast.Name(id=name), args=args) if name in CHANGES:
+            yield from ((one, NOTHING) for one in args[ARGUMENTS_BEFORE_GUARDS:])
+
+
+def _is_condition(node: ast.expr) -> bool:
+    """Tell whether a part of a tuple may be a condition of a statement."""
+    match node:
+        case ast.Compare():
+            return True
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name in CONDITIONS
+    return False
 
 
 def _parts(test: ast.expr, *, holds: bool) -> Iterator[tuple[ast.expr, str]]:
@@ -86,21 +120,72 @@ def _parts(test: ast.expr, *, holds: bool) -> Iterator[tuple[ast.expr, str]]:
         yield test, str(holds)
 
 
+def take_away(mutant: Mutant) -> bool:
+    """Let this process go on without a guard, if it stands in a function or in a constant."""
+    return replace_constants(mutant) or replace_code(mutant)
+
+
 def replace_code(mutant: Mutant) -> bool:
-    """Give the function that has the guard the code without it; what runs at import is too late for that."""
+    """Give the function that has the guard the code without it; what ran at import is not run again."""
     place = str(mutant.module)
-    living = {
-        function.__code__.co_qualname: function
-        for function in gc.get_objects()
-        if isinstance(function, FunctionType) and function.__code__.co_filename == place
-    }
+    living: dict[tuple[str, int], list[FunctionType]] = defaultdict(list)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename == place:
+            living[function.__code__.co_qualname, function.__code__.co_firstlineno].append(function)
     changed = False
-    for code in _codes_in(mutant.code):
-        function = living.get(code.co_qualname)
-        if function is not None and function.__code__ != code and not code.co_freevars:
-            function.__code__ = code
-            changed = True
+    for code in _codes_in(compile(mutant.tree, place, "exec")):
+        for function in living[code.co_qualname, code.co_firstlineno]:
+            if function.__code__ != code and function.__code__.co_freevars == code.co_freevars:
+                function.__code__ = code
+                changed = True
     return changed
+
+
+def replace_constants(mutant: Mutant) -> bool:
+    """Give a constant that has the guard the value without it, and all that is made of it, wherever it was imported."""
+    if _constant_of(mutant.tree, mutant) is None:
+        return False
+    module = next(one for one in sys.modules.values() if getattr(one, "__file__", None) == str(mutant.module))
+    before, changed = dict(vars(module)), _made_of(mutant.tree, mutant)
+    for statement in changed:
+        exec(compile(ast.Module([statement], []), str(mutant.module), "exec"), vars(module))
+    for name in (name for statement in changed for name in _targets(statement)):
+        for other in list(sys.modules.values()):
+            if vars(other).get(name) is before[name]:
+                setattr(other, name, vars(module)[name])
+    return True
+
+
+def _constant_of(tree: ast.Module, mutant: Mutant) -> ast.stmt | None:
+    """Return the constant that has the guard, unless a function in it does: that one is run later."""
+    line = mutant.node.lineno
+    for statement in tree.body:
+        if isinstance(statement, CONSTANT) and statement.lineno <= line <= (statement.end_lineno or 0):
+            return None if any(isinstance(node, ast.Lambda) for node in ast.walk(statement)) else statement
+    return None
+
+
+def _made_of(tree: ast.Module, mutant: Mutant) -> list[ast.stmt]:
+    """Return the constant that has the guard, and those that are made of it."""
+    found: list[ast.stmt] = []
+    names: set[str] = set()
+    constant = _constant_of(tree, mutant)
+    for statement in tree.body:
+        if statement is constant or (isinstance(statement, CONSTANT) and names & _names_in(statement)):
+            found.append(statement)
+            names |= _targets(statement)
+    return found
+
+
+def _targets(statement: ast.stmt) -> set[str]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return {name}
+    return set()
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _codes_in(code: CodeType) -> Iterator[CodeType]:
@@ -142,7 +227,12 @@ def passes(item: pytest.Item) -> bool:
 
 
 def forked(act: Callable[[], bool]) -> bool:
-    """Let a fork do something and tell whether it worked; one that never ends is stopped, and has not."""
+    """Let a fork do something and tell whether it worked."""
+    return exit_of(act) == 0
+
+
+def exit_of(act: Callable[[], bool]) -> int:
+    """Let a fork do something; return 0 if it worked, 1 if not, and less if a signal stopped it."""
     child = os.fork()
     if child == 0:
         worked = False
@@ -150,57 +240,85 @@ def forked(act: Callable[[], bool]) -> bool:
             worked = act()
         finally:
             os._exit(0 if worked else 1)
-    return os.waitpid(child, 0)[1] == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def survives(mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
-    """Tell whether tests pass without a guard."""
+def verdict_on(mutant: Mutant, tests: Sequence[pytest.Item], *, are_all: bool) -> str:
+    """Tell what tests say of a module without a guard."""
 
     def play() -> bool:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        return not replace_code(mutant) or all(map(passes, tests))
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+        return not take_away(mutant) or all(map(passes, tests))
 
-    return forked(play)
+    if not tests:
+        return "is not reached"
+    match exit_of(play):
+        case 0:
+            return "survives" if are_all else "survives so far"
+        case 1:
+            return "noticed"
+    return "never ends"
 
 
 def lines_that_lead_to(mutant: Mutant) -> set[int]:
-    """Return the lines that tests have to reach: its own, or those of the callers of a function that runs once."""
+    """Return the lines that tests have to reach: its own, or those of who uses a constant or a function that runs once.
+
+    A function with a decorator may run once and be known after that.
+    """
     tree, line = ast.parse(mutant.module.read_bytes()), mutant.node.lineno
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    owner = next((node for node in functions if node.lineno <= line <= (node.end_lineno or 0)), None)
-    if owner is None or not owner.decorator_list:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    owner = next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or 0)), None)
+    if isinstance(owner, ast.FunctionDef) and owner.decorator_list:
+        names = {owner.name}
+    elif isinstance(owner, CONSTANT):
+        names = {name for statement in _made_of(tree, mutant) or [owner] for name in _targets(statement)}
+    else:
         return {line}
-    users = [
-        node for node in functions if owner.name in {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    ]
-    return {number for node in users for number in range(node.lineno, (node.end_lineno or 0) + 1)}
+    users: set[ast.FunctionDef] = set()
+    while more := [node for node in functions if node not in users and names & _names_in(node)]:
+        users.update(more)
+        names |= {node.name for node in more if node.decorator_list}
+    return {number for node in users for number in range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--mutate", action="append", help="a module or a folder of modules whose guards are taken away")
+    parser.addoption(
+        "--mutate", action="append", help="a module, module:line, or a folder, whose guards are taken away"
+    )
+    parser.addoption("--seconds", type=float, default=60, help="how long the tests of a mutant may take, as measured")
     parser.addoption("--reached", help="a file that keeps which tests reach which lines for the next run")
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Run mutants in the place of tests."""
-    places = [(ROOT / name).resolve() for name in session.config.option.mutate]
-    modules = [one for place in places for one in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]
-    reached = _reached(session, modules)
+    chosen = _chosen(session.config.option.mutate)
+    modules = sorted({mutant.module for mutant in chosen})
+    reached, seconds = _reached(session, modules), session.config.option.seconds
     verdicts: Counter[str] = Counter()
-    for mutant in (mutant for module in modules for mutant in mutants_of(module)):
+    for mutant in chosen:
         wanted, name = lines_that_lead_to(mutant), str(mutant.module)
         tests = [item for item in session.items if wanted.intersection(reached[item.nodeid]["lines"].get(name, ()))]
         tests.sort(key=lambda item: reached[item.nodeid]["seconds"])
-        verdict = "noticed"
-        if not tests:
-            verdict = "is not reached"
-        elif survives(mutant, tests):
-            verdict = "survives"
+        costs = accumulate(reached[item.nodeid]["seconds"] for item in tests)
+        played = [item for item, cost in zip(tests, costs, strict=True) if cost <= seconds]
+        verdict = verdict_on(mutant, played, are_all=len(played) == len(tests))
         verdicts[verdict] += 1
         if verdict != "noticed":
             sys.stderr.write(f"{mutant}: {verdict}\n")
     sys.stderr.write(f"{dict(verdicts)}\n")
     return True
+
+
+def _chosen(places: Sequence[str]) -> list[Mutant]:
+    """Find the guards of modules, of all modules of a folder, or of one line of a module."""
+    found: list[Mutant] = []
+    for place in places:
+        name, _, line = place.partition(":")
+        path = (ROOT / name).resolve()
+        modules = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        every = (mutant for module in modules for mutant in mutants_of(module))
+        found += [mutant for mutant in every if not line or mutant.node.lineno == int(line)]
+    return found
 
 
 def _reached(session: pytest.Session, modules: Sequence[Path]) -> dict[str, Any]:
