@@ -4,8 +4,9 @@
 
 A guard is a condition that returns early or filters, a condition or limit of a statement, or a status in a set. One
 traced run finds which tests reach which lines. Every mutant is a fork of the process that has collected the tests, in
-which one function has other code, or one constant another value. Its tests run in the order of their cost, as many as
-fit into `--seconds`. A guard that survives needs a test, or is not needed, or only saves time.
+which one function has other code, or one constant another value. Tests run in the order of their cost, those of the
+same room first, as many as fit into `--seconds`. A guard that survives needs a test, or is not needed, or only saves
+time.
 """
 
 import ast
@@ -205,13 +206,13 @@ class Tracing:
     def reached(self, item: pytest.Item) -> dict[str, Any]:
         """Run a test and return what it reaches; one that fails without a mutant says nothing."""
         self.lines.clear()
-        began = time.perf_counter()
+        began = time.process_time()
         threading.settrace(self._call)
         sys.settrace(self._call)
         has_passed = passes(item)
         sys.settrace(None)
         lines = {name: sorted(found) for name, found in self.lines.items()} if has_passed else {}
-        return {"seconds": time.perf_counter() - began, "lines": lines}
+        return {"seconds": time.process_time() - began, "lines": lines}
 
     def _call(self, frame: Any, _event: str, _argument: Any) -> Any:
         return self._line if frame.f_code.co_filename in self.modules else None
@@ -298,7 +299,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     for mutant in chosen:
         wanted, name = lines_that_lead_to(mutant), str(mutant.module)
         tests = [item for item in session.items if wanted.intersection(reached[item.nodeid]["lines"].get(name, ()))]
-        tests.sort(key=lambda item: reached[item.nodeid]["seconds"])
+        room = f"tests/{mutant.module.relative_to(ROOT).parts[2]}/"
+        tests.sort(key=lambda item: (not item.nodeid.startswith(room), reached[item.nodeid]["seconds"]))
         costs = accumulate(reached[item.nodeid]["seconds"] for item in tests)
         played = [item for item, cost in zip(tests, costs, strict=True) if cost <= seconds]
         verdict = verdict_on(mutant, played, are_all=len(played) == len(tests))
