@@ -10,10 +10,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PEERS  := dbos dramatiq procrastinate redis
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup test lint types contracts unit format docs bench lock clean
+.PHONY: help up setup test test-mssql lint types contracts unit format docs bench lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: $(VENV)/.runs ## run the whole system on the demo; Ctrl-C stops it
 	@exec $(BIN)/matoolkit up
@@ -41,6 +41,12 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 
 test: lint ## everything a change must pass
 	@$(MAKE) --no-print-directory --jobs 3 types contracts unit
+	@echo "Not run: the suites of the store and of what works on it, on a SQL Server (make test-mssql)."
+
+# The server may be any that speaks T-SQL and lets databases be made; tests/README.md says more.
+test-mssql: setup ## what works on the store, on the SQL Server of MATOOLKIT_TEST_MSSQL_URL
+	@test -n "$$MATOOLKIT_TEST_MSSQL_URL" || { echo "Set MATOOLKIT_TEST_MSSQL_URL, such as mssql+mssqlpython://user:password@host:1433/master?Encrypt=yes"; exit 1; }
+	$(BIN)/pytest --mssql -n 2 --maxschedchunk 1 tests/store tests/bus tests/scheduler tests/admin tests/orchestrator tests/system
 
 lint: setup ## style and formatting
 	$(BIN)/ruff check .

@@ -3,6 +3,8 @@
 A test that asks for a database runs twice, on SQLite and on a real PostgreSQL server; `@pytest.mark.on("sqlite")` says
 that one is enough. The server comes from MATOOLKIT_TEST_POSTGRES_URL or is started once for the whole run. Every test
 gets a database of its own, copied from one to which the migrations were applied.
+
+`pytest --mssql` runs instead the tests that ask for a database, on the SQL Server of MATOOLKIT_TEST_MSSQL_URL.
 """
 
 import logging
@@ -27,14 +29,17 @@ from matoolkit.store.sql.engine import Execution
 from matoolkit.store.upgrade import upgrade
 from matoolkit.telemetry import QUIET, speak_plainly
 from tests.calls.watching import watched_tenants
-from tests.databases import KINDS, NOON, REFERENCE, Database, PostgresServer
+from tests.databases import KINDS, NOON, REFERENCE, SQL_SERVER, Database, PostgresServer, Server
+from tests.mssql_limits import LIMITS
 from tests.servers.servicebus.fixtures import service_bus, service_bus_server
 from tests.servers.tds_fixtures import certificate, organisation, organisations
+from tests.sqlserver import SqlServerUnderTest
 from tests.stage import Stage
 
 # The driver reads the trusted certificates once in a process, so all tests share one.
 __all__ = ["certificate", "organisation", "organisations", "service_bus", "service_bus_server"]
 
+_SERVERS = {"postgresql": "postgres", SQL_SERVER: "sql_server"}
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 6 * 2**30
 
@@ -50,9 +55,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     A test of a module that is marked `both_executions` also runs with statements that SQLAlchemy runs.
     """
     mark = metafunc.definition.get_closest_marker("on")
-    kinds = mark.args if mark else KINDS
+    chosen = _chosen(metafunc.config)
+    # A test of which nothing is left for this run is left out below.
+    kinds = [kind for kind in mark.args if kind in chosen] or mark.args if mark else chosen
     if metafunc.definition.get_closest_marker("both_executions") and "sqlite" in kinds:
-        kinds = (*kinds, REFERENCE)
+        kinds = [*kinds, REFERENCE]
     for fixture in ("database", "empty_database"):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, kinds, indirect=True)
@@ -61,10 +68,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let all tests of a run go through SQLAlchemy's own execution of statements."""
     parser.addoption("--sqlalchemy", action="store_true", help="let SQLAlchemy run every statement, which is slow")
+    parser.addoption("--mssql", action="store_true", help="run the tests that ask for a database, on a SQL Server")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the tests that wait over the first half, so that others work meanwhile and none is left for the end."""
+def _chosen(config: pytest.Config) -> tuple[str, ...]:
+    return (SQL_SERVER,) if config.getoption("--mssql") else KINDS
+
+
+def _runs(item: pytest.Item, chosen: tuple[str, ...]) -> bool:
+    """Tell whether a test is part of a run: of the usual one, or of the one on SQL Server."""
+    mark = item.get_closest_marker("on")
+    if mark is not None:
+        return not {*mark.args}.isdisjoint(chosen)
+    return SQL_SERVER not in chosen or not {"database", "empty_database"}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this run.
+
+    Those that wait are spread over the first half, so that others work meanwhile and none is left for the end.
+    """
+    chosen = _chosen(config)
+    config.hook.pytest_deselected(items=[item for item in items if not _runs(item, chosen)])
+    items[:] = [item for item in items if _runs(item, chosen)]
     waiting = [item for item in items if item.get_closest_marker("waits")]
     working = [item for item in items if not item.get_closest_marker("waits")]
     apart = len(working) // (2 * len(waiting) or 1)
@@ -132,6 +158,26 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
+def sql_server() -> Iterator[SqlServerUnderTest]:
+    given = os.environ.get("MATOOLKIT_TEST_MSSQL_URL")
+    if not given:
+        pytest.fail("set MATOOLKIT_TEST_MSSQL_URL to the URL of a SQL Server on which databases can be made")
+    server = SqlServerUnderTest(given)
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def _known_limits(request: pytest.FixtureRequest) -> None:
+    """Expect a test to fail that Babelfish, which stands in for a SQL Server, cannot pass."""
+    if request.config.getoption("--mssql"):
+        reason = LIMITS.get(request.node.nodeid)
+        server: SqlServerUnderTest = request.getfixturevalue("sql_server")
+        if reason is not None and server.is_babelfish:
+            request.node.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+@pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
     store = open_store(f"sqlite:///{path}")
@@ -150,9 +196,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         yield database
         database.close()
         return
-    server: PostgresServer = request.getfixturevalue("postgres")
+    server: Server = request.getfixturevalue(_SERVERS[request.param])
     name = server.make_migrated()
-    database = Database(server.url_of(name), "postgresql", _execution(request))
+    database = Database(server.url_of(name), request.param, _execution(request))
     yield database
     database.close()
     server.drop(name)
@@ -167,9 +213,9 @@ def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[D
         yield database
         database.close()
         return
-    server: PostgresServer = request.getfixturevalue("postgres")
+    server: Server = request.getfixturevalue(_SERVERS[request.param])
     name = server.make()
-    database = Database(server.url_of(name), "postgresql", _execution(request))
+    database = Database(server.url_of(name), request.param, _execution(request))
     yield database
     database.close()
     server.drop(name)

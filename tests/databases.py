@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
@@ -16,14 +16,18 @@ from matoolkit.store.sql.execution import COMPILED, Compiled
 from matoolkit.store.sql.prepared import Plan
 from matoolkit.store.sql.recent import Recent
 from matoolkit.store.upgrade import upgrade
+from tests.sqlserver import SHELF
 
 KINDS = ("sqlite", "postgresql")
+SQL_SERVER = "mssql"
 # SQLite, with statements that SQLAlchemy runs instead of the store's kernel.
 REFERENCE = "sqlalchemy"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 _numbers = count(1)
 # A statement is compiled once for all databases of a kind: half of the time of a small test went into that.
-_compiled: dict[str, Recent[Plan, Compiled]] = {kind: Recent("compiled statements", 1_000_000) for kind in KINDS}
+_compiled: dict[str, Recent[Plan, Compiled]] = {
+    kind: Recent("compiled statements", 1_000_000) for kind in (*KINDS, SQL_SERVER)
+}
 
 
 @dataclass
@@ -39,12 +43,26 @@ class Database:
         store = open_store(self.url, clock=clock, patience_seconds=patience_seconds, execution=self.execution)
         for engine in (store.engine, store.reader):
             engine.update_execution_options(**{COMPILED: _compiled[self.kind]})
+        if self.kind == SQL_SERVER:
+            SHELF.serve(store.engine)
         self.opened.append(store)
         return store
 
     def close(self) -> None:
         for store in self.opened:
             store.close()
+
+
+class Server(Protocol):
+    """A server on which databases are made and dropped."""
+
+    def make(self) -> str: ...
+
+    def make_migrated(self) -> str: ...
+
+    def url_of(self, name: str, /) -> str: ...
+
+    def drop(self, name: str, /) -> None: ...
 
 
 class PostgresServer:
