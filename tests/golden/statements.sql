@@ -6,7 +6,7 @@ GO
 
 -- store.audit.record_changes
 INSERT INTO audit_log (actor, action, subject_type, subject_id, runbook_name, batch_id, before_json, after_json, reason, at) OUTPUT inserted.id SELECT anon_1.actor AS actor, anon_1.action AS action, anon_1.subject_type AS subject_type, anon_1.subject_id AS subject_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.before_json AS before_json, anon_1.after_json AS after_json, anon_1.reason AS reason, :p_shared_at AS at 
-FROM (SELECT [actor], [action], [subject_type], [subject_id], [runbook_name], [batch_id], [before_json], [after_json], [reason] FROM OPENJSON(:p_rows) WITH ([actor] NVARCHAR(200) '$[0]', [action] NVARCHAR(100) '$[1]', [subject_type] NVARCHAR(50) '$[2]', [subject_id] NVARCHAR(200) '$[3]', [runbook_name] NVARCHAR(100) '$[4]', [batch_id] BIGINT '$[5]', [before_json] NVARCHAR(MAX) '$[6]', [after_json] NVARCHAR(MAX) '$[7]', [reason] NVARCHAR(MAX) '$[8]')) AS anon_1
+FROM (SELECT CAST([actor] AS NVARCHAR(201)) AS [actor], CAST([action] AS NVARCHAR(101)) AS [action], CAST([subject_type] AS NVARCHAR(51)) AS [subject_type], CAST([subject_id] AS NVARCHAR(201)) AS [subject_id], CAST([runbook_name] AS NVARCHAR(101)) AS [runbook_name], [batch_id], [before_json], [after_json], [reason] FROM OPENJSON(:p_rows) WITH ([actor] NVARCHAR(MAX) '$[0]', [action] NVARCHAR(MAX) '$[1]', [subject_type] NVARCHAR(MAX) '$[2]', [subject_id] NVARCHAR(MAX) '$[3]', [runbook_name] NVARCHAR(MAX) '$[4]', [batch_id] BIGINT '$[5]', [before_json] NVARCHAR(MAX) '$[6]', [after_json] NVARCHAR(MAX) '$[7]', [reason] NVARCHAR(MAX) '$[8]')) AS anon_1
 GO
 
 -- store.automation.automated_runbooks
@@ -23,7 +23,7 @@ GO
 
 -- store.automation.disable_automation
 INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, disabled_at, disabled_by) SELECT anon_1.runbook_key AS runbook_key, :p_shared_runbook_name AS runbook_name, :p_shared_automation_enabled AS automation_enabled, :p_shared_disabled_at AS disabled_at, :p_shared_disabled_by AS disabled_by 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+FROM (SELECT CAST([runbook_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(MAX) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM runbook_automation_settings AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key))
@@ -35,7 +35,7 @@ GO
 
 -- store.automation.enable_automation
 INSERT INTO runbook_automation_settings (runbook_key, runbook_name, automation_enabled, enabled_at, enabled_by) SELECT anon_1.runbook_key AS runbook_key, :p_shared_runbook_name AS runbook_name, :p_shared_automation_enabled AS automation_enabled, :p_shared_enabled_at AS enabled_at, :p_shared_enabled_by AS enabled_by 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+FROM (SELECT CAST([runbook_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(MAX) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM runbook_automation_settings AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key))
@@ -58,7 +58,7 @@ GO
 
 -- store.automation.record_tick
 INSERT INTO runbook_ticks (runbook_key, runbook_name, runbook_version, started_at, finished_at, queried, rows_read, rows_set_aside, rows_ignored, batches_created, batches_rescheduled, batches_held, members_added, members_removed, members_moved, members_returned, members_refreshed, phases_dispatched, set_aside_json, remarks_json) SELECT anon_1.runbook_key AS runbook_key, :p_shared_runbook_name AS runbook_name, :p_shared_runbook_version AS runbook_version, :p_shared_started_at AS started_at, :p_shared_finished_at AS finished_at, :p_shared_queried AS queried, :p_shared_rows_read AS rows_read, :p_shared_rows_set_aside AS rows_set_aside, :p_shared_rows_ignored AS rows_ignored, :p_shared_batches_created AS batches_created, :p_shared_batches_rescheduled AS batches_rescheduled, :p_shared_batches_held AS batches_held, :p_shared_members_added AS members_added, :p_shared_members_removed AS members_removed, :p_shared_members_moved AS members_moved, :p_shared_members_returned AS members_returned, :p_shared_members_refreshed AS members_refreshed, :p_shared_phases_dispatched AS phases_dispatched, :p_shared_set_aside_json AS set_aside_json, :p_shared_remarks_json AS remarks_json 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]')) AS anon_1 
+FROM (SELECT CAST([runbook_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [runbook_key] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(MAX) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM runbook_ticks AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key))
@@ -145,12 +145,12 @@ WHERE batches.held_at IS NOT NULL AND batches.runbook_name = :runbook_name_1 AND
 GO
 
 -- store.batches.hold_batches
-UPDATE batches SET held_at=coalesce(batches.held_at, :g_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(64) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
+UPDATE batches SET held_at=coalesce(batches.held_at, :g_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], CAST([hold_key] AS NVARCHAR(65)) AS [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(MAX) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.batches.insert_batches
 INSERT INTO batches (runbook_id, runbook_name, batch_start_time, status, is_manual, created_by, init_dispatched_at, init_count, detected_at, hold_count) OUTPUT inserted.id SELECT anon_1.runbook_id AS runbook_id, anon_1.runbook_name AS runbook_name, anon_1.batch_start_time AS batch_start_time, anon_1.status AS status, anon_1.is_manual AS is_manual, anon_1.created_by AS created_by, anon_1.init_dispatched_at AS init_dispatched_at, anon_1.init_count AS init_count, :p_shared_detected_at AS detected_at, :p_shared_hold_count AS hold_count 
-FROM (SELECT [runbook_id], [runbook_name], [batch_start_time], [status], [is_manual], [created_by], [init_dispatched_at], [init_count] FROM OPENJSON(:p_rows) WITH ([runbook_id] BIGINT '$[0]', [runbook_name] NVARCHAR(100) '$[1]', [batch_start_time] DATETIME2(6) '$[2]', [status] NVARCHAR(20) '$[3]', [is_manual] BIT '$[4]', [created_by] NVARCHAR(200) '$[5]', [init_dispatched_at] DATETIME2(6) '$[6]', [init_count] BIGINT '$[7]')) AS anon_1
+FROM (SELECT [runbook_id], CAST([runbook_name] AS NVARCHAR(101)) AS [runbook_name], [batch_start_time], CAST([status] AS NVARCHAR(21)) AS [status], [is_manual], CAST([created_by] AS NVARCHAR(201)) AS [created_by], [init_dispatched_at], [init_count] FROM OPENJSON(:p_rows) WITH ([runbook_id] BIGINT '$[0]', [runbook_name] NVARCHAR(MAX) '$[1]', [batch_start_time] DATETIME2(6) '$[2]', [status] NVARCHAR(MAX) '$[3]', [is_manual] BIT '$[4]', [created_by] NVARCHAR(MAX) '$[5]', [init_dispatched_at] DATETIME2(6) '$[6]', [init_count] BIGINT '$[7]')) AS anon_1
 GO
 
 -- store.batches.insert_batches
@@ -162,7 +162,7 @@ GO
 
 -- store.batches.lock_batches
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+FROM batches WITH (UPDLOCK, ROWLOCK) 
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
 GO
@@ -225,7 +225,7 @@ GO
 
 -- store.catalogue.announce_functions
 INSERT INTO worker_functions (function_name, parameters_json, worker_id, announced_at) SELECT anon_1.function_name AS function_name, anon_1.parameters_json AS parameters_json, :p_shared_worker_id AS worker_id, :p_shared_announced_at AS announced_at 
-FROM (SELECT [function_name], [parameters_json] FROM OPENJSON(:p_rows) WITH ([function_name] NVARCHAR(200) '$[0]', [parameters_json] NVARCHAR(MAX) '$[1]')) AS anon_1 
+FROM (SELECT CAST([function_name] AS NVARCHAR(201)) AS [function_name], [parameters_json] FROM OPENJSON(:p_rows) WITH ([function_name] NVARCHAR(MAX) '$[0]', [parameters_json] NVARCHAR(MAX) '$[1]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM worker_functions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.worker_id = :p_shared_worker_id AND there.function_name = anon_1.function_name))
@@ -251,7 +251,7 @@ GO
 SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM batch_members 
 WHERE batch_members.batch_id = anon_1.owner AND batch_members.status = anon_1.status) AS anon_2 
-FROM (SELECT [owner], [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
+FROM (SELECT [owner], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(MAX) '$[1]')) AS anon_1
 GO
 
 -- store.counts.members_that_failed
@@ -272,7 +272,7 @@ GO
 SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM step_executions 
 WHERE step_executions.phase_execution_id = anon_1.owner AND step_executions.status = anon_1.status) AS anon_2 
-FROM (SELECT [owner], [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(20) '$[1]')) AS anon_1
+FROM (SELECT [owner], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(MAX) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.current_keys
@@ -297,7 +297,7 @@ GO
 SELECT runbook_wave_v1_there._member_key_fold, runbook_wave_v1_there._batch_time, runbook_wave_v1_there._row_hash, runbook_wave_v1_there._cell_kinds, runbook_wave_v1_there.ffff 
 FROM runbook_wave_v1_there 
 WHERE runbook_wave_v1_there._member_key_fold IN (SELECT anon_1.[key] 
-FROM (SELECT [key] COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(400) '$[0]')) AS anon_1) AND runbook_wave_v1_there._is_current = 1 AND runbook_wave_v1_there._cell_kinds IS NOT NULL
+FROM (SELECT CAST([key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(MAX) '$[0]')) AS anon_1) AND runbook_wave_v1_there._is_current = 1 AND runbook_wave_v1_there._cell_kinds IS NOT NULL
 GO
 
 -- store.datatables.data_rows
@@ -333,7 +333,7 @@ GO
 
 -- store.datatables.open_data_table
 INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :p_shared_table_name AS table_name 
-FROM (SELECT [source_name], [column_name] FROM OPENJSON(:p_rows) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
+FROM (SELECT [source_name], CAST([column_name] AS NVARCHAR(64)) AS [column_name] FROM OPENJSON(:p_rows) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(MAX) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.open_data_table
@@ -363,12 +363,12 @@ GO
 
 -- store.datatables.open_data_table
 INSERT INTO data_table_columns (source_name, column_name, table_name) SELECT anon_1.source_name AS source_name, anon_1.column_name AS column_name, :p_shared_table_name AS table_name 
-FROM (SELECT [source_name], [column_name] FROM OPENJSON(:p_rows) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(63) '$[1]')) AS anon_1
+FROM (SELECT [source_name], CAST([column_name] AS NVARCHAR(64)) AS [column_name] FROM OPENJSON(:p_rows) WITH ([source_name] NVARCHAR(MAX) '$[0]', [column_name] NVARCHAR(MAX) '$[1]')) AS anon_1
 GO
 
 -- store.datatables.upsert_rows
 INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, _cell_kinds, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1._cell_kinds AS _cell_kinds, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
-FROM (SELECT [_member_key], [_member_key_fold] COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], [_row_hash], [_cell_kinds], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(400) '$[0]', [_member_key_fold] NVARCHAR(400) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(32) '$[3]', [_cell_kinds] NVARCHAR(300) '$[4]', [ffff] NVARCHAR(MAX) '$[5]', [Email] NVARCHAR(MAX) '$[6]', [Aliases] NVARCHAR(MAX) '$[7]')) AS anon_1
+FROM (SELECT CAST([_member_key] AS NVARCHAR(401)) AS [_member_key], CAST([_member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], CAST([_row_hash] AS NVARCHAR(33)) AS [_row_hash], CAST([_cell_kinds] AS NVARCHAR(301)) AS [_cell_kinds], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(MAX) '$[0]', [_member_key_fold] NVARCHAR(MAX) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(MAX) '$[3]', [_cell_kinds] NVARCHAR(MAX) '$[4]', [ffff] NVARCHAR(MAX) '$[5]', [Email] NVARCHAR(MAX) '$[6]', [Aliases] NVARCHAR(MAX) '$[7]')) AS anon_1
 GO
 
 -- store.deadletters.dead_letter_counts
@@ -396,7 +396,7 @@ GO
 
 -- store.deadletters.keep_dead_letters
 INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_shared_dead_lettered_at AS dead_lettered_at, :p_shared_status AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+FROM (SELECT CAST([topic] AS NVARCHAR(101)) AS [topic], CAST([subscription] AS NVARCHAR(101)) AS [subscription], CAST([message_id] AS NVARCHAR(201)) AS [message_id], CAST([message_type] AS NVARCHAR(51)) AS [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(MAX) '$[0]', [subscription] NVARCHAR(MAX) '$[1]', [message_id] NVARCHAR(MAX) '$[2]', [message_type] NVARCHAR(MAX) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -409,7 +409,7 @@ WHERE dead_letters.status = 'open' AND dead_letters.id > :p_after ORDER BY dead_
 GO
 
 -- store.deadletters.resend_dead_letters
-UPDATE dead_letters SET status=:p_values_status, resolved_at=:p_values_resolved_at, resolved_by=:p_values_resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], [resent_message_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(200) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = 'open'
+UPDATE dead_letters SET status=:p_values_status, resolved_at=:p_values_resolved_at, resolved_by=:p_values_resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], CAST([resent_message_id] AS NVARCHAR(201)) AS [resent_message_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = 'open'
 GO
 
 -- store.enrolments.count_members
@@ -444,7 +444,7 @@ FROM batch_members JOIN batches ON batches.id = batch_members.batch_id
 WHERE batch_members.id IN (SELECT max(batch_members.id) AS max_1 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :runbook_name_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) GROUP BY batch_members.member_key_fold)
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) GROUP BY batch_members.member_key_fold)
 GO
 
 -- store.enrolments.member_fingerprints
@@ -470,7 +470,7 @@ GO
 SELECT batch_members.member_key_fold, batch_members.status, batch_members.source_time 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND (batch_members.status = 'failed' OR batches.status = 'completed' AND batch_members.status = 'active')
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND (batch_members.status = 'failed' OR batches.status = 'completed' AND batch_members.status = 'active')
 GO
 
 -- store.enrolments.places_of_keys
@@ -481,14 +481,14 @@ FROM rollback_executions
 WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.seen_off_at IS NULL) THEN 1 ELSE 0 END AS is_busy 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.enrolments.taken_keys
 SELECT batch_members.member_key_fold 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :p_runbook_name AND batches.id != :p_besides AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_folds) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' OR (EXISTS (SELECT * 
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_folds) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND (batches.status IN ('active', 'detected', 'init_dispatched') AND batch_members.status = 'active' OR (EXISTS (SELECT * 
 FROM step_executions 
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
@@ -540,7 +540,7 @@ GO
 
 -- store.idempotency.begin_request
 INSERT INTO idempotency_keys (actor, idempotency_key, request_hash, created_at, expires_at) OUTPUT inserted.actor SELECT anon_1.actor AS actor, anon_1.idempotency_key AS idempotency_key, anon_1.request_hash AS request_hash, anon_1.created_at AS created_at, anon_1.expires_at AS expires_at 
-FROM (SELECT [actor], [idempotency_key], [request_hash], [created_at], [expires_at] FROM OPENJSON(:p_rows) WITH ([actor] NVARCHAR(200) '$[0]', [idempotency_key] NVARCHAR(200) '$[1]', [request_hash] NVARCHAR(64) '$[2]', [created_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
+FROM (SELECT CAST([actor] AS NVARCHAR(201)) AS [actor], CAST([idempotency_key] AS NVARCHAR(201)) AS [idempotency_key], CAST([request_hash] AS NVARCHAR(65)) AS [request_hash], [created_at], [expires_at] FROM OPENJSON(:p_rows) WITH ([actor] NVARCHAR(MAX) '$[0]', [idempotency_key] NVARCHAR(MAX) '$[1]', [request_hash] NVARCHAR(MAX) '$[2]', [created_at] DATETIME2(6) '$[3]', [expires_at] DATETIME2(6) '$[4]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM idempotency_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.actor = anon_1.actor AND there.idempotency_key = anon_1.idempotency_key))
@@ -562,7 +562,7 @@ GO
 
 -- store.inclusions.include
 INSERT INTO member_inclusions (runbook_key, member_key_fold, runbook_name, member_key, batch_time, included_at, included_by, reason, applied_at) SELECT anon_1.runbook_key AS runbook_key, anon_1.member_key_fold AS member_key_fold, :p_shared_runbook_name AS runbook_name, :p_shared_member_key AS member_key, :p_shared_batch_time AS batch_time, :p_shared_included_at AS included_at, :p_shared_included_by AS included_by, :p_shared_reason AS reason, :p_shared_applied_at AS applied_at 
-FROM (SELECT [runbook_key] COLLATE Latin1_General_100_BIN2 AS [runbook_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(400) '$[0]', [member_key_fold] NVARCHAR(400) '$[1]')) AS anon_1 
+FROM (SELECT CAST([runbook_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [runbook_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(MAX) '$[0]', [member_key_fold] NVARCHAR(MAX) '$[1]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM member_inclusions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_key = anon_1.runbook_key AND there.member_key_fold = anon_1.member_key_fold))
@@ -574,7 +574,7 @@ GO
 
 -- store.inclusions.note_let_in
 UPDATE member_inclusions SET applied_at=:p_at WHERE member_inclusions.runbook_key = :p_runbook_key AND member_inclusions.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1) AND member_inclusions.applied_at IS NULL
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND member_inclusions.applied_at IS NULL
 GO
 
 -- store.inclusions.waiting_inclusions
@@ -599,7 +599,7 @@ GO
 
 -- store.inits.insert_inits
 INSERT INTO init_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, init_count, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.runbook_version SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.init_count AS init_count, :p_shared_status AS status, :p_shared_attempt AS attempt, :p_shared_poll_count AS poll_count, :p_shared_retry_count AS retry_count, :p_shared_created_at AS created_at 
-FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], [init_count] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [init_count] BIGINT '$[12]')) AS anon_1 
+FROM (SELECT CAST([step_name] AS NVARCHAR(101)) AS [step_name], [step_index], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], CAST([on_failure] AS NVARCHAR(101)) AS [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], [init_count] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(MAX) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(MAX) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [init_count] BIGINT '$[12]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM init_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.step_index = anon_1.step_index))
@@ -612,7 +612,7 @@ GO
 
 -- store.leases.acquire_lease
 INSERT INTO leases (name, holder, token, expires_at, acquired_at) SELECT anon_1.name AS name, anon_1.holder AS holder, anon_1.token AS token, anon_1.expires_at AS expires_at, :p_shared_acquired_at AS acquired_at 
-FROM (SELECT [name], [holder], [token], [expires_at] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(100) '$[0]', [holder] NVARCHAR(200) '$[1]', [token] BIGINT '$[2]', [expires_at] DATETIME2(6) '$[3]')) AS anon_1 
+FROM (SELECT CAST([name] AS NVARCHAR(101)) AS [name], CAST([holder] AS NVARCHAR(201)) AS [holder], [token], [expires_at] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(MAX) '$[0]', [holder] NVARCHAR(MAX) '$[1]', [token] BIGINT '$[2]', [expires_at] DATETIME2(6) '$[3]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM leases AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.name = anon_1.name))
@@ -620,7 +620,7 @@ GO
 
 -- store.leases.acquire_lease
 SELECT leases.token 
-FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+FROM leases WITH (UPDLOCK, ROWLOCK) 
 WHERE leases.name = :p_name AND leases.expires_at <= sysutcdatetime()
 GO
 
@@ -634,7 +634,7 @@ GO
 
 -- store.leases.confirm_lease
 SELECT leases.token 
-FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+FROM leases WITH (UPDLOCK, ROWLOCK) 
 WHERE leases.name = :p_name AND leases.token = :p_token AND leases.expires_at > sysutcdatetime()
 GO
 
@@ -650,7 +650,7 @@ GO
 
 -- store.leases.renew_lease
 SELECT leases.token 
-FROM leases WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+FROM leases WITH (UPDLOCK, ROWLOCK) 
 WHERE leases.name = :p_name AND leases.token = :p_token AND leases.expires_at > sysutcdatetime()
 GO
 
@@ -675,7 +675,7 @@ GO
 
 -- store.members.insert_members
 INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, source_time, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, anon_1.source_time AS source_time, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
-FROM (SELECT [batch_id], [member_key], [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], [data_hash], [worker_data_json], [caught_up_at], [source_time] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(400) '$[1]', [member_key_fold] NVARCHAR(400) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(32) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]')) AS anon_1
+FROM (SELECT [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [worker_data_json], [caught_up_at], [source_time] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(MAX) '$[1]', [member_key_fold] NVARCHAR(MAX) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(MAX) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]')) AS anon_1
 GO
 
 -- store.members.keep_outputs
@@ -730,7 +730,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.members.refresh_members
-UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
+UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
 GO
 
 -- store.members.remove_members
@@ -743,7 +743,7 @@ UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :
 GO
 
 -- store.members.return_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(32) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
 GO
 
 -- store.moves.cancel
@@ -752,35 +752,35 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET function_name=:p_shared_function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=:p_shared_attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=:p_shared_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [params_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [params_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = :p_shared_attempt - :param_1 AND step_executions.status IN ('pending', 'polling')
+UPDATE step_executions SET function_name=:p_shared_function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=:p_shared_attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=:p_shared_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [params_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [params_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = :p_shared_attempt - :param_1 AND step_executions.status IN ('pending', 'polling')
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.move_steps
@@ -788,11 +788,11 @@ UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(100) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout')
+UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout')
 GO
 
 -- store.moves.move_steps
@@ -937,12 +937,12 @@ GO
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.outbox.add_messages
 INSERT INTO outbox (topic, message_id, message_type, body, properties_json, not_before, created_at, claim_token, claimed_until, tries) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.created_at, inserted.not_before, inserted.tries SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.not_before AS not_before, :p_alike_created_at AS created_at, :p_alike_claim_token AS claim_token, :p_alike_claimed_until AS claimed_until, :p_alike_tries AS tries 
-FROM (SELECT [position], [topic], [message_id], [message_type], [body], [properties_json], [not_before] FROM OPENJSON(:p_rows) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [not_before] DATETIME2(6) '$[6]')) AS anon_1 
+FROM (SELECT [position], CAST([topic] AS NVARCHAR(101)) AS [topic], CAST([message_id] AS NVARCHAR(201)) AS [message_id], CAST([message_type] AS NVARCHAR(51)) AS [message_type], [body], [properties_json], [not_before] FROM OPENJSON(:p_rows) WITH ([position] BIGINT '$[0]', [topic] NVARCHAR(MAX) '$[1]', [message_id] NVARCHAR(MAX) '$[2]', [message_type] NVARCHAR(MAX) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [not_before] DATETIME2(6) '$[6]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM outbox AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.message_id = anon_1.message_id)) ORDER BY anon_1.position
@@ -951,7 +951,7 @@ GO
 -- store.outbox.claim_messages
 WITH chosen AS 
 (SELECT TOP 7 outbox.id AS id 
-FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK) 
+FROM outbox WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK) 
 WHERE outbox.claimed_until <= :p_at ORDER BY outbox.claimed_until, outbox.id)
  UPDATE outbox SET claimed_until=:p_until, claim_token=:p_token, tries=(outbox.tries + :tries_1) OUTPUT inserted.id, inserted.topic, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.created_at, inserted.not_before, inserted.tries WHERE outbox.id IN (SELECT chosen.id 
 FROM chosen) AND outbox.claimed_until <= :p_at
@@ -1000,7 +1000,7 @@ GO
 
 -- store.phases.insert_phases
 INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at SELECT anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :p_shared_dispatch_count AS dispatch_count 
-FROM (SELECT [batch_id], [runbook_version], [phase_name], [phase_index], [offset_minutes], [due_at], [status], [completed_at] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(100) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(20) '$[6]', [completed_at] DATETIME2(6) '$[7]')) AS anon_1 
+FROM (SELECT [batch_id], [runbook_version], CAST([phase_name] AS NVARCHAR(101)) AS [phase_name], [phase_index], [offset_minutes], [due_at], CAST([status] AS NVARCHAR(21)) AS [status], [completed_at] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(MAX) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(MAX) '$[6]', [completed_at] DATETIME2(6) '$[7]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM phase_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.phase_index = anon_1.phase_index))
@@ -1060,7 +1060,7 @@ GO
 
 -- store.queue.bury_expired
 SELECT TOP 7 bus_messages.id 
-FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
+FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK) 
 WHERE bus_messages.expires_at <= :p_at AND bus_messages.visible_at <= :p_at AND bus_messages.id < coalesce((SELECT TOP 1 bus_messages.id 
 FROM bus_messages 
 WHERE bus_messages.enqueued_at > :p_published_by AND bus_messages.enqueued_at <= :p_at ORDER BY bus_messages.id), 9223372036854775807) ORDER BY bus_messages.id
@@ -1073,7 +1073,7 @@ GO
 
 -- store.queue.bury_expired
 INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_shared_dead_lettered_at AS dead_lettered_at, :p_shared_status AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+FROM (SELECT CAST([topic] AS NVARCHAR(101)) AS [topic], CAST([subscription] AS NVARCHAR(101)) AS [subscription], CAST([message_id] AS NVARCHAR(201)) AS [message_id], CAST([message_type] AS NVARCHAR(51)) AS [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(MAX) '$[0]', [subscription] NVARCHAR(MAX) '$[1]', [message_id] NVARCHAR(MAX) '$[2]', [message_type] NVARCHAR(MAX) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -1086,7 +1086,7 @@ GO
 
 -- store.queue.bury_locked
 INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_shared_dead_lettered_at AS dead_lettered_at, :p_shared_status AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+FROM (SELECT CAST([topic] AS NVARCHAR(101)) AS [topic], CAST([subscription] AS NVARCHAR(101)) AS [subscription], CAST([message_id] AS NVARCHAR(201)) AS [message_id], CAST([message_type] AS NVARCHAR(51)) AS [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(MAX) '$[0]', [subscription] NVARCHAR(MAX) '$[1]', [message_id] NVARCHAR(MAX) '$[2]', [message_type] NVARCHAR(MAX) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -1094,7 +1094,7 @@ GO
 
 -- store.queue.bury_undeliverable
 SELECT TOP 7 bus_messages.id 
-FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
+FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK) 
 WHERE bus_messages.delivery_count >= 10 AND bus_messages.visible_at <= :p_at ORDER BY bus_messages.id
 GO
 
@@ -1105,7 +1105,7 @@ GO
 
 -- store.queue.bury_undeliverable
 INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_shared_dead_lettered_at AS dead_lettered_at, :p_shared_status AS status 
-FROM (SELECT [topic], [subscription], [message_id], [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(100) '$[0]', [subscription] NVARCHAR(100) '$[1]', [message_id] NVARCHAR(200) '$[2]', [message_type] NVARCHAR(50) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
+FROM (SELECT CAST([topic] AS NVARCHAR(101)) AS [topic], CAST([subscription] AS NVARCHAR(101)) AS [subscription], CAST([message_id] AS NVARCHAR(201)) AS [message_id], CAST([message_type] AS NVARCHAR(51)) AS [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(MAX) '$[0]', [subscription] NVARCHAR(MAX) '$[1]', [message_id] NVARCHAR(MAX) '$[2]', [message_type] NVARCHAR(MAX) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM dead_letters AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = anon_1.topic AND there.subscription = anon_1.subscription AND there.message_id = anon_1.message_id AND there.enqueued_at = anon_1.enqueued_at))
@@ -1113,7 +1113,7 @@ GO
 
 -- store.queue.enqueue
 INSERT INTO bus_recent_ids (topic, message_id, published_at, publication) SELECT :p_topic AS topic, anon_1.value AS message_id, :p_at AS published_at, :p_publication AS publication 
-FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1 
+FROM (SELECT CAST([value] AS NVARCHAR(201)) AS [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = :p_topic AND there.message_id = anon_1.value))
@@ -1121,12 +1121,12 @@ GO
 
 -- store.queue.enqueue
 DELETE FROM bus_recent_ids WHERE bus_recent_ids.topic = :p_topic AND bus_recent_ids.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :p_before
+FROM (SELECT CAST([value] AS NVARCHAR(201)) AS [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND bus_recent_ids.published_at < :p_before
 GO
 
 -- store.queue.enqueue
 INSERT INTO bus_recent_ids (topic, message_id, published_at, publication) SELECT :p_topic AS topic, anon_1.value AS message_id, :p_at AS published_at, :p_publication AS publication 
-FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1 
+FROM (SELECT CAST([value] AS NVARCHAR(201)) AS [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM bus_recent_ids AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.topic = :p_topic AND there.message_id = anon_1.value))
@@ -1136,7 +1136,7 @@ GO
 SELECT bus_recent_ids.message_id 
 FROM bus_recent_ids 
 WHERE bus_recent_ids.topic = :p_topic AND bus_recent_ids.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_recent_ids.publication = :p_publication
+FROM (SELECT CAST([value] AS NVARCHAR(201)) AS [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND bus_recent_ids.publication = :p_publication
 GO
 
 -- store.queue.extend_locks
@@ -1158,7 +1158,7 @@ GO
 
 -- store.queue.lock_due
 SELECT TOP 7 bus_messages.id AS handle, bus_messages.message_id, bus_messages.message_type, bus_messages.body, bus_messages.delivery_count + :delivery_count_1 AS delivery_count 
-FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK) 
+FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK) 
 WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id
 GO
 
@@ -1179,7 +1179,7 @@ GO
 
 -- store.queue.remove_untouched
 DELETE FROM bus_messages OUTPUT deleted.message_id WHERE bus_messages.topic = :p_topic AND bus_messages.message_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(200) '$[0]')) AS anon_1) AND bus_messages.delivery_count = :delivery_count_1
+FROM (SELECT CAST([value] AS NVARCHAR(201)) AS [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND bus_messages.delivery_count = :delivery_count_1
 GO
 
 -- store.queue.unlock
@@ -1193,7 +1193,7 @@ GO
 
 -- store.rollbacks.insert_rollbacks
 INSERT INTO rollback_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, runbook_version, cause, sequence_name, sequence_key, batch_member_id, epoch, step_execution_id, init_execution_id, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.batch_id, inserted.step_name, inserted.step_index, inserted.worker_id, inserted.function_name, inserted.params_json, inserted.status, inserted.attempt, inserted.job_id, inserted.result_json, inserted.error_type, inserted.error_message, inserted.missing_outputs_json, inserted.dispatched_at, inserted.completed_at, inserted.timeout_sec, inserted.answered_at, inserted.lost_at, inserted.is_poll_step, inserted.poll_interval_sec, inserted.poll_timeout_sec, inserted.poll_started_at, inserted.last_polled_at, inserted.poll_due_at, inserted.poll_count, inserted.on_failure, inserted.retry_count, inserted.max_retries, inserted.retry_interval_sec, inserted.retry_after, inserted.throttled_since, inserted.created_at, inserted.batch_member_id, inserted.epoch, inserted.runbook_version, inserted.cause, inserted.step_execution_id, inserted.init_execution_id, inserted.sequence_name, inserted.sequence_key SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.cause AS cause, anon_1.sequence_name AS sequence_name, anon_1.sequence_key AS sequence_key, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, anon_1.step_execution_id AS step_execution_id, anon_1.init_execution_id AS init_execution_id, :p_shared_status AS status, :p_shared_attempt AS attempt, :p_shared_poll_count AS poll_count, :p_shared_retry_count AS retry_count, :p_shared_created_at AS created_at 
-FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], [cause], [sequence_name], [sequence_key], [batch_member_id], [epoch], [step_execution_id], [init_execution_id] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [cause] NVARCHAR(20) '$[12]', [sequence_name] NVARCHAR(100) '$[13]', [sequence_key] NVARCHAR(100) '$[14]', [batch_member_id] BIGINT '$[15]', [epoch] BIGINT '$[16]', [step_execution_id] BIGINT '$[17]', [init_execution_id] BIGINT '$[18]')) AS anon_1 
+FROM (SELECT CAST([step_name] AS NVARCHAR(101)) AS [step_name], [step_index], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], CAST([on_failure] AS NVARCHAR(101)) AS [on_failure], [max_retries], [retry_interval_sec], [batch_id], [runbook_version], CAST([cause] AS NVARCHAR(21)) AS [cause], CAST([sequence_name] AS NVARCHAR(101)) AS [sequence_name], CAST([sequence_key] AS NVARCHAR(101)) AS [sequence_key], [batch_member_id], [epoch], [step_execution_id], [init_execution_id] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(MAX) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(MAX) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [runbook_version] BIGINT '$[11]', [cause] NVARCHAR(MAX) '$[12]', [sequence_name] NVARCHAR(MAX) '$[13]', [sequence_key] NVARCHAR(MAX) '$[14]', [batch_member_id] BIGINT '$[15]', [epoch] BIGINT '$[16]', [step_execution_id] BIGINT '$[17]', [init_execution_id] BIGINT '$[18]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM rollback_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.sequence_key = anon_1.sequence_key AND there.step_index = anon_1.step_index))
@@ -1210,7 +1210,7 @@ GO
 SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.step_name, rollback_executions.step_index, rollback_executions.worker_id, rollback_executions.function_name, rollback_executions.params_json, rollback_executions.status, rollback_executions.attempt, rollback_executions.job_id, rollback_executions.result_json, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.missing_outputs_json, rollback_executions.dispatched_at, rollback_executions.completed_at, rollback_executions.timeout_sec, rollback_executions.answered_at, rollback_executions.lost_at, rollback_executions.is_poll_step, rollback_executions.poll_interval_sec, rollback_executions.poll_timeout_sec, rollback_executions.poll_started_at, rollback_executions.last_polled_at, rollback_executions.poll_due_at, rollback_executions.poll_count, rollback_executions.on_failure, rollback_executions.retry_count, rollback_executions.max_retries, rollback_executions.retry_interval_sec, rollback_executions.retry_after, rollback_executions.throttled_since, rollback_executions.created_at, rollback_executions.batch_member_id, rollback_executions.epoch, rollback_executions.runbook_version, rollback_executions.cause, rollback_executions.step_execution_id, rollback_executions.init_execution_id, rollback_executions.sequence_name, rollback_executions.sequence_key 
 FROM rollback_executions 
 WHERE rollback_executions.sequence_key IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] NVARCHAR(100) '$[0]')) AS anon_1)
+FROM (SELECT CAST([value] AS NVARCHAR(101)) AS [value] FROM OPENJSON(:p_values) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.rollbacks.rollbacks_of_batches
@@ -1267,7 +1267,7 @@ GO
 
 -- store.runbooks.lock_runbook
 SELECT runbooks.id 
-FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+FROM runbooks WITH (UPDLOCK, ROWLOCK) 
 WHERE runbooks.name_key = :p_key ORDER BY runbooks.version
 GO
 
@@ -1281,7 +1281,7 @@ GO
 
 -- store.runbooks.publish_version
 SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
-FROM runbooks WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+FROM runbooks WITH (UPDLOCK, ROWLOCK) 
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
 GO
 
@@ -1297,7 +1297,7 @@ GO
 
 -- store.runbooks.publish_version
 INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at, inserted.read_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :p_shared_is_active AS is_active, :p_shared_ignore_overdue_applied AS ignore_overdue_applied, :p_shared_created_at AS created_at 
-FROM (SELECT [name], [name_key] COLLATE Latin1_General_100_BIN2 AS [name_key], [version], [data_table_name], [yaml_content], [content_hash], [overdue_behavior], [rerun_init], [published_by] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(100) '$[0]', [name_key] NVARCHAR(400) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(63) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(64) '$[5]', [overdue_behavior] NVARCHAR(20) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(200) '$[8]')) AS anon_1
+FROM (SELECT CAST([name] AS NVARCHAR(101)) AS [name], CAST([name_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [name_key], [version], CAST([data_table_name] AS NVARCHAR(64)) AS [data_table_name], [yaml_content], CAST([content_hash] AS NVARCHAR(65)) AS [content_hash], CAST([overdue_behavior] AS NVARCHAR(21)) AS [overdue_behavior], [rerun_init], CAST([published_by] AS NVARCHAR(201)) AS [published_by] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(MAX) '$[0]', [name_key] NVARCHAR(MAX) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(MAX) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(MAX) '$[5]', [overdue_behavior] NVARCHAR(MAX) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(MAX) '$[8]')) AS anon_1
 GO
 
 -- store.runbooks.record_error
@@ -1331,19 +1331,19 @@ GO
 
 -- store.setaside.forget_set_aside
 DELETE FROM set_aside_keys WHERE set_aside_keys.runbook_id = :runbook_id_1 AND set_aside_keys.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.setaside.keys_set_aside
 SELECT set_aside_keys.member_key_fold 
 FROM set_aside_keys 
 WHERE set_aside_keys.runbook_id = :runbook_id_1 AND set_aside_keys.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT [value] COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(400) '$[0]')) AS anon_1)
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.setaside.set_keys_aside
 INSERT INTO set_aside_keys (member_key_fold, runbook_id) SELECT anon_1.member_key_fold AS member_key_fold, :p_shared_runbook_id AS runbook_id 
-FROM (SELECT [member_key_fold] COLLATE Latin1_General_100_BIN2 AS [member_key_fold] FROM OPENJSON(:p_rows) WITH ([member_key_fold] NVARCHAR(400) '$[0]')) AS anon_1 
+FROM (SELECT CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold] FROM OPENJSON(:p_rows) WITH ([member_key_fold] NVARCHAR(MAX) '$[0]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM set_aside_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1.member_key_fold))
@@ -1405,7 +1405,7 @@ GO
 
 -- store.steps.insert_steps
 INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index SELECT anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :p_shared_status AS status, :p_shared_attempt AS attempt, :p_shared_poll_count AS poll_count, :p_shared_retry_count AS retry_count, :p_shared_created_at AS created_at 
-FROM (SELECT [step_name], [step_index], [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(100) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(100) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(100) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]')) AS anon_1 
+FROM (SELECT CAST([step_name] AS NVARCHAR(101)) AS [step_name], [step_index], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], CAST([on_failure] AS NVARCHAR(101)) AS [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(MAX) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(MAX) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_member_id = anon_1.batch_member_id AND there.epoch = anon_1.epoch AND there.phase_execution_id = anon_1.phase_execution_id AND there.step_index = anon_1.step_index))
@@ -1455,5 +1455,5 @@ WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND 
 GO
 
 -- store.upgrade.upgrade
-DECLARE @tables INT, @got INT; SELECT @tables = COUNT(*) FROM sys.tables; EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = 60000; IF @got < 0 THROW 51000, 'another process is changing the tables', 1
+SET NOCOUNT ON; DECLARE @tables INT, @got INT, @patience INT = @@LOCK_TIMEOUT; SELECT @tables = COUNT(*) FROM sys.tables; EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = @patience; SET NOCOUNT OFF; IF @got < 0 THROW 51000, 'another process is changing the tables', 1
 GO

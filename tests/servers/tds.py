@@ -4,6 +4,7 @@ What is spoken is TDS 7.4 as Microsoft's drivers speak it: a prelogin, a TLS han
 everything inside TLS.
 """
 
+import re
 import socketserver
 import ssl
 import struct
@@ -20,7 +21,9 @@ import jwt
 from tests.servers import tds_tokens as tokens
 from tests.servers.entra import KEY
 
-_BATCH, _ATTENTION, _TRANSACTION, _LOGIN, _PRELOGIN, _ANSWER = 0x01, 0x06, 0x0E, 0x10, 0x12, 0x04
+_BATCH, _CALL, _ATTENTION, _TRANSACTION, _LOGIN, _PRELOGIN, _ANSWER = 0x01, 0x03, 0x06, 0x0E, 0x10, 0x12, 0x04
+_BY_NUMBER = 0xFFFF
+_PROCEDURES = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec", 15: "sp_unprepare"}
 _LAST_PACKET = 1
 _PACKET_BODY = 4096 - 8
 _ENCRYPTION_REQUIRED, _NOT_OFFERED, _END_OF_OPTIONS = b"\x03", b"\x00", 0xFF
@@ -57,6 +60,7 @@ class Knowledge:
     audience: tuple[str, float] | None = None
     tokens_shown: list[str | None] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)
     open_connections: int = 0
     all_closed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -111,6 +115,10 @@ class Organisation:
     def queries(self) -> list[str]:
         return self._knowledge.queries
 
+    def calls(self) -> list[tuple[str, str]]:
+        """Return the procedures that were called, each with the texts among its arguments."""
+        return self._knowledge.calls
+
     def open_connections(self) -> int:
         return self._knowledge.open_connections
 
@@ -157,6 +165,7 @@ class _Connection(socketserver.BaseRequestHandler):
             _PRELOGIN: self._prelogin,
             _LOGIN: self._sign_in,
             _BATCH: self._run,
+            _CALL: self._call,
             _TRANSACTION: self._begin_or_end,
             _ATTENTION: lambda _: self._send(tokens.done(attention=True)),
         }
@@ -225,6 +234,16 @@ class _Connection(socketserver.BaseRequestHandler):
             case None:
                 # A driver's own statements, such as SET, have no result.
                 self._send(tokens.done())
+
+    def _call(self, body: bytes) -> None:
+        """Answer a call as if it had changed one row; the driver calls a procedure for a statement with parameters."""
+        (headers,) = struct.unpack_from("<I", body)
+        (length,) = struct.unpack_from("<H", body, headers)
+        arguments = headers + 2 + (2 if length == _BY_NUMBER else 2 * length)
+        name = body[headers + 2 : arguments]
+        known = _PROCEDURES[name[0]] if length == _BY_NUMBER else name.decode("utf-16-le")
+        self.asked.calls.append((known, " ".join(_texts_in(body[arguments:]))))
+        self._send(tokens.called(with_handle=known == "sp_prepexec"))
 
     def _begin_or_end(self, body: bytes) -> None:
         (headers,) = struct.unpack_from("<I", body)
@@ -296,6 +315,11 @@ def _options(prelogin: bytes) -> Iterator[int]:
     while prelogin[place] != _END_OF_OPTIONS:
         yield prelogin[place]
         place += 5
+
+
+def _texts_in(arguments: bytes) -> list[str]:
+    """Find what can be read in the arguments of a call: a statement, and the declaration of its parameters."""
+    return [found.decode("utf-16-le") for found in re.findall(rb"(?:[\x20-\x7e]\x00){4,}", arguments)]
 
 
 def _token_in(login: bytes) -> str | None:

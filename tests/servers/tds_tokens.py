@@ -9,6 +9,7 @@ from uuid import UUID
 
 _COLLATION = bytes([0x09, 0x04, 0xD0, 0x00, 0x34])
 _DONE, _ERROR, _ENVIRONMENT, _LOGIN_ACK, _FEATURES_ACK, _COLUMNS, _ROW = 0xFD, 0xAA, 0xE3, 0xAD, 0xAE, 0x81, 0xD1
+_DONE_PROCEDURE, _DONE_IN_PROCEDURE, _RETURN_STATUS, _RETURN_VALUE = 0xFE, 0xFF, 0x79, 0xAC
 _DATABASE, _PACKET_SIZE, _SQL_COLLATION = 1, 4, 7
 _FEDERATED_SIGN_IN = 2
 _BEGIN, _COMMIT = 5, 7
@@ -37,6 +38,14 @@ def signed_in(database: str, *, by_token: bool) -> bytes:
         + (features if by_token else b"")
         + done()
     )
+
+
+def called(*, with_handle: bool) -> bytes:
+    """End a call that changed one row; a statement that was prepared has a handle, which is a number."""
+    status = bytes([_RETURN_STATUS]) + bytes(4)
+    handle = bytes([_RETURN_VALUE]) + (struct.pack("<HBBIH", 0, 0, 1, 0, 0) + b"\x26\x04\x04" + struct.pack("<i", 1))
+    changed = struct.pack("<BHHQ", _DONE_IN_PROCEDURE, 0x11, 0xC3, 1)
+    return changed + status + (handle if with_handle else b"") + struct.pack("<BHHQ", _DONE_PROCEDURE, 0, 0xE0, 0)
 
 
 def transaction(request: int) -> bytes:

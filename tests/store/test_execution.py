@@ -200,6 +200,7 @@ def test_who_is_interrupted_in_a_statement_does_not_use_the_connection_again(sto
 def test_sql_server_gets_a_limit_as_a_number_and_everything_else_as_a_parameter() -> None:
     dialect = mssql.dialect(paramstyle="qmark")  # type: ignore[no-untyped-call]
     statement = select(PEOPLE.c.id).where(PEOPLE.c.at < NOON, PEOPLE.c.name.in_(["Ada", "Grace"])).limit(5)
-    sent, parameters = Compiled(statement, dialect).bound({})
+    sent, parameters, kinds = Compiled(statement, dialect).bound({})
     assert "TOP 5" in sent
     assert parameters == (NOON.replace(tzinfo=None), "Ada", "Grace")
+    assert list(map(type, kinds)) == [Instant, String, String]

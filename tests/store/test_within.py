@@ -1,9 +1,12 @@
 """Transactions that are part of a larger one."""
 
 import pytest
+from sqlalchemy import insert
 
-from matoolkit.store import Store
+from matoolkit.errors import RowConflict
+from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
+from matoolkit.store.schema import leases
 from tests.databases import NOON
 
 pytestmark = pytest.mark.both_executions
@@ -41,3 +44,28 @@ def test_a_part_is_undone_with_the_whole(store: Store) -> None:
             record_changes(part, entry("undone"), NOON)
         raise ValueError("no")
     assert recorded(store) == []
+
+
+def take_the_name(tx: Transaction) -> None:
+    tx.execute(insert(leases).values(name="one", holder="anna", token=1, acquired_at=NOON, expires_at=NOON))
+
+
+def test_a_conflict_undoes_its_part_and_nothing_else(store: Store) -> None:
+    with store.transaction() as tx:
+        record_changes(tx, entry("before"), NOON)
+        take_the_name(tx)
+        with pytest.raises(RowConflict), store.within(tx).transaction() as part:
+            record_changes(part, entry("undone"), NOON)
+            take_the_name(part)
+        record_changes(tx, entry("after"), NOON)
+    assert sorted(recorded(store)) == ["after", "before"]
+
+
+def test_a_text_that_is_too_long_undoes_its_part_and_nothing_else(store: Store) -> None:
+    if store.dialect.is_file:
+        pytest.skip("SQLite's texts have no limit")
+    with store.transaction() as tx:
+        with pytest.raises(RowConflict), store.within(tx).transaction() as part:
+            record_changes(part, entry("x" * 101), NOON)
+        record_changes(tx, entry("x" * 100), NOON)
+    assert recorded(store) == ["x" * 100]

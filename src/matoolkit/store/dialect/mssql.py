@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 import orjson
 from sqlalchemy import (
-    Boolean,
     ColumnElement,
     Connection,
     FromClause,
     Insert,
-    Integer,
     Select,
     String,
     Table,
@@ -23,14 +21,14 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.engine import URL
-from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock, as_utc
 from matoolkit.errors import StoreError, UnknownServer
 from matoolkit.store.dialect.mssql_errors import told_apart
 from matoolkit.store.dialect.mssql_signin import sign_in_of
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, SignIn, is_text, parameter
-from matoolkit.store.dialect.types import FoldedKey, Instant
+from matoolkit.store.dialect.mssql_types import driver_types, json_type, read_from_json
+from matoolkit.store.dialect.questions import Columns, Dialect, Rows, SignIn, Typing, parameter
+from matoolkit.store.dialect.types import Instant
 
 # A query that is part of a statement may only be sorted if it is also limited.
 _ALL = 2_147_483_647
@@ -39,8 +37,12 @@ _ALL = 2_147_483_647
 _VERSION = re.compile(r"Microsoft .*? - \d+\.\d+\.\d+\.\d+")
 _LONGEST_VERSION = 120
 
-_LOCK = "WITH (UPDLOCK, HOLDLOCK, ROWLOCK)"
-_LOCK_WHAT_IS_FREE = "WITH (UPDLOCK, READPAST, ROWLOCK)"
+_LOCK = "WITH (UPDLOCK, ROWLOCK)"
+# Rows are passed by only where they are read with locks, which read-committed snapshot, Azure's default, does not do.
+_LOCK_WHAT_IS_FREE = "WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK)"
+# The gap stays locked too. At the end of an index it reaches to the end, where others insert as well: two of them may
+# end in a deadlock, which undoes one of the transactions, and its work is tried again (rule M6).
+_LOCK_WITH_GAP = "WITH (UPDLOCK, HOLDLOCK, ROWLOCK)"
 
 
 class SqlServer(Dialect):
@@ -55,7 +57,8 @@ class SqlServer(Dialect):
 
     def engine_options(self, url: URL) -> dict[str, Any]:  # noqa: ARG002
         """Find out before use whether a pooled connection still lives."""
-        return {"pool_pre_ping": True, **self.writing_options}
+        # Parameters by their places, so that their types can be told.
+        return {"pool_pre_ping": True, "paramstyle": "qmark", **self.writing_options}
 
     def sign_in(self, url: URL, clock: Clock) -> SignIn | None:
         """Use a token of Entra where the address has no password."""
@@ -71,11 +74,24 @@ class SqlServer(Dialect):
             raise UnknownServer(self.title, said.partition("\n")[0][:_LONGEST_VERSION])
 
     def prepare(self, connection: Any, *, patience_seconds: float) -> None:
-        """Wait for a lock only so long, and undo a transaction whole when a statement of it fails."""
+        """Wait for a lock only so long, and let a statement that fails undo itself and not the transaction.
+
+        With XACT_ABORT a row that conflicts would end the whole transaction, and going back to a savepoint would fail.
+        Who fails for good rolls back anyway.
+        """
         cursor = connection.cursor()
-        cursor.execute(f"SET LOCK_TIMEOUT {int(patience_seconds * 1000)}; SET XACT_ABORT ON")
+        cursor.execute(f"SET LOCK_TIMEOUT {int(patience_seconds * 1000)}; SET XACT_ABORT OFF; SET NOCOUNT OFF")
         cursor.close()
         connection.commit()
+
+    def typing(self) -> Typing | None:
+        """Tell the types of all parameters.
+
+        The driver asks the server for the type of a NULL, inside the transaction, and passes over the error if that
+        fails. And it takes the type of any other value from the value, so that every length of a text would be another
+        statement to the server.
+        """
+        return driver_types
 
     def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:  # noqa: ARG002
         """Say nothing: the driver begins by itself, and readers of Azure SQL see the last committed rows."""
@@ -87,9 +103,9 @@ class SqlServer(Dialect):
 
     def table_of(self, columns: Columns, name: str, given: Mapping[str, Any] | None = None) -> FromClause:
         """Hand the rows over as JSON."""
-        listed = ", ".join(_selected(one, kind) for one, kind in columns.items())
+        listed = ", ".join(read_from_json(one, kind) for one, kind in columns.items())
         typed = ", ".join(
-            f"[{one}] {_json_type(kind)} '$[{position}]'" for position, (one, kind) in enumerate(columns.items())
+            f"[{one}] {json_type(kind)} '$[{position}]'" for position, (one, kind) in enumerate(columns.items())
         )
         query = text(f"SELECT {listed} FROM OPENJSON(:{name}) WITH ({typed})")  # noqa: S608 - names are ours
         return (
@@ -117,7 +133,7 @@ class SqlServer(Dialect):
         """Look first, and keep the gap locked until the row is there."""
         there = table.alias("there")
         same_key = [there.c[name] == values[name] for name in key]
-        missing = ~exists().where(*same_key).select_from(there).with_hint(there, _LOCK, "mssql")
+        missing = ~exists().where(*same_key).select_from(there).with_hint(there, _LOCK_WITH_GAP, "mssql")
         cells = (value.label(name) for name, value in values.items())
         query = select(*cells).select_from(source).where(missing)
         if order_by is not None:
@@ -125,33 +141,22 @@ class SqlServer(Dialect):
         return table.insert().from_select(list(values), query, include_defaults=False)
 
     def lock_schema(self, connection: Connection) -> None:
-        """Take a lock that is let go when the transaction ends; the query makes sure that one has begun."""
+        """Take a lock that is let go when the transaction ends; the query makes sure that one has begun.
+
+        Nothing is counted: the driver looks at the first count, and would miss an error after it.
+        """
         connection.exec_driver_sql(
-            "DECLARE @tables INT, @got INT;"
+            "SET NOCOUNT ON; DECLARE @tables INT, @got INT, @patience INT = @@LOCK_TIMEOUT;"
             " SELECT @tables = COUNT(*) FROM sys.tables;"
-            " EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = 60000;"
+            " EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive',"
+            " @LockTimeout = @patience;"
+            " SET NOCOUNT OFF;"
             " IF @got < 0 THROW 51000, 'another process is changing the tables', 1"
         )
 
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Go by the words of the driver and of the server."""
         return told_apart(str(fault))
-
-
-def _selected(name: str, kind: TypeEngine[Any]) -> str:
-    # The values arrive in the collation of the database, which must not meet that of a folded key.
-    if kind is FoldedKey:
-        return f"[{name}] COLLATE Latin1_General_100_BIN2 AS [{name}]"
-    return f"[{name}]"
-
-
-def _json_type(kind: TypeEngine[Any]) -> str:
-    if is_text(kind):
-        length = getattr(kind, "length", None) or getattr(getattr(kind, "impl", None), "length", None)
-        return f"NVARCHAR({length or 'MAX'})"
-    if isinstance(kind, Instant):
-        return "DATETIME2(6)"
-    return "BIT" if isinstance(kind, Boolean) else "BIGINT" if isinstance(kind, Integer) else "NVARCHAR(MAX)"
 
 
 def _stored(value: Any) -> Any:

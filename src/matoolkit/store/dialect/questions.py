@@ -30,6 +30,8 @@ from matoolkit.store.dialect.types import Instant
 # Names and types of the columns of rows that are handed to the database as one parameter.
 Columns = Mapping[str, TypeEngine[Any]]
 Rows = Sequence[Sequence[Any]]
+# Makes of the types of parameters and their values what a driver is told about their types.
+Typing = Callable[[Sequence[TypeEngine[Any]], Sequence[Any]], Sequence[Any]]
 
 
 class Filling(NamedTuple):
@@ -87,6 +89,10 @@ class Dialect(ABC):
 
         `info` belongs to the connection and lives as long; each statement is run before the next one is asked for.
         """
+
+    def typing(self) -> Typing | None:
+        """Return what tells the driver the types of parameters, if it would ask the server for the type of a NULL."""
+        return None
 
     @abstractmethod
     def now(self) -> ColumnElement[datetime]:

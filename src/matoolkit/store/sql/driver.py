@@ -15,10 +15,21 @@ from sqlalchemy.exc import DBAPIError
 TakenT = TypeVar("TakenT")
 
 
-def run(connection: Connection, text: str, parameters: Any, take: Callable[[Any], TakenT]) -> tuple[TakenT, int]:
-    """Run a statement, take what is wanted from the cursor, and say how many rows the driver counted."""
+def run(
+    connection: Connection,
+    text: str,
+    parameters: Any,
+    take: Callable[[Any], TakenT],
+    types: Sequence[Any] | None = None,
+) -> tuple[TakenT, int]:
+    """Run a statement, take what is wanted from the cursor, and say how many rows the driver counted.
+
+    `types` are those of the parameters, for a driver that would ask the server for them.
+    """
 
     def executed(cursor: Any) -> tuple[TakenT, int]:
+        if types:
+            cursor.setinputsizes(types)
         cursor.execute(text, parameters)
         # SQLite counts the rows that a statement returns only once they were fetched.
         return take(cursor), cursor.rowcount

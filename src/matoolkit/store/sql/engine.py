@@ -12,7 +12,7 @@ from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
 from matoolkit.store.dialect.questions import SignIn
 from matoolkit.store.sql.driver import run_only
-from matoolkit.store.sql.execution import COMPILED, RUNNER, Runner, no_statements
+from matoolkit.store.sql.execution import COMPILED, RUNNER, TYPING, Runner, no_statements
 from matoolkit.store.sql.reference import SqlAlchemyRunner
 from matoolkit.store.sql.transaction import PATIENCE_SECONDS, Store
 
@@ -39,7 +39,7 @@ def open_store(
     sign_in = dialect.sign_in(address, clock or SystemClock())
     if sign_in is not None:
         address = sign_in.url
-    kept = {COMPILED: no_statements(), RUNNER: _RUNNERS[execution]}
+    kept = {COMPILED: no_statements(), RUNNER: _RUNNERS[execution], TYPING: dialect.typing()}
     options: dict[str, Any] = {"hide_parameters": True, "execution_options": kept}
     try:
         engine = create_engine(address, **options, **dialect.engine_options(address))

@@ -9,7 +9,7 @@ from sqlalchemy.exc import StatementError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
-from matoolkit.store.dialect.questions import Filling
+from matoolkit.store.dialect.questions import Filling, Typing
 from matoolkit.store.sql.driver import run, run_many, run_only
 from matoolkit.store.sql.mapping import Arrangement, arrangement
 from matoolkit.store.sql.prepared import MOST_SHAPES, Plan, Ready, name_of
@@ -20,6 +20,8 @@ from matoolkit.store.sql.storable import storable_value
 COMPILED = "matoolkit_compiled"
 # The option under which an engine keeps the class of what runs its statements.
 RUNNER = "matoolkit_runner"
+# The option under which an engine keeps what tells the types of parameters to its driver, if the driver asks for it.
+TYPING = "matoolkit_typing"
 _ROWS_AT_ONCE = 10_000
 
 RowT = TypeVar("RowT")
@@ -41,7 +43,9 @@ class Runner:
     def __init__(self, connection: Connection, watchers: Iterable[Watcher]) -> None:
         self.connection = connection
         self._watchers = watchers
-        self._known: Recent[Plan, Compiled] = connection.get_execution_options()[COMPILED]
+        options = connection.get_execution_options()
+        self._known: Recent[Plan, Compiled] = options[COMPILED]
+        self.typing: Typing | None = options.get(TYPING)
         self.has_written = False
 
     def changed(self, statement: Executable | Ready) -> int:
@@ -94,14 +98,15 @@ class Runner:
         """Run a statement and take what is wanted from the cursor."""
         if isinstance(statement, Ready):
             _plan, given, filling = statement
-            text, parameters = compiled.bound(given)
+            text, parameters, kinds = compiled.bound(given)
             if filling is not None:
                 self.fill(filling)
         else:
-            text, parameters = compiled.bound({})
+            text, parameters, kinds = compiled.bound({})
         for watch in self._watchers:
             watch(text, parameters)
-        found, count = run(self.connection, text, parameters, take)
+        types = None if self.typing is None else self.typing(kinds, parameters)
+        found, count = run(self.connection, text, parameters, take, types)
         # Some drivers count the rows of a query too, which says nothing about whether the database can be written to.
         if count > 0 and not text.startswith("SELECT"):
             self.has_written = True
@@ -119,12 +124,13 @@ class _Form(NamedTuple):
     text: str
     parameters: Sequence[tuple[str, Process | None]]
     names: Sequence[str] | None  # of the parameters, unless they go by their places
+    kinds: Sequence[TypeEngine[Any]]
 
-    def bound(self, values: Mapping[str, Any]) -> tuple[str, Any]:
+    def bound(self, values: Mapping[str, Any]) -> tuple[str, Any, Sequence[TypeEngine[Any]]]:
         cells = [
             storable_value(values[key] if process is None else process(values[key])) for key, process in self.parameters
         ]
-        return self.text, tuple(cells) if self.names is None else dict(zip(self.names, cells, strict=True))
+        return self.text, tuple(cells) if self.names is None else dict(zip(self.names, cells, strict=True)), self.kinds
 
 
 class Compiled:
@@ -142,9 +148,10 @@ class Compiled:
         self._values: dict[str, Any] = {}  # that stand in the statement: a constant of a guard, for instance
         self._form: _Form | None = None
         if not isinstance(self._compiled, SQLCompiler):
-            self._form = _Form(self._compiled.string, (), None if dialect.positional else ())  # it makes a table
+            self._form = _Form(self._compiled.string, (), None if dialect.positional else (), ())  # it makes a table
             return
         parameters = self._compiled.bind_names
+        self._types = {name: parameter.type for parameter, name in parameters.items()}
         for parameter, name in parameters.items():
             process = parameter.type.dialect_impl(dialect).bind_processor(dialect)
             if process is not None:
@@ -153,16 +160,22 @@ class Compiled:
         if not (self._compiled.literal_execute_params or self._compiled.post_compile_params):
             self._values = {parameter.key: parameter.value for parameter in parameters if not parameter.required}
             keys = {name: parameter.key for parameter, name in parameters.items()}
-            self._form = self._formed(self._compiled.string, self._compiled.positiontup, keys, self._processes)
+            self._form = self._formed(
+                self._compiled.string, self._compiled.positiontup, keys, self._processes, self._types
+            )
 
-    def bound(self, given: Mapping[str, Any]) -> tuple[str, Any]:
-        """Return the text, and its parameters for the values of this run."""
+    def bound(self, given: Mapping[str, Any]) -> tuple[str, Any, Sequence[TypeEngine[Any]]]:
+        """Return the text, its parameters for the values of this run, and their types."""
         try:
             if self._form is not None:
                 return self._form.bound({**self._values, **given} if self._values else given)
             written = self._compiled.construct_expanded_state(given, escape_names=False)
             keys, processes = {name: name for name in written.parameters}, {**self._processes, **written.processors}
-            return self._formed(written.statement, written.positiontup, keys, processes).bound(written.parameters)
+            types = self._types | {
+                name: self._types[whole] for whole, names in written.parameter_expansion.items() for name in names
+            }
+            form = self._formed(written.statement, written.positiontup, keys, processes, types)
+            return form.bound(written.parameters)
         except Exception as fault:
             self._check_all_given(given)
             raise StatementError(str(fault), None, None, fault, hide_parameters=True) from fault
@@ -195,12 +208,19 @@ class Compiled:
         return found
 
     def _formed(
-        self, text: str, places: Sequence[str] | None, keys: Mapping[str, str], processes: Mapping[str, Process]
+        self,
+        text: str,
+        places: Sequence[str] | None,
+        keys: Mapping[str, str],
+        processes: Mapping[str, Process],
+        types: Mapping[str, TypeEngine[Any]],
     ) -> _Form:
-        parameters = [(keys[name], processes.get(name)) for name in (keys if places is None else places)]
+        names = keys if places is None else places
+        parameters = [(keys[name], processes.get(name)) for name in names]
         # A driver that takes parameters by name refuses some characters in names, which SQLAlchemy has replaced.
         escaped = self._compiled.escaped_bind_names
-        return _Form(text, parameters, [escaped.get(name, name) for name in keys] if places is None else None)
+        by_name = [escaped.get(name, name) for name in keys] if places is None else None
+        return _Form(text, parameters, by_name, [types[name] for name in names])
 
 
 def _row_count(cursor: Any) -> int:

@@ -8,6 +8,7 @@ from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Executable, event
+from sqlalchemy.types import TypeEngine
 
 from matoolkit.store.dialect.questions import Filling
 from matoolkit.store.sql.execution import Runner, Watcher
@@ -66,7 +67,7 @@ class SqlAlchemyRunner(Runner):
             self._is_running = False
 
     def _about_to_run(
-        self, _connection: Connection, _cursor: Any, text: str, parameters: Any, _context: Any, _is_many: bool
+        self, _connection: Connection, cursor: Any, text: str, parameters: Any, context: Any, _is_many: bool
     ) -> tuple[str, Any]:
         # Savepoints and statements that fill a table come through here too. Watchers see neither of them.
         if not self._is_running:
@@ -75,6 +76,8 @@ class SqlAlchemyRunner(Runner):
             parameters = {name: storable_value(value) for name, value in parameters.items()}
         else:
             parameters = tuple(map(storable_value, parameters))
+        if self.typing is not None and parameters:
+            cursor.setinputsizes(self.typing(_kinds_of(context), parameters))
         for watch in self._watchers:
             watch(text, parameters)
         return text, parameters
@@ -82,3 +85,12 @@ class SqlAlchemyRunner(Runner):
     def _note(self, result: CursorResult[Any], rows: int) -> None:
         if rows > 0 and not getattr(result.context.invoked_statement, "is_select", False):
             self.has_written = True
+
+
+def _kinds_of(context: Any) -> list[TypeEngine[Any]]:
+    """Return the types of the parameters by their places; the values of a list have the type of the list."""
+    compiled, lists = context.compiled, context._expanded_parameters  # noqa: SLF001 - told in no other way
+    types = {name: parameter.type for parameter, name in compiled.bind_names.items()}
+    written = {name for parameter, name in compiled.bind_names.items() if parameter in compiled.literal_execute_params}
+    places = (name for name in compiled.positiontup if name not in written)
+    return [types[name] for name in places for _ in lists.get(name, (name,))]

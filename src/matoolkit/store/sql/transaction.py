@@ -67,8 +67,19 @@ class Transaction(Drafting):
     @contextmanager
     def part(self) -> Iterator[None]:
         """Do a block's work so that it can be undone without the rest of the transaction."""
-        with self._told_apart, self._connection.begin_nested():
-            yield
+        reason: StoreError | None = None
+        try:
+            with self._told_apart, self._connection.begin_nested():
+                try:
+                    yield
+                except StoreError as error:
+                    reason = error
+                    raise
+        except StoreError as error:
+            # SQL Server undoes the whole transaction after a deadlock, so the part could not be undone by itself.
+            if reason is not None and reason.transient and error is not reason:
+                raise reason from None
+            raise
 
     def execute(self, statement: Executable | Ready) -> None:
         """Run a statement."""
