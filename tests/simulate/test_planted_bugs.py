@@ -5,7 +5,7 @@ import pytest
 from matoolkit.simulate.many_seeds import play
 from matoolkit.simulate.plans import Plan
 
-from . import planted
+from . import planted, planted_redelivery
 
 WITHIN = 100
 
@@ -52,8 +52,23 @@ FOUND_BY: dict[planted.Plant, int] = {
 }
 
 
+# With the bus apart: handlers that are not safe when a message comes again.
+FOUND_APART_BY: dict[planted.Plant, int] = {
+    planted_redelivery.answers_count_as_often_as_they_come: 1,
+    planted_redelivery.checks_send_as_often_as_they_come: 2,
+    planted_redelivery.an_init_is_created_by_every_request: 1,
+    planted_redelivery.leavers_are_seen_off_as_often_as_it_is_said: 6,
+    planted_redelivery.joiners_are_caught_up_as_often_as_it_is_said: 2,
+    planted_redelivery.phases_begin_as_often_as_it_is_said: 15,
+    planted_redelivery.old_announcements_replace_newer_ones: 1,
+    planted_redelivery.messages_leave_the_outbox_before_they_are_sent: 11,
+    planted_redelivery.nobody_sends_what_a_dead_process_left: 1,
+}
+
+
 def test_every_planted_bug_is_looked_for() -> None:
     assert set(FOUND_BY) == set(planted.PLANTED)
+    assert set(FOUND_APART_BY) == set(planted_redelivery.REDELIVERY)
 
 
 @pytest.mark.parametrize("plant", planted.PLANTED, ids=lambda plant: plant.__name__)
@@ -61,3 +76,12 @@ def test_a_planted_bug_is_found(plant: planted.Plant, monkeypatch: pytest.Monkey
     plant(monkeypatch)
     seeds = (FOUND_BY[plant], *range(1, WITHIN))
     assert any(play(Plan(seed)).violation for seed in seeds)
+
+
+@pytest.mark.parametrize("plant", planted_redelivery.REDELIVERY, ids=lambda plant: plant.__name__)
+def test_a_handler_that_is_not_safe_under_redelivery_is_found(
+    plant: planted.Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    seeds = (FOUND_APART_BY[plant], *range(1, WITHIN))
+    assert any(play(Plan(seed, is_apart=True)).violation for seed in seeds)

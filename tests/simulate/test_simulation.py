@@ -20,6 +20,8 @@ RUNBOOKS = Path(__file__).resolve().parents[2] / "runbooks"
 # How many seeds every run of the tests plays, and how many of them one test takes: tests spread over processes.
 SEEDS = 128
 SEEDS_AT_ONCE = 8
+# Every fourth of them is played with a bus that is apart and delivers most messages again.
+APART = 4
 EVENTFUL = (
     "u99 join",
     "is rescheduled to",
@@ -33,9 +35,20 @@ EVENTFUL = (
 
 @pytest.mark.parametrize("first", range(1, SEEDS + 1, SEEDS_AT_ONCE))
 def test_seeds_hold(first: int) -> None:
-    summary = summed_up(played([Plan(seed) for seed in range(first, first + SEEDS_AT_ONCE)]))
+    seeds = range(first, first + SEEDS_AT_ONCE)
+    summary = summed_up(played([Plan(seed, is_apart=seed % APART == 0) for seed in seeds]))
     assert [(outcome.plan.seed, outcome.violation) for outcome in summary.failures] == []
     assert len(summary.faults) > len(Fault) / 2
+
+
+def test_m8_a_bus_that_is_apart_repeats_nearly_half_of_what_it_delivers() -> None:
+    summary = summed_up(played([Plan(seed, is_apart=True) for seed in (1, 2)]))
+    plain = summed_up(played([Plan(seed) for seed in (1, 2)]))
+    assert summary.failures == []
+    assert summary.faults[Fault.DUPLICATE] > 5 * plain.faults[Fault.DUPLICATE]
+    assert summary.faults[Fault.CRASH_AFTER_COMMIT] > 0
+    assert summary.faults[Fault.CRASH_WHILE_SENDING] > 0
+    assert summary.faults[Fault.DONE_TWICE] > 0 == plain.faults[Fault.DONE_TWICE]
 
 
 @pytest.mark.parametrize("seed", [5456, 5755, 6814])
@@ -70,10 +83,11 @@ def test_a_failing_seed_is_made_short_and_can_be_replayed(monkeypatch: pytest.Mo
     assert found.events <= failing.events
     assert play(found.plan).fingerprint == found.fingerprint
     assert f"--seeds {failing.plan.seed}" in replay_command(found.plan)
+    assert replay_command(Plan(7, is_apart=True)) == "matoolkit simulate --seeds 7 --events 160 --apart"
 
 
 def test_the_command_says_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["simulate", "--seeds", "3..4", "--events", "30", "--without", "clock-jump"]) == 0
+    assert run(["simulate", "--seeds", "3..4", "--events", "30", "--without", "clock-jump", "--apart"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("2 seeds, 0 failed")
     assert "      0  clock jump" in printed

@@ -23,6 +23,7 @@ class Watch:
         # Every job, and what was true when it was dispatched.
         self.dispatched: dict[str, dict[str, Any]] = {}
         self.published: set[str] = set()
+        self._compensated: set[tuple[object, ...]] = set()
         # Which version a batch followed when a member left it.
         self.removals: dict[tuple[int, int], int] = {}
 
@@ -39,6 +40,7 @@ class Watch:
                 self._see_outputs(entry)
             elif entry.what == "new_rollback":
                 _compensation_begun(entry)
+                self._see_compensation(entry)
             elif entry.what == "member" and entry.new == "removed":
                 _membership_changed(entry)
                 self.removals[entry.id, entry.about["epoch"]] = entry.about["version"]
@@ -53,6 +55,14 @@ class Watch:
         """Look at the jobs that came to a worker."""
         if unknown := set(jobs) - self.dispatched.keys():
             raise Violation(f"a worker got jobs that nobody dispatched: {sorted(unknown)}")
+
+    def _see_compensation(self, entry: Entry) -> None:
+        """Demand that what a member did in an epoch is undone once for each cause."""
+        about = entry.about
+        step = (about["member"], about["epoch"], about["cause"], about["index"])
+        if step in self._compensated:
+            raise Violation(f"rollback {entry.id} undoes once more what was undone: {about}")
+        self._compensated.add(step)
 
     def _see_job(self, entry: Entry) -> None:
         job = entry.about["job"]

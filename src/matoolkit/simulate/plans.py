@@ -9,12 +9,17 @@ from matoolkit.simulate.faults import Fault
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is played: a seed, how long things go wrong, with how many people, and without which faults."""
+    """What is played: a seed, how long things go wrong, with how many people, and without which faults.
+
+    With `is_apart` the bus is always outside the state's database, and forgets most of what it is told: settled
+    messages come again, processes die after their commits, and no duplicate is dropped.
+    """
 
     seed: int
     events: int = 160
     members: int | None = None
     disabled: tuple[Fault, ...] = ()
+    is_apart: bool = False
 
 
 @dataclass(slots=True)

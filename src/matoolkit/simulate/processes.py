@@ -61,7 +61,7 @@ class Plant:
     def plain_bus(self) -> SqlBus:
         """Return the bus as the workers use it."""
         store = self.messages.open(self.clock)
-        return BusApart(store) if self.is_apart else SqlBus(store)
+        return BusApart(store, self.faults) if self.is_apart else SqlBus(store)
 
 
 class SchedulerProcess:

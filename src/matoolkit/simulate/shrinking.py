@@ -45,6 +45,7 @@ def replay_command(plan: Plan) -> str:
     parts = [f"matoolkit simulate --seeds {plan.seed} --events {plan.events}"]
     parts += [f"--members {plan.members}"] if plan.members is not None else []
     parts += [f"--without {slug(kind)}" for kind in plan.disabled]
+    parts += ["--apart"] if plan.is_apart else []
     return " ".join(parts)
 
 

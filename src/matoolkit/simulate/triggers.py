@@ -177,8 +177,8 @@ INSERT INTO sim_gone (id, message_id) VALUES (OLD.id, OLD.message_id); END
 _UNDOING = """
 CREATE TRIGGER sim_new_rollback AFTER INSERT ON rollback_executions WHEN NEW.batch_member_id IS NOT NULL BEGIN
 INSERT INTO sim_log (what, id, old, new, about) SELECT 'new_rollback', NEW.id, NULL, NEW.status,
-json_object('cause', NEW.cause, 'epoch', NEW.epoch, 'member', m.id, 'member_status', m.status, 'member_epoch', m.epoch)
-FROM batch_members m WHERE m.id = NEW.batch_member_id; END
+json_object('cause', NEW.cause, 'epoch', NEW.epoch, 'index', NEW.step_index, 'member', m.id, 'member_status', m.status,
+'member_epoch', m.epoch) FROM batch_members m WHERE m.id = NEW.batch_member_id; END
 """
 
 TRIGGERS = (

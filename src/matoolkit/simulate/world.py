@@ -8,6 +8,7 @@ from random import Random
 from matoolkit.clock import VirtualClock
 from matoolkit.simulate.accidents import Accidents
 from matoolkit.simulate.answers import answers_are_true
+from matoolkit.simulate.catalogue import Announcements
 from matoolkit.simulate.coverage import Coverage
 from matoolkit.simulate.crowd import Crowd
 from matoolkit.simulate.endings import everything_ended
@@ -57,14 +58,15 @@ class World:
         self.plan = plan
         self.clock = VirtualClock(BEGINNING)
         self.rng = rng = Random(plan.seed)
-        self.faults = Faults(rng, plan.disabled)
-        self.plant = Plant(self.clock, rng, self.faults, is_apart=rng.random() < 0.3)
+        self.faults = Faults(rng, plan.disabled, is_apart=plan.is_apart)
+        self.plant = Plant(self.clock, rng, self.faults, is_apart=rng.random() < 0.3 or plan.is_apart)
         self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
         self.persons = Persons(self.plant, rng, RunbookWriter(rng, is_immediate=self.is_immediate))
         self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
         self.workers = ScriptedWorkers(self.bus, self.clock, rng, self.faults)
+        self.announcements = Announcements(self.plant.state, rng)
         self.schedulers = [self._scheduler(0), self._scheduler(1)]
         self.orchestrators = [self._orchestrator(), self._orchestrator()]
         self.watch = Watch(is_apart=self.plant.is_apart)
@@ -113,6 +115,7 @@ class World:
         self.workers.taken.clear()
         self.trouble.check()
         self.plant.mail.check(entries)
+        self.announcements.check(entries)
         if self.plant.trespasses:
             raise Violation(self.plant.trespasses[0])
         if entries:
@@ -148,6 +151,7 @@ class World:
             (4 if self.workers.echoes else 0, "echo", self._echo),
             (8 if due else 0, "delay", self._delay),
             (2, "jump", self._jump),
+            (3 if self.plan.is_apart else 0, "hello", self._hello),
         ]
         _, name, act = self.rng.choices(turns, [weight for weight, _, _ in turns])[0]
         self.event(name, act)
@@ -195,6 +199,9 @@ class World:
     def sweep_bus(self) -> str:
         """Let the bus sweep, and a relay send what others left behind."""
         self.bus.sweep()
+        if self.plan.is_apart:
+            # Dropping duplicates is a help, not the guarantee.
+            self.plant.messages.meddle("DELETE FROM bus_recent_ids")
         process = self.orchestrators[0]
         if process.relay is None:
             return ""
@@ -256,6 +263,11 @@ class World:
         self.plant.messages.meddle(f"DELETE FROM bus_recent_ids WHERE message_id = '{message.message_id}'")
         self.bus.send([message])
         return f"{message.message_id} again"
+
+    def _hello(self) -> str:
+        message = self.announcements.announce()
+        self.bus.send([message])
+        return message.message_id
 
     def _delay(self) -> str | None:
         waiting = self.plant.messages.look(

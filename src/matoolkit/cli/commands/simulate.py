@@ -24,6 +24,9 @@ def simulate(
         int | None, typer.Option(min=1, help="People in the source; as the seed says if left out.")
     ] = None,
     without: Annotated[list[str] | None, typer.Option(help="A kind of fault to leave out; may be repeated.")] = None,
+    apart: Annotated[
+        bool, typer.Option("--apart", help="The bus is outside the state's database, and delivers most messages again.")
+    ] = False,
     story: Annotated[Path | None, typer.Option(help="Instead of seeds: tell the calendar of this runbook.")] = None,
     history: Annotated[bool, typer.Option("--history", help="Print the history of every seed.")] = False,
 ) -> None:
@@ -39,7 +42,7 @@ def simulate(
         _tell(story)
         return
     kinds = tuple(_kind(name) for name in without or ())
-    plans = [Plan(seed, events, members, kinds) for seed in _range(seeds)]
+    plans = [Plan(seed, events, members, kinds, apart) for seed in _range(seeds)]
     summary = summed_up(_histories(plans) if history else played(plans, jobs))
     typer.echo("\n".join(_in_words(summary)))
     for failing in summary.failures[:_MOST_SHRUNK]:
