@@ -45,6 +45,7 @@ class Database:
             engine.update_execution_options(**{COMPILED: _compiled[self.kind]})
         if self.kind == SQL_SERVER:
             SHELF.serve(store.engine)
+            SHELF.serve(store.reader)
         self.opened.append(store)
         return store
 

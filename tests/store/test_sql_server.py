@@ -10,6 +10,7 @@ from mssql_python.exceptions import raise_exception
 from sqlalchemy import text
 
 from matoolkit.errors import (
+    ReadsNotStable,
     RowConflict,
     SignInRefused,
     StoreBusy,
@@ -64,6 +65,27 @@ TEXTS: dict[int, tuple[str, type[StoreError]]] = {
     ),
     1222: ("Lock request time out period exceeded.", StoreBusy),
     3906: ('Failed to update database "state" because the database is read-only.', StoreReadOnly),
+    3952: (
+        (
+            "Snapshot isolation transaction failed accessing database 'state' because snapshot isolation is not allowed"
+            " in this database. Use ALTER DATABASE to allow snapshot isolation."
+        ),
+        ReadsNotStable,
+    ),
+    3958: (
+        (
+            "Transaction aborted when accessing versioned row in table 'dbo.steps' in database 'state'."
+            " Requested versioned row was not found. Your tempdb is probably out of space."
+        ),
+        StoreBusy,
+    ),
+    3961: (
+        (
+            "Snapshot isolation transaction failed in database 'state' because the object accessed by the statement has"
+            " been modified by a DDL statement in another concurrent transaction since the start of this transaction."
+        ),
+        StoreBusy,
+    ),
     4060: ('Cannot open database "state" requested by the login. The login failed.', StoreUnavailable),
     4221: (
         (

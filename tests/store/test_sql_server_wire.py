@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import BigInteger, Boolean, String, TextClause, Unicode, UnicodeText, bindparam, text
 
-from matoolkit.errors import StoreBusy, StoreError
+from matoolkit.errors import ReadsNotStable, StoreBusy, StoreError, StoreReadOnly
 from matoolkit.store import Store, open_store
 from matoolkit.store.dialect.mssql_types import driver_types
 from matoolkit.store.dialect.types import FoldedKey, Instant
@@ -30,6 +30,29 @@ def store(organisation: Organisation, request: pytest.FixtureRequest) -> Iterato
     store = open_store(address, execution=request.param)
     yield store
     store.close()
+
+
+def test_readers_see_one_picture_on_connections_of_their_own(organisation: Organisation, store: Store) -> None:
+    for begun in (store.reading, store.transaction, store.reading, store.transaction):
+        with begun() as tx:
+            tx.values(text("SELECT 1"))
+    prepared = [query for query in organisation.queries() if "ISOLATION LEVEL" in query]
+    assert [query.rpartition("LEVEL ")[2] for query in prepared] == ["SNAPSHOT", "READ COMMITTED"]
+    assert organisation.open_connections() == 2
+
+
+def test_a_reader_that_writes_is_refused_before_the_server_hears_it(organisation: Organisation, store: Store) -> None:
+    with pytest.raises(StoreReadOnly, match="may not write"), store.reading() as tx:
+        tx.execute(text("DELETE FROM steps"))
+    assert "DELETE FROM steps" not in organisation.queries()
+
+
+def test_a_database_without_snapshots_is_told_with_what_to_do(organisation: Organisation, store: Store) -> None:
+    said = "Snapshot isolation transaction failed accessing database 'state' because snapshot isolation is not allowed"
+    organisation.answer("SELECT 1 AS work", Refusal(3952, f"{said} in this database."))
+    with pytest.raises(ReadsNotStable) as failed, store.reading() as tx:
+        tx.values(text("SELECT 1 AS work"))
+    assert "ALLOW_SNAPSHOT_ISOLATION ON" in str(failed.value.hint)
 
 
 def written(values: dict[str, Any]) -> TextClause:

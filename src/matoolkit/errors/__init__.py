@@ -96,6 +96,7 @@
         ├── StoreDamaged          DB508   the file is not a database, or it is damaged
         ├── DriverMissing         DB501   the driver for this database is not installed
         ├── UnknownServer         DB502   the server is something else than its address promises
+        ├── ReadsNotStable        DB505   readers may not see one picture while others write
         ├── LeaseLost             DB410   another process has taken over the work
         └── WrongSchema           DB510   the tables do not fit this version of the program
             ├── SchemaMissing     DB511   there are no tables yet
@@ -209,6 +210,7 @@ from matoolkit.errors.store import (
     DriverMissing,
     InvalidDatabaseUrl,
     LeaseLost,
+    ReadsNotStable,
     RowConflict,
     SchemaDamaged,
     SchemaMissing,
@@ -278,6 +280,7 @@ __all__ = [
     "PrimaryKeyChanged",
     "ProblemOfServer",
     "PublishedMeanwhile",
+    "ReadsNotStable",
     "Refused",
     "RoleMissing",
     "RowConflict",

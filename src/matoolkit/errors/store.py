@@ -141,6 +141,17 @@ class UnknownServer(StoreError):
         self.said = said
 
 
+class ReadsNotStable(StoreError):
+    """The database does not let a reader see one picture while others write."""
+
+    code = "DB505"
+    exit_code = 5
+    http_status = 503
+    advice = (
+        "run ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON; `matoolkit db check` says what else may be missing"
+    )
+
+
 class LeaseLost(StoreError):
     """Another process has taken over the work; this one must stop what it was doing."""
 

@@ -1,11 +1,13 @@
 """What Alembic's comparison of tables leaves out: primary keys, CHECK constraints, conditions of indexes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ClauseElement, Connection, Inspector, MetaData, Table, inspect
-from sqlalchemy.engine import Dialect
+from sqlalchemy.engine import Dialect as DialectOfSqlAlchemy
+
+from matoolkit.store.dialect import Dialect
 
 # Each database writes a condition back in its own way; what it is about is in its names, values and comparisons.
 _CAST = re.compile(r"::(character varying|\w+)(\[\])?")
@@ -13,14 +15,14 @@ _WORD = re.compile(r"'(?:[^']|'')*'|\w+|[<>]=?")
 _NOISE = frozenset({"in", "any", "array", "or", "n"})
 
 
-def left_out_differences(connection: Connection, metadata: MetaData) -> Iterator[str]:
+def left_out_differences(connection: Connection, metadata: MetaData, dialect: Dialect) -> Iterator[str]:
     """Say what differs in the tables that are there."""
     inspector = inspect(connection)
     there = set(inspector.get_table_names())
     for table in metadata.sorted_tables:
         if table.name in there:
             yield from _primary_key(inspector, table)
-            yield from _checks(inspector, table)
+            yield from _checks(inspector, table, dialect.checks(connection, table.name))
             yield from _conditions(inspector, table)
 
 
@@ -30,12 +32,8 @@ def _primary_key(inspector: Inspector, table: Table) -> Iterator[str]:
         yield f"primary key {table.name}: {'different' if found else 'missing'}"
 
 
-def _checks(inspector: Inspector, table: Table) -> Iterator[str]:
-    try:
-        reflected = inspector.get_check_constraints(table.name)
-    except NotImplementedError:  # SQL Server's are not offered
-        return
-    found = {str(check["name"]): _words(check["sqltext"]) for check in reflected if check["name"]}
+def _checks(inspector: Inspector, table: Table, there: Mapping[str, str]) -> Iterator[str]:
+    found = {name: _words(condition) for name, condition in there.items()}
     wanted = {
         str(check.name): _words(_written(check.sqltext, inspector.dialect))
         for check in table.constraints
@@ -57,13 +55,13 @@ def _conditions(inspector: Inspector, table: Table) -> Iterator[str]:
             yield f"condition {table.name} {name}: different"
 
 
-def _about(condition: Any, dialect: Dialect) -> frozenset[str]:
+def _about(condition: Any, dialect: DialectOfSqlAlchemy) -> frozenset[str]:
     if condition is None:
         return frozenset()
     return _words(_written(condition, dialect) if isinstance(condition, ClauseElement) else str(condition))
 
 
-def _written(condition: ClauseElement, dialect: Dialect) -> str:
+def _written(condition: ClauseElement, dialect: DialectOfSqlAlchemy) -> str:
     options = {"literal_binds": True, "include_table": False}
     return str(condition.compile(dialect=dialect, compile_kwargs=options))
 

@@ -123,7 +123,7 @@ def schema_differences(store: Store) -> list[str]:
     with looking_at_tables(store) as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         found = [_described(difference) for difference in compare_metadata(context, metadata)]
-        return sorted([*found, *left_out_differences(connection, metadata)])
+        return sorted([*found, *left_out_differences(connection, metadata, store.dialect)])
 
 
 def _file_is_missing(store: Store) -> bool:

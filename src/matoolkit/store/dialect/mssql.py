@@ -52,6 +52,7 @@ class SqlServer(Dialect):
     title = "SQL Server"
     driver = "mssql+mssqlpython"
     extra = "mssql"
+    reads_apart = True
     # NVARCHAR(max) instead of NTEXT, which is deprecated.
     writing_options: ClassVar[Mapping[str, Any]] = {"deprecate_large_types": True}
 
@@ -73,14 +74,20 @@ class SqlServer(Dialect):
         if not _VERSION.match(said):
             raise UnknownServer(self.title, said.partition("\n")[0][:_LONGEST_VERSION])
 
-    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+    def prepare(self, connection: Any, *, patience_seconds: float, reading: bool) -> None:
         """Wait for a lock only so long, and let a statement that fails undo itself and not the transaction.
 
         With XACT_ABORT a row that conflicts would end the whole transaction, and going back to a savepoint would fail.
-        Who fails for good rolls back anyway.
+        Who fails for good rolls back anyway. Who reads sees one picture, from the first query of a transaction to the
+        last. A transaction cannot change to that once it has begun, and the driver begins one with each commit. So
+        readers have connections of their own, and are told once.
         """
+        level = "SNAPSHOT" if reading else "READ COMMITTED"
         cursor = connection.cursor()
-        cursor.execute(f"SET LOCK_TIMEOUT {int(patience_seconds * 1000)}; SET XACT_ABORT OFF; SET NOCOUNT OFF")
+        cursor.execute(
+            f"SET LOCK_TIMEOUT {int(patience_seconds * 1000)}; SET XACT_ABORT OFF; SET NOCOUNT OFF;"
+            f" SET TRANSACTION ISOLATION LEVEL {level}"
+        )
         cursor.close()
         connection.commit()
 
@@ -94,7 +101,7 @@ class SqlServer(Dialect):
         return driver_types
 
     def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:  # noqa: ARG002
-        """Say nothing: the driver begins by itself, and readers of Azure SQL see the last committed rows."""
+        """Say nothing: the driver begins by itself, and readers have connections of their own."""
         return iter(())
 
     def now(self) -> ColumnElement[datetime]:
@@ -139,6 +146,17 @@ class SqlServer(Dialect):
         if order_by is not None:
             query = query.order_by(order_by).limit(_ALL)
         return table.insert().from_select(list(values), query, include_defaults=False)
+
+    def checks(self, connection: Connection, table: str) -> dict[str, str]:
+        """Ask the catalogue, which SQLAlchemy does not do; a condition that is switched off counts as missing."""
+        found = connection.execute(
+            text(
+                "SELECT name, definition FROM sys.check_constraints"
+                " WHERE parent_object_id = OBJECT_ID(:name) AND is_disabled = 0"
+            ),
+            {"name": table},
+        )
+        return {row.name: row.definition for row in found}
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends; the query makes sure that one has begun.

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from matoolkit.errors import (
+    ReadsNotStable,
     RowConflict,
     SignInRefused,
     StoreBusy,
@@ -54,6 +55,26 @@ TOLD = (
         3906,
         'Failed to update database "%" because the database is read-only.',
         StoreReadOnly,
+        f"{_ENGINE}3000-to-3999",
+    ),
+    Told(
+        3952,
+        "Snapshot isolation transaction failed accessing database '%' because snapshot isolation is not allowed",
+        ReadsNotStable,
+        f"{_ENGINE}3000-to-3999",
+    ),
+    Told(
+        3958,
+        "Transaction aborted when accessing versioned row in table '%' in database '%'.",
+        StoreBusy,
+        f"{_ENGINE}3000-to-3999",
+    ),
+    # A data table got a column while its rows were read; the next reading sees it whole.
+    Told(
+        3961,
+        "Snapshot isolation transaction failed in database '%' because the object accessed by the statement has been"
+        " modified by a DDL statement",
+        StoreBusy,
         f"{_ENGINE}3000-to-3999",
     ),
     Told(4060, 'Cannot open database "%" requested by the login.', StoreUnavailable, _AZURE),

@@ -75,7 +75,7 @@ class PostgreSQL(Dialect):
         """Keep connections, find out before use whether one still lives, and do not wait long for a new one."""
         return _POOL if "connect_timeout" in url.query else _POOL | {"connect_args": {"connect_timeout": 10}}
 
-    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+    def prepare(self, connection: Any, *, patience_seconds: float, reading: bool) -> None:  # noqa: ARG002
         """Wait for a lock only so long, tell times in UTC, and hand arrays over in binary, where nothing is escaped."""
         from psycopg.types.array import ListBinaryDumper
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
+    inspect,
     select,
 )
 from sqlalchemy.engine import URL
@@ -65,6 +66,8 @@ class Dialect(ABC):
     extra: ClassVar[str]
     is_file: ClassVar[bool] = False
     can_listen: ClassVar[bool] = False
+    # Whether those who only read have connections of their own, prepared for it, because a transaction cannot be told.
+    reads_apart: ClassVar[bool] = False
     # What SQLAlchemy's dialect must be told to write statements alike with and without a connection.
     writing_options: ClassVar[Mapping[str, Any]] = {}
 
@@ -80,8 +83,8 @@ class Dialect(ABC):
         """Refuse a server that is not what its address promises; asked on the first connection of the driver."""
 
     @abstractmethod
-    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
-        """Set up a fresh connection of the driver, which waits that long for a lock."""
+    def prepare(self, connection: Any, *, patience_seconds: float, reading: bool) -> None:
+        """Set up a fresh connection of the driver, which waits that long for a lock, and perhaps only reads."""
 
     @abstractmethod
     def beginning(self, info: dict[Any, Any], *, reading: bool) -> Iterator[str]:
@@ -147,6 +150,11 @@ class Dialect(ABC):
     def free_to_rebuild(self, connection: Connection) -> AbstractContextManager[None]:  # noqa: ARG002
         """Allow tables to be rebuilt while others refer to them, where altering one takes that."""
         return nullcontext()
+
+    def checks(self, connection: Connection, table: str) -> dict[str, str]:
+        """Return the conditions that a table checks its rows with, by their names."""
+        found = inspect(connection).get_check_constraints(table)
+        return {str(one["name"]): one["sqltext"] for one in found if one["name"]}
 
     @abstractmethod
     def lock_schema(self, connection: Connection) -> None:

@@ -88,7 +88,7 @@ class SQLite(Dialect):
         options: dict[str, Any] = {"connect_args": {"cached_statements": _CACHED_STATEMENTS}}
         return options | {"poolclass": StaticPool} if url.database in (None, "", ":memory:") else options
 
-    def prepare(self, connection: Any, *, patience_seconds: float) -> None:
+    def prepare(self, connection: Any, *, patience_seconds: float, reading: bool) -> None:  # noqa: ARG002
         """Leave transactions to us, readers beside the writer, every commit on the disk, keys enforced."""
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {int(patience_seconds * 1000)}")

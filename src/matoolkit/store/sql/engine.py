@@ -12,7 +12,7 @@ from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
 from matoolkit.store.dialect.questions import SignIn
 from matoolkit.store.sql.driver import run_only
-from matoolkit.store.sql.execution import COMPILED, RUNNER, TYPING, Runner, no_statements
+from matoolkit.store.sql.execution import COMPILED, READING, RUNNER, TYPING, Runner, no_statements
 from matoolkit.store.sql.reference import SqlAlchemyRunner
 from matoolkit.store.sql.transaction import PATIENCE_SECONDS, Store
 
@@ -40,14 +40,29 @@ def open_store(
     if sign_in is not None:
         address = sign_in.url
     kept = {COMPILED: no_statements(), RUNNER: _RUNNERS[execution], TYPING: dialect.typing()}
+
+    def connected(*, reading: bool) -> Engine:
+        engine = _engine(address, dialect, kept)
+        _prepare_connections(engine, dialect, patience_seconds, reading=reading)
+        if sign_in is not None:
+            _sign_in_with(engine, sign_in)
+        return engine
+
+    reader = connected(reading=True) if dialect.reads_apart else None
+    return Store(connected(reading=False), dialect, clock, patience_seconds, reader)
+
+
+def _engine(address: URL, dialect: Dialect, kept: dict[str, Any]) -> Engine:
     options: dict[str, Any] = {"hide_parameters": True, "execution_options": kept}
     try:
-        engine = create_engine(address, **options, **dialect.engine_options(address))
+        return create_engine(address, **options, **dialect.engine_options(address))
     except ImportError as missing:
         raise DriverMissing(dialect.title, dialect.extra) from missing
     except (ArgumentError, TypeError, ValueError):
         raise InvalidDatabaseUrl(f"a part of it makes no sense to {dialect.title}") from None
 
+
+def _prepare_connections(engine: Engine, dialect: Dialect, patience_seconds: float, *, reading: bool) -> None:
     # Unlike "connect", this comes before SQLAlchemy's own questions to the server.
     @event.listens_for(engine, "first_connect")
     def _recognise(connection: Any, _record: Any) -> None:
@@ -55,15 +70,11 @@ def open_store(
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
-        dialect.prepare(connection, patience_seconds=patience_seconds)
+        dialect.prepare(connection, patience_seconds=patience_seconds, reading=reading)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         _begin_in(connection, dialect)
-
-    if sign_in is not None:
-        _sign_in_with(engine, sign_in)
-    return Store(engine, dialect, clock, patience_seconds)
 
 
 def _sign_in_with(engine: Engine, sign_in: SignIn) -> None:
@@ -79,7 +90,7 @@ def _sign_in_with(engine: Engine, sign_in: SignIn) -> None:
 
 
 def _begin_in(connection: Connection, dialect: Dialect) -> None:
-    reading = bool(connection.get_execution_options().get("matoolkit_reading"))
+    reading = bool(connection.get_execution_options().get(READING))
     for statement in dialect.beginning(connection.info, reading=reading):
         run_only(connection, statement)
 

@@ -9,6 +9,7 @@ from sqlalchemy.exc import StatementError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
+from matoolkit.errors import StoreReadOnly
 from matoolkit.store.dialect.questions import Filling, Typing
 from matoolkit.store.sql.driver import run, run_many, run_only
 from matoolkit.store.sql.mapping import Arrangement, arrangement
@@ -20,9 +21,14 @@ from matoolkit.store.sql.storable import storable_value
 COMPILED = "matoolkit_compiled"
 # The option under which an engine keeps the class of what runs its statements.
 RUNNER = "matoolkit_runner"
+# The option of an engine whose transactions only read.
+READING = "matoolkit_reading"
+# The option of such an engine if its database would not refuse to write in them.
+GUARDED = "matoolkit_guarded"
 # The option under which an engine keeps what tells the types of parameters to its driver, if the driver asks for it.
 TYPING = "matoolkit_typing"
 _ROWS_AT_ONCE = 10_000
+_ONLY_READS = ("SELECT", "WITH")
 
 RowT = TypeVar("RowT")
 TakenT = TypeVar("TakenT")
@@ -45,6 +51,7 @@ class Runner:
         self._watchers = watchers
         options = connection.get_execution_options()
         self._known: Recent[Plan, Compiled] = options[COMPILED]
+        self._is_guarded = GUARDED in options
         self.typing: Typing | None = options.get(TYPING)
         self.has_written = False
 
@@ -103,14 +110,20 @@ class Runner:
                 self.fill(filling)
         else:
             text, parameters, kinds = compiled.bound({})
-        for watch in self._watchers:
-            watch(text, parameters)
+        self.announce(text, parameters)
         types = None if self.typing is None else self.typing(kinds, parameters)
         found, count = run(self.connection, text, parameters, take, types)
         # Some drivers count the rows of a query too, which says nothing about whether the database can be written to.
         if count > 0 and not text.startswith("SELECT"):
             self.has_written = True
         return found
+
+    def announce(self, text: str, parameters: Any) -> None:
+        """Tell those who watch what is about to be run, unless it must not be."""
+        if self._is_guarded and not text.lstrip().upper().startswith(_ONLY_READS):
+            raise StoreReadOnly("a transaction that was begun to read may not write")
+        for watch in self._watchers:
+            watch(text, parameters)
 
     def fill(self, filling: Filling) -> None:
         """Put the rows that a statement writes where it looks for them."""

@@ -78,8 +78,7 @@ class SqlAlchemyRunner(Runner):
             parameters = tuple(map(storable_value, parameters))
         if self.typing is not None and parameters:
             cursor.setinputsizes(self.typing(_kinds_of(context), parameters))
-        for watch in self._watchers:
-            watch(text, parameters)
+        self.announce(text, parameters)
         return text, parameters
 
     def _note(self, result: CursorResult[Any], rows: int) -> None:

@@ -30,7 +30,7 @@ from matoolkit.outages import Outage
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Columns, Rows
 from matoolkit.store.dialect.types import Instant
-from matoolkit.store.sql.execution import RUNNER, Runner, Watcher
+from matoolkit.store.sql.execution import GUARDED, READING, RUNNER, Runner, Watcher
 from matoolkit.store.sql.faults import ToldApart
 from matoolkit.store.sql.prepared import Drafting, Ready, prepared
 from matoolkit.store.sql.storable import storable_rows
@@ -149,10 +149,18 @@ class Store:
     """A database with the state in it."""
 
     def __init__(
-        self, engine: Engine, dialect: Dialect, clock: Clock | None = None, patience_seconds: float = PATIENCE_SECONDS
+        self,
+        engine: Engine,
+        dialect: Dialect,
+        clock: Clock | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
+        reader: Engine | None = None,
     ) -> None:
         self.engine = engine
-        self.reader = engine.execution_options(matoolkit_reading=True)
+        self._engines = [engine] if reader is None else [engine, reader]
+        # A reader with connections of its own has them because its database does not know transactions that only read.
+        reading = {READING: True} if reader is None else {READING: True, GUARDED: True}
+        self.reader = (reader or engine).execution_options(**reading)
         self.dialect = dialect
         self._clock = clock
         self._patience_seconds = patience_seconds
@@ -240,7 +248,8 @@ class Store:
 
     def close(self) -> None:
         """Let all connections go."""
-        self.engine.dispose()
+        for engine in self._engines:
+            engine.dispose()
 
 
 def _follow_up(action: Callable[[], object]) -> None:
