@@ -43,10 +43,14 @@ test: lint ## everything a change must pass
 	@$(MAKE) --no-print-directory --jobs 3 types contracts unit
 	@echo "Not run: the suites of the store and of what works on it, on a SQL Server (make test-mssql)."
 
-# The server may be any that speaks T-SQL and lets databases be made; tests/README.md says more.
+# The server may be any that speaks T-SQL and lets databases be made; tests/README.md says more. The test that restarts it
+# runs alone.
+ON_MSSQL := tests/store tests/bus tests/scheduler tests/admin tests/orchestrator tests/system
+RESTARTS := tests/system/test_restarts.py
 test-mssql: setup ## what works on the store, on the SQL Server of MATOOLKIT_TEST_MSSQL_URL
 	@test -n "$$MATOOLKIT_TEST_MSSQL_URL" || { echo "Set MATOOLKIT_TEST_MSSQL_URL, such as mssql+mssqlpython://user:password@host:1433/master?Encrypt=yes"; exit 1; }
-	$(BIN)/pytest --mssql -n 2 --maxschedchunk 1 tests/store tests/bus tests/scheduler tests/admin tests/orchestrator tests/system
+	$(BIN)/pytest --mssql -n 2 --maxschedchunk 1 $(ON_MSSQL) --ignore $(RESTARTS)
+	$(BIN)/pytest --mssql $(RESTARTS)
 
 lint: setup ## style and formatting
 	$(BIN)/ruff check .

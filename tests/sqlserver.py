@@ -159,4 +159,4 @@ def _shape(connection: Connection) -> Shape:
 
 
 def _quick(url: URL) -> Any:
-    return create_engine(url, isolation_level="AUTOCOMMIT")
+    return create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)

@@ -188,13 +188,13 @@ def test_m6_a_message_alone_does_not_count_its_failure_on_a_database_that_is_not
     handler.poison = {"user1": StoreError("something is wrong")}
     bus.send([added(1)])
     with store.transaction() as tx:
-        tx.execute(text("ALTER TABLE rollback_executions RENAME TO elsewhere"))
+        tx.operations().rename_table("rollback_executions", "elsewhere")
     for _ in range(2 * MAX_DELIVERIES):
         with pytest.raises(StoreError, match="rollback_executions"):
             consumer.turn()
     assert dead_letters(store) == []
     with store.transaction() as tx:
-        tx.execute(text("ALTER TABLE elsewhere RENAME TO rollback_executions"))
+        tx.operations().rename_table("elsewhere", "rollback_executions")
     handler.poison = {}
     assert consumer.turn() == 1
     assert changes(store) == ["user1"]

@@ -23,7 +23,7 @@ from matoolkit.hosting.demo import make_source
 from matoolkit.store import open_store
 from matoolkit.store.leases import held_leases
 from matoolkit.store.upgrade import upgrade
-from tests.databases import PostgresServer
+from tests.databases import Database
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -179,33 +179,30 @@ def check_hints(running: Running) -> None:
 
 
 @pytest.mark.waits
-def test_a_wave_on_postgresql_is_told_as_it_happens(folder: Path, people: People, postgres: PostgresServer) -> None:
-    name = postgres.make()
-    try:
-        with up(folder, "--database-url", postgres.url_of(name)) as running:
-            running.approves(people, FIRST, seconds=5)
-            running.says("#1 ● found 3 members of demo, ada@contoso.com, grace@contoso.com, alan@contoso.com")
-            running.says("! set aside joan@contoso.com: ambiguous")
-            running.says("#1 ▶ due phase prepare, planned for T-2m")
-            running.says("✔ done ada@contoso.com create-account")
-            running.says("↻ again alan@contoso.com join-group in 5s: there is no group")
-            running.says("… waits grace@contoso.com check-addresses, every 5s")
-            running.says("✖ failed alan@contoso.com join-group: there is no group")
-            running.says("↶ undone alan@contoso.com remove-account (undo-account)")
-            running.says("★ migrated ada@contoso.com")
-            running.says("★ migrated grace@contoso.com")
-            running.says("■ ended the batch is completed: 2 migrated, 1 failed")
-            running.says("Try next")
-            check_first_wave(running)
-            check_hints(running)
-            assert "alan" not in arrived(running)
-            assert running.stops(signal.SIGTERM) == 0
-        with up(folder, "--database-url", postgres.url_of(name)) as running:
-            running.says("#1 ● found completed: 2 migrated, 1 failed")
-            check_first_wave(running)
-            assert running.stops(signal.SIGTERM) == 0
-    finally:
-        postgres.drop(name)
+@pytest.mark.on("postgresql", "mssql")
+def test_a_wave_on_a_server_is_told_as_it_happens(folder: Path, people: People, empty_database: Database) -> None:
+    with up(folder, "--database-url", empty_database.url) as running:
+        running.approves(people, FIRST, seconds=5)
+        running.says("#1 ● found 3 members of demo, ada@contoso.com, grace@contoso.com, alan@contoso.com")
+        running.says("! set aside joan@contoso.com: ambiguous")
+        running.says("#1 ▶ due phase prepare, planned for T-2m")
+        running.says("✔ done ada@contoso.com create-account")
+        running.says("↻ again alan@contoso.com join-group in 5s: there is no group")
+        running.says("… waits grace@contoso.com check-addresses, every 5s")
+        running.says("✖ failed alan@contoso.com join-group: there is no group")
+        running.says("↶ undone alan@contoso.com remove-account (undo-account)")
+        running.says("★ migrated ada@contoso.com")
+        running.says("★ migrated grace@contoso.com")
+        running.says("■ ended the batch is completed: 2 migrated, 1 failed")
+        running.says("Try next")
+        check_first_wave(running)
+        check_hints(running)
+        assert "alan" not in arrived(running)
+        assert running.stops(signal.SIGTERM) == 0
+    with up(folder, "--database-url", empty_database.url) as running:
+        running.says("#1 ● found completed: 2 migrated, 1 failed")
+        check_first_wave(running)
+        assert running.stops(signal.SIGTERM) == 0
     assert not (folder / ".matoolkit" / "matoolkit.db").exists()
     assert not any("\x1b" in line or "Traceback" in line for line in running.lines)
 
