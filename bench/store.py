@@ -20,6 +20,7 @@ from matoolkit.domain.states import BatchStatus, OverdueBehavior
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.store import Store, schema
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
+from matoolkit.store.datanames import DataTableName
 from matoolkit.store.datatables import (
     DataRow,
     current_keys,
@@ -153,7 +154,7 @@ def upsert_ratio(store: Store) -> Ratio:
     ]
     present = {row.member_key.casefold() for row in rows}
     with store.transaction() as tx:
-        table = open_data_table(tx, "runbook_bench_v1", names)
+        table = open_data_table(tx, DataTableName("runbook_bench_v1", store.dialect.data_schema), names)
         upsert_rows(tx, table, rows, NOW)
 
     def upsert() -> None:

@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 
 from matoolkit.clock import Clock
 from matoolkit.store import Store, open_store
+from matoolkit.store.datanames import DataTableName
 from matoolkit.store.sql.engine import Execution
 from matoolkit.store.sql.execution import COMPILED, Compiled
 from matoolkit.store.sql.prepared import Plan
@@ -28,6 +29,16 @@ _numbers = count(1)
 _compiled: dict[str, Recent[Plan, Compiled]] = {
     kind: Recent("compiled statements", 1_000_000) for kind in (*KINDS, SQL_SERVER)
 }
+
+
+def place_of(store: Store, table: str) -> DataTableName:
+    """Say where a data table of a version is that was published in this release."""
+    return DataTableName(table, store.dialect.data_schema)
+
+
+def full_name(store: Store, table: str) -> str:
+    """Name such a table for a query of a test."""
+    return f"{schema}.{table}" if (schema := store.dialect.data_schema) else table
 
 
 @dataclass

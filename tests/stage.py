@@ -321,7 +321,7 @@ class Stage:
     def lose(self, runbook: RunbookRow, *keys: str) -> None:
         """Let the source be read again, without some rows."""
         with self.store.transaction() as tx:
-            table = open_data_table(tx, runbook.data_table_name, [])
+            table = open_data_table(tx, runbook.data_table, [])
             there = current_keys(tx, table, after=0, limit=1000)
             mark_gone(tx, table, [number for number, fold in there if fold in keys], self.now)
 
@@ -486,7 +486,7 @@ class Stage:
     ) -> None:
         """Write rows to the data table of a version, as a tick does."""
         columns = list(dict.fromkeys(column for _, data in rows.values() for column in data))
-        table = open_data_table(tx, runbook.data_table_name, columns)
+        table = open_data_table(tx, runbook.data_table, columns)
         written = [
             DataRow(
                 key,

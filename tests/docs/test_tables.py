@@ -9,6 +9,7 @@ from sqlalchemy import text
 from matoolkit.store import open_store, schema
 from matoolkit.store.datatables import open_data_table
 from matoolkit.store.upgrade import upgrade
+from tests.databases import place_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "tables.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
@@ -38,6 +39,6 @@ def test_d2_every_column_of_our_own_in_a_data_table_is_explained() -> None:
     store = open_store("sqlite://")
     upgrade(store)
     with store.transaction() as tx:
-        table = open_data_table(tx, "runbook_wave_v1", []).table
+        table = open_data_table(tx, place_of(store, "runbook_wave_v1"), []).table
     store.close()
     assert [column.name for column in table.columns if f"| `{column.name}` |" not in PAGE] == []

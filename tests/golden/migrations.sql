@@ -682,6 +682,20 @@ UPDATE alembic_version SET version_num='0008' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0008 -> 0009
+
+IF SCHEMA_ID(N'matoolkit_data') IS NULL EXEC(N'CREATE SCHEMA matoolkit_data');
+
+GO
+
+ALTER TABLE runbooks ADD data_table_schema NVARCHAR(63) NULL;
+
+GO
+
+UPDATE alembic_version SET version_num='0009' WHERE alembic_version.version_num = '0008';
+
+GO
+
 COMMIT;
 
 GO

@@ -276,15 +276,15 @@ FROM (SELECT [owner], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:
 GO
 
 -- store.datatables.current_keys
-SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key_fold 
-FROM runbook_wave_v1 
-WHERE runbook_wave_v1._is_current = 1 AND runbook_wave_v1._row_id > :row_id_1 ORDER BY runbook_wave_v1._row_id
+SELECT TOP 7 matoolkit_data.runbook_wave_v1._row_id, matoolkit_data.runbook_wave_v1._member_key_fold 
+FROM matoolkit_data.runbook_wave_v1 
+WHERE matoolkit_data.runbook_wave_v1._is_current = 1 AND matoolkit_data.runbook_wave_v1._row_id > :row_id_1 ORDER BY matoolkit_data.runbook_wave_v1._row_id
 GO
 
 -- store.datatables.current_row
-SELECT runbook_wave_v1_there._member_key, runbook_wave_v1_there._batch_time 
-FROM runbook_wave_v1_there 
-WHERE runbook_wave_v1_there._member_key_fold = :member_key_fold_1 AND runbook_wave_v1_there._is_current = 1
+SELECT matoolkit_data.runbook_wave_v1_there._member_key, matoolkit_data.runbook_wave_v1_there._batch_time 
+FROM matoolkit_data.runbook_wave_v1_there 
+WHERE matoolkit_data.runbook_wave_v1_there._member_key_fold = :member_key_fold_1 AND matoolkit_data.runbook_wave_v1_there._is_current = 1
 GO
 
 -- store.datatables.current_rows_of
@@ -294,27 +294,27 @@ WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
 GO
 
 -- store.datatables.current_rows_of
-SELECT runbook_wave_v1_there._member_key_fold, runbook_wave_v1_there._batch_time, runbook_wave_v1_there._row_hash, runbook_wave_v1_there._cell_kinds, runbook_wave_v1_there.ffff 
-FROM runbook_wave_v1_there 
-WHERE runbook_wave_v1_there._member_key_fold IN (SELECT anon_1.[key] 
-FROM (SELECT CAST([key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(MAX) '$[0]')) AS anon_1) AND runbook_wave_v1_there._is_current = 1 AND runbook_wave_v1_there._cell_kinds IS NOT NULL
+SELECT matoolkit_data.runbook_wave_v1_there._member_key_fold, matoolkit_data.runbook_wave_v1_there._batch_time, matoolkit_data.runbook_wave_v1_there._row_hash, matoolkit_data.runbook_wave_v1_there._cell_kinds, matoolkit_data.runbook_wave_v1_there.ffff 
+FROM matoolkit_data.runbook_wave_v1_there 
+WHERE matoolkit_data.runbook_wave_v1_there._member_key_fold IN (SELECT anon_1.[key] 
+FROM (SELECT CAST([key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [key] FROM OPENJSON(:rows_1) WITH ([key] NVARCHAR(MAX) '$[0]')) AS anon_1) AND matoolkit_data.runbook_wave_v1_there._is_current = 1 AND matoolkit_data.runbook_wave_v1_there._cell_kinds IS NOT NULL
 GO
 
 -- store.datatables.data_rows
-SELECT TOP 7 runbook_wave_v1._row_id, runbook_wave_v1._member_key, runbook_wave_v1._batch_time, runbook_wave_v1.ffff, runbook_wave_v1.[Email], runbook_wave_v1.[Aliases] 
-FROM runbook_wave_v1 
-WHERE runbook_wave_v1._row_id > :row_id_1 AND runbook_wave_v1._is_current = 1 ORDER BY runbook_wave_v1._row_id
+SELECT TOP 7 matoolkit_data.runbook_wave_v1._row_id, matoolkit_data.runbook_wave_v1._member_key, matoolkit_data.runbook_wave_v1._batch_time, matoolkit_data.runbook_wave_v1.ffff, matoolkit_data.runbook_wave_v1.[Email], matoolkit_data.runbook_wave_v1.[Aliases] 
+FROM matoolkit_data.runbook_wave_v1 
+WHERE matoolkit_data.runbook_wave_v1._row_id > :row_id_1 AND matoolkit_data.runbook_wave_v1._is_current = 1 ORDER BY matoolkit_data.runbook_wave_v1._row_id
 GO
 
 -- store.datatables.known_fingerprints
-SELECT runbook_wave_v1._row_hash 
-FROM runbook_wave_v1 
-WHERE runbook_wave_v1._is_current = 1
+SELECT matoolkit_data.runbook_wave_v1._row_hash 
+FROM matoolkit_data.runbook_wave_v1 
+WHERE matoolkit_data.runbook_wave_v1._is_current = 1
 GO
 
 -- store.datatables.mark_gone
-UPDATE runbook_wave_v1 SET _last_seen_at=:_last_seen_at, _is_current=:_is_current WHERE runbook_wave_v1._row_id IN (SELECT anon_1.id 
-FROM (SELECT [id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]')) AS anon_1) AND runbook_wave_v1._is_current = 1
+UPDATE matoolkit_data.runbook_wave_v1 SET _last_seen_at=:_last_seen_at, _is_current=:_is_current WHERE matoolkit_data.runbook_wave_v1._row_id IN (SELECT anon_1.id 
+FROM (SELECT [id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]')) AS anon_1) AND matoolkit_data.runbook_wave_v1._is_current = 1
 GO
 
 -- store.datatables.open_data_table
@@ -324,11 +324,11 @@ WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
 GO
 
 -- store.datatables.open_data_table
-ALTER TABLE runbook_wave_v1_there ADD _cell_kinds NVARCHAR(300) NULL
+ALTER TABLE matoolkit_data.runbook_wave_v1_there ADD _cell_kinds NVARCHAR(300) NULL
 GO
 
 -- store.datatables.open_data_table
-ALTER TABLE runbook_wave_v1_there ADD [Email] NVARCHAR(max) NULL
+ALTER TABLE matoolkit_data.runbook_wave_v1_there ADD [Email] NVARCHAR(max) NULL
 GO
 
 -- store.datatables.open_data_table
@@ -343,7 +343,7 @@ WHERE data_table_columns.table_name = :p_name ORDER BY data_table_columns.id
 GO
 
 -- store.datatables.open_data_table
-CREATE TABLE runbook_wave_v1 (
+CREATE TABLE matoolkit_data.runbook_wave_v1 (
 	_row_id BIGINT NOT NULL IDENTITY, 
 	_member_key NVARCHAR(400) NOT NULL, 
 	_member_key_fold NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL, 
@@ -367,7 +367,7 @@ FROM (SELECT [source_name], CAST([column_name] AS NVARCHAR(64)) AS [column_name]
 GO
 
 -- store.datatables.upsert_rows
-INSERT INTO runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, _cell_kinds, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1._cell_kinds AS _cell_kinds, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
+INSERT INTO matoolkit_data.runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, _cell_kinds, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1._cell_kinds AS _cell_kinds, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
 FROM (SELECT CAST([_member_key] AS NVARCHAR(401)) AS [_member_key], CAST([_member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], CAST([_row_hash] AS NVARCHAR(33)) AS [_row_hash], CAST([_cell_kinds] AS NVARCHAR(301)) AS [_cell_kinds], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(MAX) '$[0]', [_member_key_fold] NVARCHAR(MAX) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(MAX) '$[3]', [_cell_kinds] NVARCHAR(MAX) '$[4]', [ffff] NVARCHAR(MAX) '$[5]', [Email] NVARCHAR(MAX) '$[6]', [Aliases] NVARCHAR(MAX) '$[7]')) AS anon_1
 GO
 
@@ -1228,13 +1228,13 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.runbooks.active_runbook
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.is_active = 1 AND runbooks.name_key = :p_wanted_name_key ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.active_runbooks
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.is_active = 1 ORDER BY runbooks.name_key
 GO
@@ -1254,13 +1254,13 @@ UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 A
 GO
 
 -- store.runbooks.last_read
-SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :name_key_1 AND runbooks.read_at IS NOT NULL ORDER BY runbooks.read_at DESC, runbooks.version DESC
 GO
 
 -- store.runbooks.latest_version
-SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT TOP 1 runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :p_key ORDER BY runbooks.version DESC
 GO
@@ -1280,7 +1280,7 @@ UPDATE runbooks SET ignore_overdue_applied=:ignore_overdue_applied WHERE runbook
 GO
 
 -- store.runbooks.publish_version
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks WITH (UPDLOCK, ROWLOCK) 
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version
 GO
@@ -1296,8 +1296,8 @@ UPDATE runbooks SET is_active=:is_active WHERE runbooks.name_key = :name_key_1 A
 GO
 
 -- store.runbooks.publish_version
-INSERT INTO runbooks (name, name_key, version, data_table_name, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at, inserted.read_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :p_shared_is_active AS is_active, :p_shared_ignore_overdue_applied AS ignore_overdue_applied, :p_shared_created_at AS created_at 
-FROM (SELECT CAST([name] AS NVARCHAR(101)) AS [name], CAST([name_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [name_key], [version], CAST([data_table_name] AS NVARCHAR(64)) AS [data_table_name], [yaml_content], CAST([content_hash] AS NVARCHAR(65)) AS [content_hash], CAST([overdue_behavior] AS NVARCHAR(21)) AS [overdue_behavior], [rerun_init], CAST([published_by] AS NVARCHAR(201)) AS [published_by] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(MAX) '$[0]', [name_key] NVARCHAR(MAX) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(MAX) '$[3]', [yaml_content] NVARCHAR(MAX) '$[4]', [content_hash] NVARCHAR(MAX) '$[5]', [overdue_behavior] NVARCHAR(MAX) '$[6]', [rerun_init] BIT '$[7]', [published_by] NVARCHAR(MAX) '$[8]')) AS anon_1
+INSERT INTO runbooks (name, name_key, version, data_table_name, data_table_schema, yaml_content, content_hash, overdue_behavior, rerun_init, published_by, is_active, ignore_overdue_applied, created_at) OUTPUT inserted.id, inserted.name, inserted.version, inserted.yaml_content, inserted.content_hash, inserted.data_table_name, inserted.data_table_schema, inserted.is_active, inserted.overdue_behavior, inserted.ignore_overdue_applied, inserted.rerun_init, inserted.published_by, inserted.created_at, inserted.last_error, inserted.last_error_at, inserted.read_at SELECT anon_1.name AS name, anon_1.name_key AS name_key, anon_1.version AS version, anon_1.data_table_name AS data_table_name, anon_1.data_table_schema AS data_table_schema, anon_1.yaml_content AS yaml_content, anon_1.content_hash AS content_hash, anon_1.overdue_behavior AS overdue_behavior, anon_1.rerun_init AS rerun_init, anon_1.published_by AS published_by, :p_shared_is_active AS is_active, :p_shared_ignore_overdue_applied AS ignore_overdue_applied, :p_shared_created_at AS created_at 
+FROM (SELECT CAST([name] AS NVARCHAR(101)) AS [name], CAST([name_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [name_key], [version], CAST([data_table_name] AS NVARCHAR(64)) AS [data_table_name], CAST([data_table_schema] AS NVARCHAR(64)) AS [data_table_schema], [yaml_content], CAST([content_hash] AS NVARCHAR(65)) AS [content_hash], CAST([overdue_behavior] AS NVARCHAR(21)) AS [overdue_behavior], [rerun_init], CAST([published_by] AS NVARCHAR(201)) AS [published_by] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(MAX) '$[0]', [name_key] NVARCHAR(MAX) '$[1]', [version] BIGINT '$[2]', [data_table_name] NVARCHAR(MAX) '$[3]', [data_table_schema] NVARCHAR(MAX) '$[4]', [yaml_content] NVARCHAR(MAX) '$[5]', [content_hash] NVARCHAR(MAX) '$[6]', [overdue_behavior] NVARCHAR(MAX) '$[7]', [rerun_init] BIT '$[8]', [published_by] NVARCHAR(MAX) '$[9]')) AS anon_1
 GO
 
 -- store.runbooks.record_error
@@ -1311,19 +1311,19 @@ WHERE runbooks.version = :version_1 ORDER BY runbooks.name_key
 GO
 
 -- store.runbooks.runbook_version
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :p_key AND runbooks.version = :p_version
 GO
 
 -- store.runbooks.runbook_versions
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.name_key = :name_key_1 ORDER BY runbooks.version DESC
 GO
 
 -- store.runbooks.runbooks_by_id
-SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+SELECT runbooks.id, runbooks.name, runbooks.version, runbooks.yaml_content, runbooks.content_hash, runbooks.data_table_name, runbooks.data_table_schema, runbooks.is_active, runbooks.overdue_behavior, runbooks.ignore_overdue_applied, runbooks.rerun_init, runbooks.published_by, runbooks.created_at, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
 FROM runbooks 
 WHERE runbooks.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)

@@ -32,6 +32,7 @@ from matoolkit.domain.moves.step import StepMove
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Transaction
+from matoolkit.store.datanames import DataTableName
 from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
@@ -116,10 +117,10 @@ class CompilingTransaction(Transaction):
         self.connection = CompilingConnection()
         super().__init__(CompilingRunner(self.connection), SqlServer())
 
-    def has_table(self, name: str) -> bool:
+    def has_table(self, name: str, schema: str | None = None) -> bool:  # noqa: ARG002
         return name.endswith("_there")
 
-    def has_column(self, table: str, name: str) -> bool:  # noqa: ARG002 - a table of an older release
+    def has_column(self, table: str, name: str, schema: str | None = None) -> bool:  # noqa: ARG002 - a table of an older release
         return False
 
     def operations(self) -> Operations:
@@ -130,8 +131,8 @@ class CompilingTransaction(Transaction):
         operations = Operations(context)
         add_column = operations.add_column
 
-        def keep(*arguments: Any) -> None:
-            add_column(*arguments)
+        def keep(*arguments: Any, schema: str | None) -> None:
+            add_column(*arguments, schema=schema)
             self.connection.sent.append(script.getvalue().replace("GO", "").strip().rstrip(";"))
 
         operations.add_column = keep  # type: ignore[method-assign, assignment]
@@ -186,13 +187,21 @@ def sample(kind: Any, name: str = "") -> Any:
     return next(iter(kind))
 
 
+_PLACE = DataTableName("runbook_wave_v1", SqlServer.data_schema)
+
+
 def _data_table(_: str) -> DataTable:
-    return open_data_table(CompilingTransaction(), "runbook_wave_v1", ["Email", "Aliases"])
+    return open_data_table(CompilingTransaction(), _PLACE, ["Email", "Aliases"])
 
 
 SAMPLES: dict[Any, Callable[[str], Any]] = {
     int: lambda _: 7,
-    str: lambda name: {"name": "runbook_wave_v1_there", "sources": "Email", "hold_json": "{}"}.get(name, "text"),
+    str: lambda name: {
+        "name": "runbook_wave_v1_there",
+        "sources": "Email",
+        "hold_json": "{}",
+        "schema": "matoolkit_data",
+    }.get(name, "text"),
     bool: lambda _: True,
     datetime: lambda _: NOON,
     timedelta: lambda _: timedelta(minutes=1),
@@ -219,7 +228,7 @@ def statements() -> str:
         tx = CompilingTransaction()
         function(**arguments_for(function, tx))
         if function is open_data_table:
-            open_data_table(tx, "runbook_wave_v1", ['x"; DROP TABLE batches; --', "]; DROP TABLE batches; --"])
+            open_data_table(tx, _PLACE, ['x"; DROP TABLE batches; --', "]; DROP TABLE batches; --"])
         written += [f"-- {name}\n{statement}\nGO\n" for statement in tx.connection.sent]
     locking = CompilingConnection()
     SqlServer().lock_schema(locking)  # type: ignore[arg-type]

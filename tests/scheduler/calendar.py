@@ -38,6 +38,7 @@ from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import active_runbook
 from matoolkit.store.steps import NewStep, insert_steps
+from tests.databases import full_name
 
 TICK = timedelta(minutes=5)
 COLUMNS = ("id", "start", "city")
@@ -185,6 +186,11 @@ class Calendar:
             found = tx.values(text("SELECT message_id FROM bus_messages ORDER BY id"))
             tx.execute(text("DELETE FROM bus_messages"))
             return found
+
+    @property
+    def data_table(self) -> str:
+        """The data table of the first version, as a query names it."""
+        return full_name(self.store, "runbook_wave_v1")
 
     def sql(self, statement: str) -> list[Any]:
         with self.store.transaction() as tx:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import text
 
 from matoolkit.store import Store, Transaction
+from tests.databases import full_name
 
 _BATCH = "coalesce(b.batch_start_time, b.detected_at)"
 _NAMED = {
@@ -33,7 +34,7 @@ def told(store: Store, *data_tables: str) -> dict[str, list[Any]]:
         found = {name: _rows(tx, query) for name, query in _STATE.items()}
         for name in data_tables:
             columns = "_member_key, _batch_time, _first_seen_at, _last_seen_at, _is_current, _row_hash, city"
-            found[name] = _rows(tx, f"SELECT {columns} FROM {name}")
+            found[name] = _rows(tx, f"SELECT {columns} FROM {full_name(store, name)}")
         found["messages"] = _messages(tx)
     return found
 

@@ -34,7 +34,7 @@ def rows(calendar: Calendar, *keys: str) -> dict[str, TypedRow]:
     with calendar.store.reading() as tx:
         version = last_read(tx, "wave")
         assert version
-        return current_rows_of(tx, version.data_table_name, [folded(key) for key in keys])
+        return current_rows_of(tx, version.data_table, [folded(key) for key in keys])
 
 
 def test_o14_a_row_is_read_back_with_the_types_that_it_had(calendar: Calendar) -> None:
@@ -101,12 +101,12 @@ def test_o14_a_table_of_an_older_release_is_completed_by_the_next_reading(calend
     calendar.in_source("ann", "bob", "eve")
     calendar.tick()
     with calendar.store.transaction() as tx:
-        tx.execute(text("ALTER TABLE runbook_wave_v1 DROP COLUMN _cell_kinds"))
+        tx.execute(text(f"ALTER TABLE {calendar.data_table} DROP COLUMN _cell_kinds"))
         tx.execute(text("UPDATE runbooks SET read_at = NULL"))
     calendar.gone("eve")
     calendar.tick(TICK)
     assert rows(calendar, "ann", "bob", "eve").keys() == {"ann", "bob"}
-    current = calendar.sql("SELECT _member_key FROM runbook_wave_v1 WHERE _is_current = true ORDER BY 1")
+    current = calendar.sql(f"SELECT _member_key FROM {calendar.data_table} WHERE _is_current = true ORDER BY 1")
     assert current == [("ann",), ("bob",)]
 
 

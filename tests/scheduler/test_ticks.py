@@ -16,6 +16,7 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import Store
 from matoolkit.store.batches import activate_batches
 from matoolkit.store.datatables import open_data_table
+from tests.databases import full_name, place_of
 from tests.scheduler.calendar import TICK, Calendar, People, runbook, with_init
 
 DAY = timedelta(days=1)
@@ -163,7 +164,7 @@ def test_t2_a_query_that_breaks_in_the_middle_changes_nothing(
 ) -> None:
     calendar.in_source(*(f"m{number}" for number in range(20)))
     calendar.tick()
-    before = calendar.sql("SELECT * FROM runbook_wave_v1 ORDER BY 1")
+    before = calendar.sql(f"SELECT * FROM {calendar.data_table} ORDER BY 1")
     calendar.people.piece, whole = 5, calendar.people.pieces
 
     def broken(query: str) -> Any:
@@ -174,7 +175,7 @@ def test_t2_a_query_that_breaks_in_the_middle_changes_nothing(
 
     monkeypatch.setattr(calendar.people, "pieces", broken)
     assert calendar.tick(TICK).error
-    assert calendar.sql("SELECT * FROM runbook_wave_v1 ORDER BY 1") == before
+    assert calendar.sql(f"SELECT * FROM {calendar.data_table} ORDER BY 1") == before
     assert set(calendar.members().values()) == {"active"}
 
 
@@ -226,7 +227,7 @@ def test_t3_a_key_in_a_row_set_aside_counts_as_present(calendar: Calendar, broke
     assert (tally.rows_set_aside, tally.members_removed, tally.members_refreshed) == (2, 0, 0)
     assert calendar.batch().held_at is None
     assert calendar.members() == {"Ada": "active", "Bob": "active"}
-    assert calendar.sql("SELECT _member_key, _is_current, city FROM runbook_wave_v1 ORDER BY 1") == [
+    assert calendar.sql(f"SELECT _member_key, _is_current, city FROM {calendar.data_table} ORDER BY 1") == [
         ("Ada", True, "Bern"),
         ("Bob", True, "Bern"),
     ]
@@ -244,13 +245,31 @@ def test_t4_d2_the_data_table_holds_what_the_query_returned(calendar: Calendar) 
     calendar.tick(TICK)
     columns = ("_member_key", "_is_current", "_batch_time", "_first_seen_at", "_last_seen_at", "id", "city")
     with calendar.store.transaction() as tx:
-        table = open_data_table(tx, "runbook_wave_v1", calendar.people.columns).table
+        table = open_data_table(tx, place_of(calendar.store, "runbook_wave_v1"), calendar.people.columns).table
         rows = tx.rows(lambda *row: row, select(*(table.c[name] for name in columns)))
     now = calendar.clock.now()
     assert sorted(rows) == [
         ("Ada", False, calendar.start, first, now, "Ada", "Bern"),
         ("Bob", True, calendar.start, first, now, "Bob", "Rome"),
     ]
+
+
+def test_d2_a_data_table_of_an_earlier_release_stays_where_it_is_and_a_new_version_gets_its_own_schema(
+    calendar: Calendar,
+) -> None:
+    # Revision 0009 knows of no schema for versions that were there before.
+    calendar.change("UPDATE runbooks SET data_table_schema = NULL")
+    calendar.in_source("Ada", "Bob")
+    calendar.tick()
+    calendar.people.columns = ("id", "start", "city", "street")
+    calendar.people.rows = [("Ada", calendar.start.isoformat(), "Rome", "Via Appia")]
+    calendar.tick(TICK)
+    old = "SELECT _member_key, _is_current, street FROM runbook_wave_v1 ORDER BY 1"
+    assert calendar.sql(old) == [("Ada", True, "Via Appia"), ("Bob", False, None)]
+    calendar.publish(runbook(data_source={"connection": "SOURCE", "query": "SELECT * FROM people"}))
+    calendar.tick(TICK)
+    new = f"SELECT _member_key FROM {full_name(calendar.store, 'runbook_wave_v2')}"
+    assert calendar.sql(new) == [("Ada",)]
 
 
 def test_t4_a_row_that_comes_back_is_current_again_and_a_new_column_is_added(calendar: Calendar) -> None:
@@ -263,9 +282,9 @@ def test_t4_a_row_that_comes_back_is_current_again_and_a_new_column_is_added(cal
     calendar.people.rows = [(*row, "3.14") for row in calendar.people.rows]
     tally = calendar.tick(TICK)
     assert (tally.members_returned, tally.members_refreshed) == (1, 1)
-    found = calendar.sql("SELECT * FROM runbook_wave_v1")
+    found = calendar.sql(f"SELECT * FROM {calendar.data_table}")
     assert [row[-1] for row in found] == ["3.14", "3.14"]
-    assert calendar.sql("SELECT _is_current FROM runbook_wave_v1") == [(True,), (True,)]
+    assert calendar.sql(f"SELECT _is_current FROM {calendar.data_table}") == [(True,), (True,)]
 
 
 def test_t4_a_tick_without_changes_writes_no_member_and_no_data_row(
@@ -289,7 +308,7 @@ def test_t4_one_changed_row_among_many_writes_one_row(calendar: Calendar) -> Non
     calendar.tick()
     calendar.in_source("m7", city="Rome")
     assert calendar.tick(TICK).members_refreshed == 1
-    later = calendar.sql("SELECT _member_key FROM runbook_wave_v1 WHERE _last_seen_at > _first_seen_at")
+    later = calendar.sql(f"SELECT _member_key FROM {calendar.data_table} WHERE _last_seen_at > _first_seen_at")
     assert later == [("m7",)]
 
 

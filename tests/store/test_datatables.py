@@ -19,6 +19,7 @@ from matoolkit.store.datatables import (
     upsert_rows,
 )
 from matoolkit.store.sql.transaction import Transaction
+from tests.databases import full_name, place_of
 from tests.store.world import World
 
 pytestmark = pytest.mark.both_executions
@@ -75,13 +76,13 @@ def gone(tx: Transaction, table: DataTable, present: Collection[str], at: dateti
 @pytest.fixture
 def table(store: Store) -> DataTable:
     with store.transaction() as tx:
-        return open_data_table(tx, "runbook_wave_v1", ["Email", "Aliases"])
+        return open_data_table(tx, place_of(store, "runbook_wave_v1"), ["Email", "Aliases"])
 
 
 def test_d2_hostile_column_names_are_stored_and_never_executed(store: Store, world: World) -> None:
     world.batch()
     with store.transaction() as tx:
-        table = open_data_table(tx, "runbook_wave_v1", NAMES)
+        table = open_data_table(tx, place_of(store, "runbook_wave_v1"), NAMES)
         values = [f"value of {name!r}" for name in NAMES]
         upsert_rows(tx, table, [row("anna", values, world.now)], world.now)
     columns = list(table.columns.values())
@@ -91,14 +92,16 @@ def test_d2_hostile_column_names_are_stored_and_never_executed(store: Store, wor
         ((_, key, batch_time, *stored),) = data_rows(tx, table)
         assert (key, batch_time, stored) == ("anna", world.now, values)
         assert tx.values(text("SELECT count(*) FROM batches")) == [1]
-    assert set(columns) <= {column["name"] for column in inspect(store.engine).get_columns("runbook_wave_v1")}
+    assert set(columns) <= {
+        column["name"] for column in inspect(store.engine).get_columns("runbook_wave_v1", store.dialect.data_schema)
+    }
 
 
 @pytest.mark.parametrize("first", [SYSTEM, []], ids=["at once", "later"])
 def test_d2_columns_may_be_called_like_a_databases_own(store: Store, world: World, first: list[str]) -> None:
     with store.transaction() as tx:
-        open_data_table(tx, "runbook_wave_v1", ["Email", *first])
-        table = open_data_table(tx, "runbook_wave_v1", ["Email", *SYSTEM])
+        open_data_table(tx, place_of(store, "runbook_wave_v1"), ["Email", *first])
+        table = open_data_table(tx, place_of(store, "runbook_wave_v1"), ["Email", *SYSTEM])
     for value in ("old", "new"):
         with store.transaction() as tx:
             values = [f"{value} {name}" for name in table.columns]
@@ -112,10 +115,10 @@ def test_d2_columns_may_be_called_like_a_databases_own(store: Store, world: Worl
 
 def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names(store: Store, world: World) -> None:
     with store.transaction() as tx:
-        before = open_data_table(tx, "runbook_wave_v1", ["a b"])
+        before = open_data_table(tx, place_of(store, "runbook_wave_v1"), ["a b"])
         upsert_rows(tx, before, [row("anna", ["1"])], world.now)
     with store.transaction() as tx:
-        after = open_data_table(tx, "runbook_wave_v1", ["a_b", "a b", HOSTILE])
+        after = open_data_table(tx, place_of(store, "runbook_wave_v1"), ["a_b", "a b", HOSTILE])
         assert dict(list(after.columns.items())[:1]) == dict(before.columns)
         assert upsert_rows(tx, after, [row("anna", ["1", "2", "3"])], world.now).changed == 1
     with store.reading() as tx:
@@ -126,7 +129,7 @@ def test_d2_a_column_that_appears_later_is_added_and_the_others_keep_their_names
 def test_d2_a_column_name_that_cannot_be_stored_is_known_again(store: Store, world: World) -> None:
     for _ in range(3):
         with store.transaction() as tx:
-            table = open_data_table(tx, "runbook_wave_v1", ["a\0b", "half \ud83d"])
+            table = open_data_table(tx, place_of(store, "runbook_wave_v1"), ["a\0b", "half \ud83d"])
             upsert_rows(tx, table, [row("anna", ["1", "2"])], world.now)
         assert list(table.columns.values()) == ["a_b", "half"]
 
@@ -136,7 +139,7 @@ def test_d2_opening_a_table_again_changes_nothing(
 ) -> None:
     statements()
     with store.transaction() as tx:
-        again = open_data_table(tx, "runbook_wave_v1", ["Email", "Aliases"])
+        again = open_data_table(tx, place_of(store, "runbook_wave_v1"), ["Email", "Aliases"])
     assert again.columns == table.columns
     assert all(statement.lstrip().startswith(("SELECT", "PRAGMA")) for statement in statements())
 
@@ -159,7 +162,7 @@ def test_t4_only_what_changed_is_written_and_the_time_with_it(store: Store, worl
         assert gone(tx, table, {"user0", "user1", "user3"}, world.now) == 1
     with store.reading() as tx:
         columns = "_member_key, _first_seen_at, _last_seen_at, _is_current"
-        query = f"SELECT {columns} FROM runbook_wave_v1 ORDER BY _row_id"
+        query = f"SELECT {columns} FROM {full_name(store, 'runbook_wave_v1')} ORDER BY _row_id"
         stored = tx.rows(lambda key, first, last, current: (key, first == last, bool(current)), text(query))
     assert stored == [
         ("User0", True, True),
@@ -203,12 +206,12 @@ def test_d2_rows_are_looked_through_slice_by_slice(store: Store, world: World, t
 def test_d2_a_table_takes_as_many_columns_as_every_database_allows_and_no_more(store: Store, world: World) -> None:
     names = [f"column {number} " + "x" * 5000 for number in range(MOST_COLUMNS)]
     with store.transaction() as tx:
-        wide = open_data_table(tx, "runbook_wide_v1", names)
+        wide = open_data_table(tx, place_of(store, "runbook_wide_v1"), names)
         upsert_rows(tx, wide, [row("anna", names)], world.now)
         ((_, _, _, *values),) = data_rows(tx, wide)
         assert values == names
     with pytest.raises(TooManyColumns), store.transaction() as tx:
-        open_data_table(tx, "runbook_wide_v1", [*names, "one more"])
+        open_data_table(tx, place_of(store, "runbook_wide_v1"), [*names, "one more"])
 
 
 def test_t4_what_no_database_stores_is_replaced_in_values(store: Store, world: World, table: DataTable) -> None:

@@ -51,6 +51,7 @@ from matoolkit.store.runbooks import (
     runbook_versions,
     runbooks_by_id,
 )
+from tests.databases import full_name
 from tests.store.world import World
 
 pytestmark = pytest.mark.both_executions
@@ -271,5 +272,5 @@ def test_t1_an_error_that_no_database_stores_is_recorded_all_the_same(store: Sto
 
 def test_d2_a_table_of_somebody_else_is_not_taken_for_a_data_table(store: Store, world: World) -> None:
     with store.engine.begin() as connection:
-        connection.execute(text("CREATE TABLE runbook_wave_v1 (theirs INTEGER)"))
+        connection.execute(text(f"CREATE TABLE {full_name(store, 'runbook_wave_v1')} (theirs INTEGER)"))
     assert world.runbook("wave").data_table_name == "runbook_wave_2_v1"

@@ -33,6 +33,7 @@ RELEASED = {
     "0006_membership": "fe309687d48e9c109e4d353f7f0595bbc402d2c034db4846c4ea777e8e70bc4a",
     "0007_retries": "5eaac4139084a9ad9e5cca82421fedce0d84526811bcb1cbfabb7ffbd0e7e651",
     "0008_leavers": "a016829b8e065f843edee77e564244ce190941637e8f87ebcc07ab0a040d7188",
+    "0009_data_schema": "f7ce8b877d6e7f1d7fc745abb067a1e6920a88b3d797149de79611d21efa28cc",
 }
 
 LEFT = "2026-11-16 15:14:33.443797"
@@ -129,7 +130,7 @@ def test_revision_0008_parts_who_was_seen_off_from_who_has_caught_up(old: tuple[
         moved = {"id": 21, "key": "moved", "reason": MOVED, "at": LEFT}
         for one in (leaving, moved):
             insert(connection, "batch_members", COPY_OF_A_LEAVER, [one])
-    assert upgrade(store) == ("0008",)
+    assert upgrade(store, to="0008") == ("0008",)
     with store.transaction() as tx:
         members = {member.id: member for member in members_by_id(tx, [1, 3, 4, 6, 7, 20, 21])}
         unseen = [member.id for member in members_to_see_off(tx, members[6].added_at + timedelta(days=1))]

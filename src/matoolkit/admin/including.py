@@ -35,7 +35,7 @@ def include_member(store: Store, name: str, key: str, *, by: str, reason: str | 
     with store.transaction() as tx:
         lock_runbook(tx, name)
         runbook = latest_runbook(tx, name)
-        spelled, time = current_row(tx, runbook.data_table_name, key) or (key, None)
+        spelled, time = current_row(tx, runbook.data_table, key) or (key, None)
         if time is None:
             raise UnknownRow(runbook.name, key)
         batch = next(iter(batches_at(tx, runbook.name, [time])), None)

@@ -109,6 +109,6 @@ def _rows_of_last_reading(tx: Transaction, batch: BatchRow, folds: Collection[st
         raise NotReadYet(batch.runbook_name)
     rows = {
         fold: NewRow(row.batch_time, json_text(row.data).decode(), row.fingerprint)
-        for fold, row in current_rows_of(tx, version.data_table_name, folds).items()
+        for fold, row in current_rows_of(tx, version.data_table, folds).items()
     }
     return Rows(DataChoice.LAST_READING, rows, keys_set_aside(tx, version.id, folds), version.read_at)

@@ -77,7 +77,7 @@ class SourceReader:
     def _table(self, runbook: RunbookRow, columns: Sequence[str]) -> DataTable:
         with self.store.transaction() as tx:
             self.confirm(tx)
-            return open_data_table(tx, runbook.data_table_name, columns, may_be_old=runbook.read_at is None)
+            return open_data_table(tx, runbook.data_table, columns, may_be_old=runbook.read_at is None)
 
     def _known(self, table: DataTable) -> set[bytes]:
         with self.store.reading() as tx:

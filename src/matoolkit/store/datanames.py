@@ -5,12 +5,21 @@ cut to what every database allows, and what then looks the same is told apart by
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from matoolkit.domain.texts import storable
 
 # Columns that PostgreSQL gives every table. SQLite's `rowid` and `oid` may be the names of columns, too.
 _SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
 LONGEST_NAME = 63  # in bytes; PostgreSQL cuts what is longer without a word
+
+
+@dataclass(frozen=True, slots=True)
+class DataTableName:
+    """Where a data table is: its name, and its schema if it is not beside the other tables."""
+
+    name: str
+    schema: str | None
 
 
 def data_table_name(runbook: str, version: int, is_taken: Callable[[str], bool]) -> str:

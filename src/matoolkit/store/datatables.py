@@ -28,7 +28,7 @@ from matoolkit.domain.cells import MOST_COLUMNS, typed_row
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.runbook.templates import Json
-from matoolkit.store.datanames import column_names
+from matoolkit.store.datanames import DataTableName, column_names
 from matoolkit.store.dialect.questions import insert_from
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant
 from matoolkit.store.schema import data_table_columns
@@ -41,7 +41,6 @@ from matoolkit.store.sql.transaction import Transaction
 class DataTable:
     """A data table that is ready to take rows with these source columns, and whether it was just created."""
 
-    name: str
     columns: Mapping[str, str]
     table: Table
     is_new: bool = False
@@ -83,24 +82,27 @@ class _ColumnName:
     column_name: str
 
 
-def open_data_table(tx: Transaction, name: str, sources: Sequence[str], *, may_be_old: bool = False) -> DataTable:
+def open_data_table(
+    tx: Transaction, place: DataTableName, sources: Sequence[str], *, may_be_old: bool = False
+) -> DataTable:
     """Create a data table, or add the columns that it does not have yet; one of an older release lacks the kinds."""
+    name, schema = place.name, place.schema
     known = _known_columns(tx, name)
     missing = column_names(sources, known, _OWN_COLUMNS)
     columns = known | missing
     if len(columns) > MOST_COLUMNS:
         raise TooManyColumns(name, len(columns), MOST_COLUMNS)
-    table = _table(name, columns.values())
-    is_new = not tx.has_table(name)
+    table = _table(place, columns.values())
+    is_new = not tx.has_table(name, schema)
     if is_new:
         tx.execute(CreateTable(table))
     else:
-        if may_be_old and not tx.has_column(name, _KINDS):
-            tx.operations().add_column(name, _kinds_column())
+        if may_be_old and not tx.has_column(name, _KINDS, schema):
+            tx.operations().add_column(name, _kinds_column(), schema=schema)
         for column in missing.values():
-            tx.operations().add_column(name, Column(column, UnicodeText))
+            tx.operations().add_column(name, Column(column, UnicodeText), schema=schema)
     _remember_columns(tx, name, missing)
-    return DataTable(name, columns, table, is_new)
+    return DataTable(columns, table, is_new)
 
 
 def known_fingerprints(tx: Transaction, data: DataTable) -> set[bytes]:
@@ -160,23 +162,23 @@ def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | 
     return tx.rows(lambda *row: row, query.order_by(t.c["_row_id"]).limit(limit))
 
 
-def current_row(tx: Transaction, name: str, key: str) -> tuple[str, datetime | None] | None:
+def current_row(tx: Transaction, place: DataTableName, key: str) -> tuple[str, datetime | None] | None:
     """Return the key, as it is spelled, and the batch time of a row that the source had last time, if it had it."""
-    if not tx.has_table(name):
+    if not tx.has_table(place.name, place.schema):
         return None
-    t = _table(name, ()).c
+    t = _table(place, ()).c
     query = select(t["_member_key"], t["_batch_time"]).where(
         t["_member_key_fold"] == folded(key), t["_is_current"] == true()
     )
     return next(iter(tx.rows(lambda spelled, time: (spelled, time), query)), None)
 
 
-def current_rows_of(tx: Transaction, name: str, folds: Collection[str]) -> dict[str, TypedRow]:
+def current_rows_of(tx: Transaction, place: DataTableName, folds: Collection[str]) -> dict[str, TypedRow]:
     """Return the rows that some folded keys have in a data table, as the source had them at the last reading."""
     if not folds:
         return {}
-    columns = _known_columns(tx, name)
-    t = _table(name, columns.values()).c
+    columns = _known_columns(tx, place.name)
+    t = _table(place, columns.values()).c
     given = tx.table_of({"key": FoldedKey}, [(fold,) for fold in folds])
     own = (t["_member_key_fold"], t["_batch_time"], t["_row_hash"], t[_KINDS])
     query = select(*own, *(t[column] for column in columns.values())).where(
@@ -209,9 +211,9 @@ def _ids_of(tx: Transaction, data: DataTable, keys: Collection[str]) -> dict[str
     return dict(tx.rows(lambda key, row_id: (key, row_id), query))
 
 
-def _table(name: str, columns: Collection[str]) -> Table:
+def _table(place: DataTableName, columns: Collection[str]) -> Table:
     return Table(
-        name,
+        place.name,
         MetaData(),
         Column("_row_id", BigId, primary_key=True, autoincrement=True),
         Column("_member_key", Unicode(MAX_KEY_LENGTH), nullable=False),
@@ -224,6 +226,7 @@ def _table(name: str, columns: Collection[str]) -> Table:
         _kinds_column(),
         *(Column(column, UnicodeText) for column in columns),
         sqlite_autoincrement=True,
+        schema=place.schema,
     )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Select, Update, func, select, true, update
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.store.datanames import data_table_name
+from matoolkit.store.datanames import DataTableName, data_table_name
 from matoolkit.store.schema import runbooks
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import columns_of, insert_each, records_among, select_records
@@ -28,6 +28,7 @@ class RunbookRow:
     yaml_content: str
     content_hash: str
     data_table_name: str
+    data_table_schema: str | None
     is_active: bool
     overdue_behavior: OverdueBehavior
     ignore_overdue_applied: bool
@@ -37,6 +38,11 @@ class RunbookRow:
     last_error: str | None
     last_error_at: datetime | None
     read_at: datetime | None
+
+    @property
+    def data_table(self) -> DataTableName:
+        """Where the rows of its query are."""
+        return DataTableName(self.data_table_name, self.data_table_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class _VersionToInsert:
     name_key: str
     version: int
     data_table_name: str
+    data_table_schema: str | None
     yaml_content: str
     content_hash: str
     overdue_behavior: OverdueBehavior
@@ -80,6 +87,7 @@ def publish_version(tx: Transaction, new: NewVersion, at: datetime) -> RunbookRo
         name_key=key,
         version=number,
         data_table_name=data_table_name(name, number, _is_taken(tx)),
+        data_table_schema=tx.dialect.data_schema,
         yaml_content=new.yaml_content,
         content_hash=new.content_hash,
         overdue_behavior=new.overdue_behavior,
@@ -221,6 +229,6 @@ def _is_taken(tx: Transaction) -> Callable[[str], bool]:
     def is_taken(name: str) -> bool:
         query = select(func.count()).where(runbooks.c.data_table_name == name)
         # A table that we did not make belongs to somebody else; it must not become ours because of its name.
-        return bool(tx.values(query)[0]) or tx.has_table(name)
+        return bool(tx.values(query)[0]) or tx.has_table(name, tx.dialect.data_schema)
 
     return is_taken

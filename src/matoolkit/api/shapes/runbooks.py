@@ -56,6 +56,7 @@ class RunbookDocument(RunbookSummary):
     yaml_content: str
     content_hash: str
     data_table_name: str
+    data_table_schema: str | None
 
 
 class ImpactShape(Shape):

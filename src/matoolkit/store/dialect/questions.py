@@ -68,6 +68,8 @@ class Dialect(ABC):
     can_listen: ClassVar[bool] = False
     # Whether those who only read have connections of their own, prepared for it, because a transaction cannot be told.
     reads_apart: ClassVar[bool] = False
+    # Where new data tables are made, so that the scheduler need not be allowed to make tables anywhere else.
+    data_schema: ClassVar[str | None] = "matoolkit_data"
     # What SQLAlchemy's dialect must be told to write statements alike with and without a connection.
     writing_options: ClassVar[Mapping[str, Any]] = {}
 

@@ -78,6 +78,7 @@ class SQLite(Dialect):
     driver = "sqlite+pysqlite"
     extra = ""
     is_file = True
+    data_schema = None
 
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Keep a database in memory on its only connection."""

@@ -28,6 +28,7 @@ runbooks = Table(
     Column("yaml_content", UnicodeText, nullable=False, doc="The document as it was published."),
     Column("content_hash", Unicode(64), nullable=False, doc="Hash of the document, to recognise it."),
     Column("data_table_name", Unicode(63), nullable=False, doc="Table with the rows of this version's query."),
+    Column("data_table_schema", Unicode(63), doc="Schema of that table; empty if it is beside the other tables."),
     Column("is_active", Boolean, nullable=False, doc="Whether this is the version in use; at most one is."),
     Column(
         "overdue_behavior",

@@ -108,15 +108,15 @@ class Transaction(Drafting):
         """Return what changes tables, in the transaction like everything else."""
         return Operations(MigrationContext.configure(self._connection))
 
-    def has_table(self, name: str) -> bool:
+    def has_table(self, name: str, schema: str | None = None) -> bool:
         """Tell whether the database has a table."""
         with self._told_apart:
-            return inspect(self._connection).has_table(name)
+            return inspect(self._connection).has_table(name, schema)
 
-    def has_column(self, table: str, name: str) -> bool:
+    def has_column(self, table: str, name: str, schema: str | None = None) -> bool:
         """Tell whether a table of the database has a column."""
         with self._told_apart:
-            return any(column["name"] == name for column in inspect(self._connection).get_columns(table))
+            return any(column["name"] == name for column in inspect(self._connection).get_columns(table, schema))
 
     def now(self) -> ColumnElement[datetime]:
         """Return the database's clock as an expression, or the virtual clock that stands in for it."""
