@@ -262,24 +262,25 @@ def verdict_on(mutant: Mutant, tests: Sequence[pytest.Item], *, are_all: bool) -
 
 
 def lines_that_lead_to(mutant: Mutant) -> set[int]:
-    """Return the lines that tests have to reach: its own, or those of who uses a constant or a function that runs once.
+    """Return the lines that tests have to reach: its own, and those that use a constant or a function that runs once.
 
-    A function with a decorator may run once and be known after that.
+    A function with a decorator may run once and be known after that, with all that it calls.
     """
     tree, line = ast.parse(mutant.module.read_bytes()), mutant.node.lineno
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     owner = next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or 0)), None)
-    if isinstance(owner, ast.FunctionDef) and owner.decorator_list:
-        names = {owner.name}
+    users: set[ast.FunctionDef] = set()
+    names: set[str] = set()
+    if isinstance(owner, ast.FunctionDef):
+        users, names = {owner}, {owner.name}
     elif isinstance(owner, CONSTANT):
         names = {name for statement in _made_of(tree, mutant) or [owner] for name in _targets(statement)}
-    else:
+    while more := {node for node in functions if node not in users and names & _names_in(node)}:
+        users |= more
+        names |= {node.name for node in more}
+    if isinstance(owner, ast.FunctionDef) and not any(node.decorator_list for node in users):
         return {line}
-    users: set[ast.FunctionDef] = set()
-    while more := [node for node in functions if node not in users and names & _names_in(node)]:
-        users.update(more)
-        names |= {node.name for node in more if node.decorator_list}
-    return {number for node in users for number in range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
+    return {line}.union(*(range(node.body[0].lineno, (node.end_lineno or 0) + 1) for node in users))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -287,7 +288,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--mutate", action="append", help="a module, module:line, or a folder, whose guards are taken away"
     )
     parser.addoption("--seconds", type=float, default=60, help="how long the tests of a mutant may take, as measured")
-    parser.addoption("--reached", help="a file that keeps which tests reach which lines for the next run")
+    parser.addoption(
+        "--reached", help="a file that keeps which tests reach which lines; the next run adds its new tests"
+    )
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
@@ -295,7 +298,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     chosen = _chosen(session.config.option.mutate)
     modules = sorted({mutant.module for mutant in chosen})
     reached, seconds = _reached(session, modules), session.config.option.seconds
-    verdicts: Counter[str] = Counter()
+    verdicts: dict[Path, Counter[str]] = defaultdict(Counter)
     for mutant in chosen:
         wanted, name = lines_that_lead_to(mutant), str(mutant.module)
         tests = [item for item in session.items if wanted.intersection(reached[item.nodeid]["lines"].get(name, ()))]
@@ -304,10 +307,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         costs = accumulate(reached[item.nodeid]["seconds"] for item in tests)
         played = [item for item, cost in zip(tests, costs, strict=True) if cost <= seconds]
         verdict = verdict_on(mutant, played, are_all=len(played) == len(tests))
-        verdicts[verdict] += 1
+        verdicts[mutant.module][verdict] += 1
         if verdict != "noticed":
             sys.stderr.write(f"{mutant}: {verdict}\n")
-    sys.stderr.write(f"{dict(verdicts)}\n")
+    for module, found in verdicts.items():
+        sys.stderr.write(f"{module.relative_to(ROOT)}: {dict(found)}\n")
     return True
 
 
@@ -327,13 +331,15 @@ def _reached(session: pytest.Session, modules: Sequence[Path]) -> dict[str, Any]
     """Run all tests once in a fork, so that what this process keeps for later, such as statements, stays empty."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(session.config.option.reached or Path(folder) / "reached.json")
+        known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        new = [item for item in session.items if item.nodeid not in known]
 
         def trace() -> bool:
             tracing = Tracing(modules)
-            file.write_text(json.dumps({item.nodeid: tracing.reached(item) for item in session.items}))
+            file.write_text(json.dumps(known | {item.nodeid: tracing.reached(item) for item in new}))
             return True
 
-        if not file.exists():
+        if new:
             assert forked(trace)
         found: dict[str, Any] = json.loads(file.read_text())
         return found

@@ -4,20 +4,21 @@ from dataclasses import fields, make_dataclass, replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import DUPLICATE_WINDOW, LOCK_DURATION, TIME_TO_LIVE
+from matoolkit.bus.topology import DUPLICATE_WINDOW, EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, TIME_TO_LIVE
 from matoolkit.clock import SystemClock, VirtualClock
+from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.errors import StoreBusy
 from matoolkit.ports import Received
 from matoolkit.store import Store, queue
 from matoolkit.store.deadletters import open_dead_letters
-from matoolkit.store.schema import bus_recent_ids
+from matoolkit.store.schema import bus_messages, bus_recent_ids
 from tests.databases import NOON, Database
 from tests.threads import in_threads
 
-from .messages import added, ids, receive
+from .messages import added, ids, job, receive
 
 pytestmark = pytest.mark.both_executions
 
@@ -117,9 +118,41 @@ def test_a_sweep_buries_all_there_is_to_bury(
     clock.jump(NOON.replace(year=2027))
     bus.sweep()
     with store.reading() as tx:
-        from matoolkit.store.queue import queue_lengths
+        assert queue.queue_lengths(tx) == {}
 
-        assert queue_lengths(tx) == {}
+
+def test_m8_a_sweep_buries_no_more_at_once_than_it_is_told(bus: SqlBus, store: Store, clock: VirtualClock) -> None:
+    bus.send([added(number) for number in range(3)])
+    with store.transaction() as tx:
+        tx.execute(update(bus_messages).values(delivery_count=MAX_DELIVERIES))
+        assert queue.bury_undeliverable(tx, clock.now(), 2) == 2
+    bus.send([added(number) for number in (3, 4)])
+    clock.advance(TIME_TO_LIVE)
+    with store.transaction() as tx:
+        assert queue.bury_expired(tx, clock.now(), 2, published_by=clock.now() - TIME_TO_LIVE) == 2
+        assert queue.queue_lengths(tx) == {("orchestrator-events", "orchestrator"): 1}
+
+
+def test_m8_only_what_can_be_received_now_is_worth_a_look(bus: SqlBus, store: Store, clock: VirtualClock) -> None:
+    def is_worth_it() -> bool:
+        with store.reading() as tx:
+            return queue.has_due(tx, EVENTS_OF_ORCHESTRATOR.topic, EVENTS_OF_ORCHESTRATOR.name, clock.now())
+
+    bus.send([job("worker-01"), added(1, clock.now() + LOCK_DURATION)])
+    assert not is_worth_it(), "one is not for us, one not for now"
+    clock.advance(LOCK_DURATION)
+    assert is_worth_it()
+    receive(bus)
+    assert not is_worth_it(), "it is being handled"
+    clock.advance(LOCK_DURATION)
+    with store.transaction() as tx:
+        tx.execute(update(bus_messages).values(delivery_count=MAX_DELIVERIES))
+    assert not is_worth_it(), "it was delivered too often"
+    with store.transaction() as tx:
+        tx.execute(update(bus_messages).values(delivery_count=0))
+    assert is_worth_it()
+    clock.advance(TIME_TO_LIVE)
+    assert not is_worth_it(), "it has expired"
 
 
 def test_m8_the_clock_of_a_process_does_not_matter(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

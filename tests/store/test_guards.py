@@ -220,6 +220,9 @@ def test_m3_a_move_that_depends_on_the_time_is_not_made_without_it(world: World,
         ):
             with pytest.raises(ValueError, match="needs its time"):
                 move_steps(tx, STEP, [move])
+        # What a row keeps if it has it, it is given from the time of the move if not.
+        with pytest.raises(ValueError, match="needs its time"):
+            make_alike(tx, schema.phase_executions, phase_moves.REOPEN, [rows["phase"]])
 
 
 def test_m3_every_guard_is_tried_on_a_row_for_which_it_does_not_hold() -> None:

@@ -35,6 +35,7 @@ def test_t10_a_lease_says_nothing_about_one_of_another_name(store: Store, clock:
         assert (first.token, second.token) == (1, 1)
     clock.advance(timedelta(minutes=2))
     with store.transaction() as tx:
+        assert renew_lease(tx, second, timedelta(minutes=5)).name == "repairs"
         assert [lease.name for lease in held_leases(tx)] == ["repairs"]
         assert not release_lease(tx, first)
         with pytest.raises(LeaseLost):
