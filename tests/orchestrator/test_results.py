@@ -10,7 +10,7 @@ from sqlalchemy import text
 from matoolkit import ports
 from matoolkit.bus.sql import SqlBus
 from matoolkit.domain.states import BatchStatus, MemberStatus
-from matoolkit.errors import BusUnavailable
+from matoolkit.errors import BusUnavailable, RowConflict
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.ports import Outgoing
 from matoolkit.store.executions import StepRow
@@ -279,6 +279,21 @@ def test_o16_work_that_cannot_be_handled_keeps_no_other_work_from_the_sweep(
     Stage(stage.store, stage.clock).orchestrator.sweep()  # another process, which has yet to read the runbooks
     assert (first(stage, bad).status, first(stage, good).status) == ("dispatched", "failed")
     assert len([told for told in caplog.messages if "skips" in told]) == 1
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("odd"), RowConflict("odd")])
+def test_o16_a_sweep_that_fails_keeps_no_other_sweep_from_its_work(stage: Stage, fault: Exception) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP))
+
+    def fail(statement: str, _parameters: Any) -> None:
+        if "FROM dead_letters" in statement:
+            raise fault
+
+    with stage.store.transaction() as tx:
+        tx.execute(text("UPDATE phase_executions SET status = 'completed'"))
+    stage.store.watchers.append(fail)
+    stage.orchestrator.sweep()
+    assert stage.reload(batch).status is BatchStatus.COMPLETED
 
 
 def test_o16_a_sweep_skips_nothing_in_an_outage_and_comes_back_to_it(

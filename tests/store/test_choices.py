@@ -1,15 +1,11 @@
 """Which rows a question finds: for each of its conditions there is a row for which only that one does not hold."""
 
 from datetime import timedelta
-from itertools import count
-from typing import Any
 
 import pytest
-from sqlalchemy import Table, update
 
-from matoolkit.domain.states import MOVED, MemberStatus, RollbackCause
-from matoolkit.store import Store, Transaction
-from matoolkit.store.batches import BatchRow
+from matoolkit.domain.states import MOVED, MemberStatus
+from matoolkit.store import Store
 from matoolkit.store.enrolments import (
     count_members,
     enrolments_of_key,
@@ -30,53 +26,20 @@ from matoolkit.store.narrow_members import (
     members_with_keys,
 )
 from matoolkit.store.phases import batches_without_open_phases, due_phases, phases_without_open_steps
-from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
-from matoolkit.store.runbooks import runbooks_by_id
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from tests.databases import NOON
-from tests.store.world import World
+from tests.store.world import World, put
 
 EARLIER, LATER = NOON - timedelta(days=1), NOON + timedelta(days=1)
 SEEN_OFF = {"status": "removed", "remove_reason": "gone", "removed_at": NOON, "seen_off_at": NOON}
-_hours = count(1)
-
-
-def put(tx: Transaction, table: Table, number: int, **values: Any) -> None:
-    """Give a row other values, whatever moves there are."""
-    tx.execute(update(table).where(table.c.id == number).values(values))
-
-
-def another_batch(world: World, like: BatchRow) -> BatchRow:
-    """Make one more batch of a runbook, at a time of its own."""
-    with world.store.reading() as tx:
-        (runbook,) = runbooks_by_id(tx, [like.runbook_id])
-    return world.batch(runbook, start=NOON + timedelta(hours=next(_hours)))
-
-
-def rollback(tx: Transaction, batch: int, member: int | None, key: str) -> int:
-    """Begin to compensate a member, or an init."""
-    new = NewRollback(
-        step_name="undo",
-        step_index=0,
-        worker_id="worker-01",
-        timeout_sec=60,
-        batch_id=batch,
-        runbook_version=1,
-        cause=RollbackCause.STEP_FAILED,
-        sequence_name="undo",
-        sequence_key=key,
-        batch_member_id=member,
-        epoch=None if member is None else 1,
-    )
-    return insert_rollbacks(tx, [new], NOON)[0].id
 
 
 def test_t8_a_phase_is_due_at_its_time_in_an_active_batch_that_is_not_held(store: Store, world: World) -> None:
     batch = world.batch()
     due, also_due, begun, later = (world.phase(batch, index) for index in range(4))
     sleeping, held, other = (
-        another_batch(world, batch),
-        another_batch(world, batch),
+        world.another(batch),
+        world.another(batch),
         world.batch(world.runbook("other")),
     )
     world.phase(sleeping), world.phase(held)
@@ -110,7 +73,7 @@ def test_o11_a_phase_has_ended_when_it_has_its_steps_and_none_of_them_is_open(st
 
 def test_o11_a_batch_has_ended_when_nothing_of_it_is_open_and_nobody_waits(store: Store, world: World) -> None:
     done = world.batch()
-    also_done, ended, open_phase, waiting, leaving, undoing = (another_batch(world, done) for _ in range(6))
+    also_done, ended, open_phase, waiting, leaving, undoing = (world.another(done) for _ in range(6))
     phase = world.phase(done)
     world.phase(open_phase)
     _, gone, moved = world.members(done, 3)
@@ -124,9 +87,9 @@ def test_o11_a_batch_has_ended_when_nothing_of_it_is_open_and_nobody_waits(store
         put(tx, batch_members, moved, **{**SEEN_OFF, "remove_reason": MOVED, "seen_off_at": None})
         put(tx, batch_members, failed, status="failed")
         put(tx, batch_members, leaver, **{**SEEN_OFF, "seen_off_at": None})
-        undone = rollback(tx, done.id, gone, "a")
+        undone = world.rollback(tx, done, gone, "a")
         put(tx, rollback_executions, undone, status="succeeded")
-        rollback(tx, undoing.id, None, "b")
+        world.rollback(tx, undoing, None, "b")
         assert batches_without_open_phases(tx) == [done.id, also_done.id]
         assert batches_without_open_phases(tx, [also_done.id, leaving.id]) == [also_done.id]
         assert batches_without_open_phases(tx, limit=1) == [done.id]
@@ -134,7 +97,7 @@ def test_o11_a_batch_has_ended_when_nothing_of_it_is_open_and_nobody_waits(store
 
 def test_t5_somebody_is_taken_while_under_way_or_while_something_still_runs(store: Store, world: World) -> None:
     batch = world.batch()
-    ended, other = another_batch(world, batch), world.batch(world.runbook("other"))
+    ended, other = world.another(batch), world.batch(world.runbook("other"))
     names = ["active", "moved", "seen-off", "leaving", "out", "undoing", "undo-out", "undone", "failed"]
     ids = {name: world.members(batch, 1, prefix=name)[0] for name in names}
     world.members(ended, 1, prefix="done"), world.members(other, 1, prefix="elsewhere")
@@ -148,9 +111,9 @@ def test_t5_somebody_is_taken_while_under_way_or_while_something_still_runs(stor
         put(tx, batch_members, ids["failed"], status="failed", remove_reason="before", seen_off_at=None)
         put(tx, step_executions, step, lost_at=LATER)
         put(tx, step_executions, other_step, lost_at=None)
-        rollback(tx, batch.id, ids["undoing"], "a")
+        world.rollback(tx, batch, ids["undoing"], "a")
         for name in ("undo-out", "undone"):
-            undo = rollback(tx, batch.id, ids[name], name)
+            undo = world.rollback(tx, batch, ids[name], name)
             put(tx, rollback_executions, undo, status="cancelled", lost_at=LATER if name == "undo-out" else None)
         keys = [f"{name}0" for name in (*names, "done", "elsewhere")]
         busy = {"leaving0", "out0", "undoing0", "undo-out0"}
@@ -166,7 +129,7 @@ def test_t5_somebody_is_taken_while_under_way_or_while_something_still_runs(stor
 
 def test_t5_who_is_done_or_has_failed_was_taken_before(store: Store, world: World) -> None:
     batch = world.batch()
-    ended, other = another_batch(world, batch), world.batch(world.runbook("other"))
+    ended, other = world.another(batch), world.batch(world.runbook("other"))
     (failed,) = world.members(batch, 1, prefix="failed")
     (gone,) = world.members(ended, 1, prefix="gone")
     (elsewhere,) = world.members(other, 1, prefix="elsewhere")
@@ -183,7 +146,7 @@ def test_t5_who_is_done_or_has_failed_was_taken_before(store: Store, world: Worl
 
 def test_t4_only_rows_of_members_under_way_in_that_runbook_are_known(store: Store, world: World) -> None:
     batch = world.batch()
-    ended, other = another_batch(world, batch), world.batch(world.runbook("other"))
+    ended, other = world.another(batch), world.batch(world.runbook("other"))
     _, gone = world.members(batch, 2)
     (done,), (elsewhere,) = world.members(ended, 1), world.members(other, 1)
     with store.transaction() as tx:
@@ -196,7 +159,7 @@ def test_t4_only_rows_of_members_under_way_in_that_runbook_are_known(store: Stor
 
 def test_t8_only_active_members_of_a_batch_say_with_which_phase_it_begins(store: Store, world: World) -> None:
     batch = world.batch()
-    other = another_batch(world, batch)
+    other = world.another(batch)
     (active, failed), (elsewhere,) = world.members(batch, 2), world.members(other, 1)
     with store.transaction() as tx:
         for place, member in enumerate((active, failed, elsewhere)):
@@ -218,7 +181,7 @@ def test_t7_a_place_is_looked_up_by_its_key_in_one_runbook_or_in_all(store: Stor
 def test_members_of_a_batch_are_found_by_status_and_by_a_part_of_their_key(store: Store, world: World) -> None:
     batch = world.batch()
     ids = [world.members(batch, 1, prefix=prefix)[0] for prefix in ("a%b", "axb", "other")]
-    world.members(another_batch(world, batch), 1, prefix="a%b")
+    world.members(world.another(batch), 1, prefix="a%b")
     with store.transaction() as tx:
         put(tx, batch_members, ids[1], status="failed")
         for status, part, found in (
@@ -234,7 +197,7 @@ def test_o10_who_waits_to_catch_up_is_active_and_in_an_active_batch_that_is_not_
     store: Store, world: World
 ) -> None:
     batch = world.batch()
-    sleeping, held, other = (another_batch(world, batch) for _ in range(3))
+    sleeping, held, other = (world.another(batch) for _ in range(3))
     (ready, also_ready, gone), (done,) = world.members(batch, 3, waiting=True), world.members(batch, 1, prefix="done")
     asleep, on_hold, elsewhere = (world.members(one, 1, waiting=True)[0] for one in (sleeping, held, other))
     with store.transaction() as tx:
@@ -253,7 +216,7 @@ def test_o10_who_waits_to_catch_up_is_active_and_in_an_active_batch_that_is_not_
 def test_o2_a_phase_is_given_to_the_active_members_of_its_batch_slice_by_slice(store: Store, world: World) -> None:
     batch = world.batch()
     first, second, failed = world.members(batch, 3)
-    world.members(another_batch(world, batch), 1)
+    world.members(world.another(batch), 1)
     with store.transaction() as tx:
         put(tx, batch_members, failed, status="failed")
         assert caught_up_members(tx, batch.id, after=0, limit=9) == [first, second]

@@ -2,18 +2,25 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from sqlalchemy import Table, update
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.moves.step import Dispatch
-from matoolkit.domain.states import BatchStatus, OverdueBehavior
+from matoolkit.domain.states import BatchStatus, OverdueBehavior, RollbackCause
 from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import NewPhase, PhaseRow, insert_phases
-from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
+from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
+from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version, runbooks_by_id
 from matoolkit.store.steps import NewStep, insert_steps
+
+_hours = count(1)
 
 
 @dataclass
@@ -44,6 +51,12 @@ class World:
         new = NewBatch(runbook.id, runbook.name, start, status, is_manual=manual)
         with self.store.transaction() as tx:
             return insert_batches(tx, [new], self.now)[0]
+
+    def another(self, batch: BatchRow) -> BatchRow:
+        """Make one more batch of a batch's runbook, at a time that no other has."""
+        with self.store.reading() as tx:
+            (runbook,) = runbooks_by_id(tx, [batch.runbook_id])
+        return self.batch(runbook, start=self.now + timedelta(hours=next(_hours)))
 
     def members(self, batch: BatchRow, count: int, *, waiting: bool = False, prefix: str = "user") -> list[int]:
         caught_up_at = None if waiting else self.now
@@ -88,3 +101,25 @@ class World:
     def job(self, step: int, attempt: int = 1) -> Dispatch:
         lost_at = self.now + timedelta(hours=1)
         return Dispatch(step, attempt, f"step-{step}-attempt-{attempt}", "New-EntraUser", "{}", lost_at)
+
+    def rollback(self, tx: Transaction, batch: BatchRow, member: int | None, key: str) -> int:
+        """Begin to undo what was done for a member, or an init."""
+        new = NewRollback(
+            step_name="undo",
+            step_index=0,
+            worker_id="worker-01",
+            timeout_sec=60,
+            batch_id=batch.id,
+            runbook_version=1,
+            cause=RollbackCause.STEP_FAILED,
+            sequence_name="undo",
+            sequence_key=key,
+            batch_member_id=member,
+            epoch=None if member is None else 1,
+        )
+        return insert_rollbacks(tx, [new], self.now)[0].id
+
+
+def put(tx: Transaction, table: Table, number: int, **values: Any) -> None:
+    """Give a row other values, whatever moves there are."""
+    tx.execute(update(table).where(table.c.id == number).values(values))
