@@ -28,6 +28,7 @@ from matoolkit.store import (
     setaside,
     steps,
 )
+from matoolkit.store.datanames import DataTableName
 from matoolkit.store.outbox import Claim
 from tests.databases import NOON
 
@@ -43,7 +44,7 @@ CALLS: list[Callable[[Transaction], Any]] = [
     partial(batches.reschedule_batches, reschedules=[]),
     partial(counts.member_counts, batch_ids=[]),
     partial(counts.phase_outcomes, phase_ids=[]),
-    partial(datatables.current_rows_of, name="none", folds=[]),
+    partial(datatables.current_rows_of, place=DataTableName("none", None), folds=[]),
     partial(deadletters.keep_dead_letters, letters=[], at=NOON),
     partial(enrolments.known_members, batch_ids=[]),
     partial(enrolments.places_of_keys, runbook_name="wave", keys=[]),
