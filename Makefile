@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PEERS  := dbos dramatiq procrastinate redis
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup test test-mssql lint types contracts unit format docs bench lock clean
+.PHONY: azuretypes help up setup test test-mssql lint types contracts unit format docs bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,12 @@ $(VENV)/.amqp: requirements/amqp.txt | setup
 		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes -d $(@D) -r $< && \
 		$(BIN)/python -m zipfile -e $(@D)/mssql_cli-*.whl $(@D) && rm $(@D)/mssql_cli-*.whl; }
 	@touch $@
+
+# A program of Microsoft's, read from its package and not installed. It exists for Linux on x86-64 only.
+azuretypes: setup ## ask anew what Azure knows of the resources in infra/
+	@mkdir -p .tools/azuretypes
+	@cd .tools/azuretypes && npm pack --silent @azure/mcp-linux-x64@2.0.5 | xargs tar xzf
+	$(BIN)/python -m tests.infra.renew_types .tools/azuretypes/package/dist/azmcp
 
 format: setup ## rewrite the code in house style
 	$(BIN)/ruff check --fix .

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.servers import VENVS, Server, empty_database
 
-SQLITE, POSTGRESQL, REDIS, SQL_SERVER = "SQLite", "PostgreSQL", "Redis", "SQL Server"
+SQLITE, POSTGRESQL, REDIS = "SQLite", "PostgreSQL", "Redis"
 _HERE = Path(__file__).parents[1]
 
 

@@ -27,21 +27,6 @@ _COLUMNS = (
     " JOIN sys.schemas s ON s.schema_id = t.schema_id"
 )
 _INDEXES = "SELECT t.name, i.name FROM sys.indexes i JOIN sys.tables t ON t.object_id = i.object_id"
-_DELETE = "; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables))
-_NUMBERED = [
-    (table.name, table.autoincrement_column.name)
-    for table in metadata.sorted_tables
-    if table.autoincrement_column is not None
-]
-# Numbers begin with 1 again. A table that never had a row would begin with 0 after RESEED.
-_RENUMBER = "; ".join(
-    f"IF EXISTS (SELECT * FROM sys.identity_columns WHERE object_id = OBJECT_ID('{table}') AND last_value IS NOT NULL)"
-    f" DBCC CHECKIDENT ('{table}', RESEED, 0) WITH NO_INFOMSGS"
-    for table, _ in _NUMBERED
-)
-_RENUMBER_BABELFISH = "SELECT " + ", ".join(
-    f"setval(pg_get_serial_sequence('{table}', '{column}'), 1, false)" for table, column in _NUMBERED
-)
 Shape = tuple[frozenset[Any], frozenset[Any]]
 
 
@@ -109,8 +94,7 @@ class SqlServerUnderTest:
             store = open_store(self.url_of(name))
             upgrade(store)
             store.close()
-            renumber = _RENUMBER_BABELFISH if self.is_babelfish else _RENUMBER
-            self._shared = _Shared(name, self._url.set(database=name), renumber)
+            self._shared = _Shared(name, self._url.set(database=name))
         return self._shared.name
 
     def drop(self, name: str) -> None:
@@ -137,9 +121,8 @@ class SqlServerUnderTest:
 class _Shared:
     """A database with all tables, for one test after the other."""
 
-    def __init__(self, name: str, url: URL, renumber: str) -> None:
+    def __init__(self, name: str, url: URL) -> None:
         self.name = name
-        self._renumber = renumber
         self._engine = _quick(url)
         with self._engine.connect() as connection:
             self._shape = _shape(connection)
@@ -151,8 +134,10 @@ class _Shared:
                 self._drop_the_others(connection)
                 if _shape(connection) != self._shape:
                     return False
-                connection.exec_driver_sql(f"SET LOCK_TIMEOUT 5000; {_DELETE}")
-                connection.exec_driver_sql(self._renumber)
+                run = connection.exec_driver_sql
+                run("SET LOCK_TIMEOUT 5000")
+                for table in reversed(metadata.sorted_tables):
+                    run(f"DELETE FROM {table.name}")
         except DBAPIError:
             return False
         return True

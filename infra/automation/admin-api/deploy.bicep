@@ -1,0 +1,68 @@
+// Stage 2b: the admin API, after 2a, whose database it uses. Deploy it as `admin-api`.
+
+import { Shared } from '../../modules/shared.bicep'
+
+@description('The output `shared` of the deployment shared-infra.')
+param shared Shared
+param location string = resourceGroup().location
+
+@description('Tenant whose people and applications may sign in.')
+param entraIdTenantId string
+@description('Application id of the admin API in that tenant.')
+param entraIdClientId string
+@description('Audience that tokens must have, such as api://{client-id}.')
+param entraIdAudience string
+@description('Output of the deployment scheduler-orchestrator.')
+param sqlServerFqdn string
+@description('Output of the deployment scheduler-orchestrator.')
+param sqlDatabaseName string
+
+@description('Name of the app; it is an address too, and must be free in all of Azure.')
+param adminApiAppName string = '${shared.namePrefix}-admin-api-func'
+@description('Variables that runbooks name as their sources, for query previews: the same as those of the scheduler.')
+param sourceSettings object = {}
+@description('Whether the API can be reached from outside the network. Entra guards it either way.')
+param isPublic bool = false
+@description('Whether the app has a private endpoint; without one a private API can be reached by nobody.')
+param privateSites bool = true
+@description('Object id of the identity that deploys the apps; empty is none.')
+param deployerPrincipalId string = ''
+
+resource vault 'Microsoft.KeyVault/vaults@2024-11-01' existing = {
+  name: shared.keyVaultName
+
+  // The address has no password: the app signs in with its own identity.
+  resource adminApiSql 'secrets' = {
+    name: 'admin-api-sql-connection-string'
+    properties: {
+      value: 'mssql://${sqlServerFqdn}/${sqlDatabaseName}'
+      contentType: 'text/plain'
+    }
+  }
+}
+
+module adminApi '../../modules/function-app.bicep' = {
+  name: 'admin-api-app'
+  params: {
+    shared: shared
+    location: location
+    name: adminApiAppName
+    shortName: 'api'
+    subnetId: shared.subnets.adminApi
+    isPublic: isPublic
+    hasEndpoint: privateSites
+    deployerPrincipalId: deployerPrincipalId
+    settings: union(sourceSettings, {
+      MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::adminApiSql.properties.secretUri})'
+      MATOOLKIT_BUS: 'servicebus'
+      MATOOLKIT_SERVICE_BUS_NAMESPACE: shared.serviceBusHost
+      MATOOLKIT_ENTRA_TENANT_ID: entraIdTenantId
+      MATOOLKIT_ENTRA_CLIENT_ID: entraIdClientId
+      MATOOLKIT_ENTRA_AUDIENCE: entraIdAudience
+      MATOOLKIT_LOG_FORMAT: 'json'
+    })
+  }
+}
+
+output adminApiAppName string = adminApi.outputs.name
+output adminApiUrl string = 'https://${adminApi.outputs.hostName}'

@@ -1,0 +1,360 @@
+"""The templates in `infra/` hold together, and say what the code and the tables say."""
+
+import json
+import re
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matoolkit.bus import topology
+from matoolkit.settings import Settings, WorkerSettings, load_settings, variable_names
+from tests.infra.bicep import Declared, Template, literal, properties, template, value
+from tests.infra.checking import problems
+
+ROOT = Path(__file__).parents[2]
+INFRA = ROOT / "infra"
+SHARED = INFRA / "shared" / "deploy.bicep"
+SCHEDULER = INFRA / "automation" / "scheduler-orchestrator" / "deploy.bicep"
+ADMIN_API = INFRA / "automation" / "admin-api" / "deploy.bicep"
+WORKER = INFRA / "automation" / "cloud-worker" / "deploy.bicep"
+STAGES = (SHARED, SCHEDULER, ADMIN_API, WORKER)
+MODULES = INFRA / "modules"
+TEMPLATES = sorted(INFRA.rglob("*.bicep"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(INFRA))
+
+
+# ---------------------------------------------------------------- what a compiler would say
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=name)
+def test_a_template_has_nothing_that_bicep_or_azure_does_not_know(path: Path) -> None:
+    assert problems(template(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("tier: 'Premium'", "tear: 'Premium'", "unknown"),
+        ("disableLocalAuth: true", "disableLocalAuth: 'yes'", "bool is expected"),
+        ("publicNetworkAccess: isPremium ? 'Disabled' : 'Enabled'", "provisioningState: 'Done'", "read-only"),
+        ("family: 'A'", "", "needs family"),
+        ("defaultAction: 'Deny'", "defaultAction: 'Refuse'", "is none of"),
+        ("targetId: vault.id", "targetId: safe.id", "safe is not declared"),
+        ("groupId: 'vault'", "group: 'vault'", "has no parameter group"),
+        ("groupId: 'vault'", "", "needs groupId"),
+        ("unique = uniqueString(", "unique = uniqueText(", "no function uniqueText"),
+        ("capacity: serviceBusCapacity", "capacity: 1", "serviceBusCapacity is not used"),
+        ("sku: { name: 'Basic' }", "sku: { name: 'Basic' ", "syntax"),
+        ("vaults@2024-11-01' = {", "vaults@2099-01-01' = {", "no description"),
+    ],
+)
+def test_a_mistake_is_found(good: str, bad: str, said: str) -> None:
+    text = SHARED.read_text(encoding="utf-8")
+    assert good in text
+    assert said in "\n".join(problems(Template(SHARED, text.replace(good, bad).encode())))
+
+
+@pytest.mark.parametrize("path", STAGES, ids=name)
+def test_a_file_of_parameters_gives_what_its_template_takes(path: Path) -> None:
+    given = json.loads((path.parent / "deploy.parameters.json").read_text(encoding="utf-8"))["parameters"]
+    assert set(given) <= set(template(path).parameters)
+
+
+def test_no_template_takes_or_holds_a_password() -> None:
+    for path in TEMPLATES:
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(r"listKeys|listConnectionStrings|administratorLogin|(?i:\bparam \w*password)", text), path
+
+
+# ---------------------------------------------------------------- messages (rule M8)
+
+
+def iso(duration: timedelta) -> str:
+    days, minutes = duration.days, duration.seconds // 60
+    return f"P{days}D" if days else f"PT{minutes}M"
+
+
+def of_kind(path: Path, kind: str) -> list[Declared]:
+    return [one for one in template(path).resources if one.kind.partition("@")[0] == kind and not one.is_existing]
+
+
+_TOPICS = "Microsoft.ServiceBus/namespaces/topics"
+
+
+def test_m8_the_topics_are_those_of_the_code() -> None:
+    names = value(template(SHARED).variables["topicNames"])
+    assert set(names) == {topology.ORCHESTRATOR_EVENTS, topology.WORKER_JOBS, topology.WORKER_RESULTS}
+    (topics,) = of_kind(SHARED, _TOPICS)
+    assert topics.value["properties"] == {
+        "maxSizeInMegabytes": 1024,
+        "enablePartitioning": False,
+        "requiresDuplicateDetection": True,
+        "duplicateDetectionHistoryTimeWindow": iso(topology.DUPLICATE_WINDOW),
+        "defaultMessageTimeToLive": iso(topology.TIME_TO_LIVE),
+    }
+
+
+def test_m8_the_subscriptions_are_those_of_the_code() -> None:
+    places = (SCHEDULER, MODULES / "worker-subscription.bicep")
+    found = {}
+    for path in places:
+        topics = {
+            one.symbol: one.value["name"] for one in template(path).resources if one.kind.startswith(_TOPICS + "@")
+        }
+        for one in of_kind(path, f"{_TOPICS}/subscriptions"):
+            found[topics[one.value["parent"].partition("::")[2]], one.value["name"]] = one.value["properties"]
+    worker = topology.jobs_of_worker("${workerId}")
+    expected = (topology.EVENTS_OF_ORCHESTRATOR, topology.RESULTS_OF_ORCHESTRATOR, worker)
+    assert {(topic, str(name).strip("'")) for topic, name in found} == {(one.topic, one.name) for one in expected}
+    for settings in found.values():
+        assert settings["lockDuration"] == iso(topology.LOCK_DURATION)
+        assert settings["defaultMessageTimeToLive"] == iso(topology.TIME_TO_LIVE)
+        assert settings["deadLetteringOnMessageExpiration"] is True
+        assert settings["maxDeliveryCount"] == 10
+
+
+def test_m8_a_worker_gets_its_own_jobs_only() -> None:
+    (rule,) = of_kind(MODULES / "worker-subscription.bicep", f"{_TOPICS}/subscriptions/rules")
+    assert rule.value["name"] == "$Default"
+    wanted = topology.jobs_of_worker("${workerId}")
+    expression = str(rule.value["properties"]["sqlFilter"]["sqlExpression"])
+    assert expression.replace("\\'", "'").strip("'") == f"{wanted.filter_property} = '{wanted.filter_value}"
+
+
+# ---------------------------------------------------------------- network
+
+
+def test_there_are_five_subnets_that_do_not_overlap() -> None:
+    text = SHARED.read_text(encoding="utf-8")
+    assert dict(re.findall(r"name: '(snet-[\w-]+)'.*?(10\.[\d.]+/\d+)", text, re.DOTALL)) == {
+        "snet-scheduler": "10.0.1.0/24",
+        "snet-orchestrator": "10.0.2.0/24",
+        "snet-admin-api": "10.0.3.0/24",
+        "snet-cloud-worker": "10.0.4.0/23",
+        "snet-private-endpoints": "10.0.10.0/24",
+    }
+    assert text.count("Microsoft.App/environments'") == 2  # the three apps by a loop, and the worker
+
+
+def endpoints(path: Path) -> Counter[str]:
+    """Count the private endpoints of a deployment by the service that they lead to."""
+    found: Counter[str] = Counter()
+    here = template(path)
+    for module in here.modules:
+        params = {key: value(node) for key, node in properties(properties(module.body)["params"]).items()}
+        if module.kind.endswith("private-endpoint.bicep"):
+            group = str(params["groupId"])
+            groups = (
+                [one["group"] for one in value(here.variables["services"])] if group == "service.group" else [group]
+            )
+            found.update(groups)
+        else:
+            found.update(endpoints(here.path.parent / module.kind))
+    return found
+
+
+def test_there_are_twelve_endpoints_and_one_for_each_site() -> None:
+    found = sum((endpoints(path) for path in STAGES), Counter[str]())
+    sites = found.pop("sites")
+    assert found == {"vault": 1, "namespace": 1, "sqlServer": 1, "blob": 3, "queue": 3, "table": 3}
+    assert found.total() == 12
+    assert sites == 3
+
+
+def test_there_are_six_zones_and_one_for_the_sites() -> None:
+    zones = [
+        text.strip("'") for text in re.findall(r"'privatelink[^']*'", template(SHARED).variables["zoneNames"].text)
+    ]
+    suffixes = {"${environment().suffixes.sqlServerHostname}": ".database.windows.net"}
+    suffixes["${environment().suffixes.storage}"] = "core.windows.net"
+    for computed, public in suffixes.items():
+        zones = [zone.replace(computed, public) for zone in zones]
+    assert zones == [
+        "privatelink.database.windows.net",
+        "privatelink.vaultcore.azure.net",
+        "privatelink.servicebus.windows.net",
+        "privatelink.blob.core.windows.net",
+        "privatelink.queue.core.windows.net",
+        "privatelink.table.core.windows.net",
+        "privatelink.azurewebsites.net",
+    ]
+
+
+# ---------------------------------------------------------------- roles
+
+
+# The whole table: who, which role, on what.
+OF_EVERY_APP = {("keyVaultSecretsUser", "vault"), ("storageBlobDataOwner", "storage")}
+OF_EVERY_APP |= {("storageTableDataContributor", "storage"), ("serviceBusDataSender", "namespace")}
+ROLES = {
+    **dict.fromkeys(("scheduler", "adminApi"), OF_EVERY_APP),
+    "orchestrator": OF_EVERY_APP | {("serviceBusDataReceiver", "namespace")},
+    "worker": {
+        ("acrPull", "registry"),
+        ("keyVaultSecretsUser", "vault"),
+        ("serviceBusDataReceiver", "namespace"),
+        ("serviceBusDataSender", "namespace"),
+    },
+    "scaler": {("serviceBusDataOwner", "subscription")},
+    "deployer": {("acrPush", "registry"), ("websiteContributor", "app"), ("containerAppsContributor", "app")},
+}
+
+
+def assigned(path: Path, app: str = "") -> set[tuple[str, str, str]]:
+    """Return who gets which role on what from a deployment, its modules included."""
+    found = set()
+    here = template(path)
+    for one in of_kind(path, "Microsoft.Authorization/roleAssignments"):
+        given = one.value["properties"]
+        (role,) = re.findall(r"roles\.(\w+)", given["roleDefinitionId"])
+        assert f"roles.{role})" in one.value["name"], "the name of an assignment is made of what it assigns"
+        who = re.sub(r"PrincipalId$|\.(outputs|properties|identity)\.principalId$", "", given["principalId"])
+        found.add((app if who == "app" else who, role, str(one.value["scope"])))
+    for module in here.modules:
+        found |= assigned(here.path.parent / module.kind, module.symbol)
+    return found
+
+
+def test_every_identity_has_the_roles_of_the_table_and_no_other() -> None:
+    found: dict[str, set[tuple[str, str]]] = {}
+    for path in STAGES:
+        for who, role, scope in assigned(path):
+            found.setdefault(who, set()).add((role, scope))
+    assert found == ROLES
+
+
+def test_the_roles_have_the_ids_that_azure_knows_them_by() -> None:
+    assert value(template(MODULES / "shared.bicep").variables["roles"]) == {
+        "acrPull": "7f951dda-4ed3-4680-a7ca-43fe172d538d",
+        "acrPush": "8311e382-0749-4cb8-b61a-304f252e45ec",
+        "containerAppsContributor": "358470bc-b998-42bd-ab17-a7e34c199c0f",
+        "keyVaultSecretsUser": "4633458b-17de-408a-b874-0445c86b69e6",
+        "serviceBusDataOwner": "090c5cfd-751d-490a-894a-3ce6f1109419",
+        "serviceBusDataReceiver": "4f6d3b9b-027b-4f4c-9142-0e5a2a2247e0",
+        "serviceBusDataSender": "69a216fc-b8fb-44d8-bc22-1f3c2cd27a39",
+        "storageBlobDataOwner": "b7e6dc6d-f1e8-4753-8033-0f276bb0955b",
+        "storageTableDataContributor": "0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3",
+        "websiteContributor": "de139f84-1756-47ae-9be6-808fbbe84772",
+    }
+
+
+def test_there_is_no_key_to_anything() -> None:
+    (namespace,) = of_kind(SHARED, "Microsoft.ServiceBus/namespaces")
+    (storage,) = of_kind(MODULES / "function-app.bicep", "Microsoft.Storage/storageAccounts")
+    (server,) = of_kind(SCHEDULER, "Microsoft.Sql/servers")
+    (registry,) = of_kind(SHARED, "Microsoft.ContainerRegistry/registries")
+    assert namespace.value["properties"]["disableLocalAuth"] is True
+    assert storage.value["properties"]["allowSharedKeyAccess"] is False
+    assert server.value["properties"]["administrators"]["azureADOnlyAuthentication"] is True
+    assert registry.value["properties"]["adminUserEnabled"] is False
+
+
+def test_no_container_can_be_the_scaler() -> None:
+    (app,) = of_kind(WORKER, "Microsoft.App/containerApps")
+    use = {one["identity"]: one["lifecycle"] for one in app.value["properties"]["configuration"]["identitySettings"]}
+    assert use == {"worker.id": "Main", "scaler.id": "None"}
+    (rule,) = app.value["properties"]["template"]["scale"]["rules"]
+    assert rule["custom"]["identity"] == "scaler.id"
+    assert "auth" not in rule["custom"]
+
+
+# ---------------------------------------------------------------- settings
+
+# Read by the host, by azure-identity or by the telemetry, and not by us.
+OF_OTHERS = {
+    "APPLICATIONINSIGHTS_CONNECTION_STRING",
+    "AZURE_CLIENT_ID",
+    "AZURE_TOKEN_CREDENTIALS",
+    "AzureWebJobsStorage__accountName",
+    "AzureWebJobsStorage__credential",
+    "ServiceBus__credential",
+    "ServiceBus__fullyQualifiedNamespace",
+}
+SERVICE = set(variable_names(Settings).values())
+OF_WORKER = set(variable_names(WorkerSettings).values())
+
+
+def settings_of_apps() -> dict[str, dict[str, Any]]:
+    found = {}
+    for path in (SCHEDULER, ADMIN_API):
+        for module in template(path).modules:
+            if module.kind.endswith("function-app.bicep"):
+                text = properties(properties(module.body)["params"])["settings"].text
+                found[module.symbol] = dict(re.findall(r"^ +(\w+): (.+)$", text, re.MULTILINE))
+    return found
+
+
+def environment_of_worker() -> dict[str, str]:
+    text = WORKER.read_text(encoding="utf-8")
+    return dict(re.findall(r"\{ name: '(\w+)', value: (.+) \}", text))
+
+
+@pytest.mark.parametrize("app", ["scheduler", "orchestrator", "adminApi"])
+def test_an_app_is_given_settings_that_the_code_reads(app: str) -> None:
+    given = settings_of_apps()[app]
+    assert {"MATOOLKIT_DATABASE_URL", "MATOOLKIT_BUS", "MATOOLKIT_SERVICE_BUS_NAMESPACE"} <= set(given)
+    assert set(given) - SERVICE <= OF_OTHERS
+
+
+def test_only_the_admin_api_is_told_who_may_sign_in() -> None:
+    entra = {name for name in SERVICE if "ENTRA" in name}
+    assert {app for app, given in settings_of_apps().items() if entra <= set(given)} == {"adminApi"}
+
+
+def test_a_worker_is_given_settings_that_the_code_reads_and_no_database() -> None:
+    given = set(environment_of_worker())
+    assert {"WORKER_ID", "SERVICE_BUS_NAMESPACE", "KEY_VAULT_NAME", "CERT_NAME"} <= given
+    assert given - SERVICE - OF_WORKER <= OF_OTHERS
+    assert "MATOOLKIT_DATABASE_URL" not in given
+
+
+def test_the_settings_that_are_written_out_are_accepted() -> None:
+    for given in settings_of_apps().values():
+        plain = {key: text.strip("'") for key, text in given.items() if key in SERVICE and text.startswith("'")}
+        load_settings(
+            Settings, {**plain, "MATOOLKIT_SERVICE_BUS_NAMESPACE": "x.servicebus.windows.net"} | _entra(given)
+        )
+    written = {key: text.strip("'") for key, text in environment_of_worker().items() if re.fullmatch(r"'[^'$]*'", text)}
+    load_settings(WorkerSettings, written)
+
+
+def _entra(given: dict[str, Any]) -> dict[str, str]:
+    return {key: "11111111-2222-3333-4444-555555555555" for key in given if "ENTRA" in key}
+
+
+def test_w1_a_worker_has_time_to_end_its_jobs() -> None:
+    (app,) = of_kind(WORKER, "Microsoft.App/containerApps")
+    whole = app.value["properties"]["template"]["terminationGracePeriodSeconds"]
+    assert whole == "graceSeconds"
+    assert environment_of_worker()["SHUTDOWN_GRACE_SECONDS"] == "string(graceSeconds / 2)"
+
+
+# ---------------------------------------------------------------- alerts
+
+
+def test_five_things_that_matter_have_an_alert() -> None:
+    kinds = ("Microsoft.Insights/metricAlerts", "Microsoft.Insights/scheduledQueryRules")
+    names = [str(one.value["name"]) for path in STAGES for kind in kinds for one in of_kind(path, kind)]
+    meant = ("dead-letters", "silent-workers", "failing-ticks", "due-lag", "failing-jobs")
+    assert sorted(text.strip("'").removeprefix("${name}-").removeprefix("${workerId}-") for text in names) == sorted(
+        meant
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "event", "module"),
+    [
+        (SCHEDULER, "phase dispatched: it was due at ", "scheduler/due_phases.py"),
+        (WORKER, " failed: ", "worker/settlement.py"),
+    ],
+)
+def test_an_alert_looks_for_a_line_that_the_code_writes(path: Path, event: str, module: str) -> None:
+    queries = " ".join(node.text for node in template(path).of_type("string") if literal(node) != event)
+    assert f'"{event}"' in queries
+    assert event in (ROOT / "src" / "matoolkit" / module).read_text(encoding="utf-8")
