@@ -24,7 +24,7 @@ from matoolkit.store import Store
 from matoolkit.store.batches import NewBatch, batches_by_id, insert_batches
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, dispatch_phases, insert_phases
-from matoolkit.system import build_worker
+from matoolkit.system import Messaging, build_worker
 from matoolkit.worker import Context, Registry, function
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Runner
@@ -103,7 +103,7 @@ def _answer_at_once(_: Context, user_id: str, attributes: dict[str, Any]) -> boo
 def in_threads(store: Store, bus: SqlBus) -> Iterator[None]:
     """Run orchestrator and worker in threads of this process, as `matoolkit up` does, until this is left."""
     stop = threading.Event()
-    parts = {**orchestrator_parts(Settings(), store, bus), "worker": pretender(bus).run}
+    parts = {**orchestrator_parts(Settings(), store, Messaging(bus, bus)), "worker": pretender(bus).run}
     system = threading.Thread(target=run_parts, args=(parts, stop))
     bus.start()
     system.start()

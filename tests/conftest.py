@@ -29,7 +29,7 @@ from matoolkit.store.sql.engine import Execution
 from matoolkit.store.upgrade import upgrade
 from matoolkit.telemetry import QUIET, speak_plainly
 from tests.calls.watching import watched_tenants
-from tests.databases import KINDS, NOON, REFERENCE, SQL_SERVER, Database, PostgresServer, Server
+from tests.databases import KINDS, NOON, REFERENCE, SERVICE_BUS, SQL_SERVER, Database, PostgresServer, Server
 from tests.mssql_limits import LIMITS
 from tests.servers.servicebus.fixtures import service_bus, service_bus_server
 from tests.servers.tds_fixtures import certificate, organisation, organisations
@@ -52,7 +52,8 @@ if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_us
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test on every kind of database that its fixtures ask for, or on the one that it names.
 
-    A test of a module that is marked `both_executions` also runs with statements that SQLAlchemy runs.
+    A test of a module that is marked `both_executions` also runs with statements that SQLAlchemy runs, and one that is
+    marked `both_buses` with messages on Azure Service Bus.
     """
     mark = metafunc.definition.get_closest_marker("on")
     chosen = _chosen(metafunc.config)
@@ -60,6 +61,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     kinds = [kind for kind in mark.args if kind in chosen] or mark.args if mark else chosen
     if metafunc.definition.get_closest_marker("both_executions") and "sqlite" in kinds:
         kinds = [*kinds, REFERENCE]
+    if metafunc.definition.get_closest_marker("both_buses") and "sqlite" in kinds:
+        kinds = [*kinds, SERVICE_BUS]
     for fixture in ("database", "empty_database"):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, kinds, indirect=True)
@@ -189,7 +192,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A fresh database with all tables."""
-    if request.param in ("sqlite", REFERENCE):
+    if request.param in ("sqlite", REFERENCE, SERVICE_BUS):
         path = tmp_path / "state.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         database = Database(f"sqlite:///{path}", "sqlite", _execution(request))

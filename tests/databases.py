@@ -23,6 +23,8 @@ KINDS = ("sqlite", "postgresql")
 SQL_SERVER = "mssql"
 # SQLite, with statements that SQLAlchemy runs instead of the store's kernel.
 REFERENCE = "sqlalchemy"
+# SQLite for the state, and Azure Service Bus for the messages.
+SERVICE_BUS = "servicebus"
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 _numbers = count(1)
 # A statement is compiled once for all databases of a kind: half of the time of a small test went into that.

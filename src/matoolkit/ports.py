@@ -99,6 +99,12 @@ class NoLongerOurs(Exception):
 class Bus(Protocol):
     """Carries messages between processes (rule M8)."""
 
+    def start(self) -> None:
+        """Be ready to wait for messages."""
+
+    def stop(self) -> None:
+        """Give back what was received and is not settled, where others would wait long for it, and let go of links."""
+
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Publish messages at once, with no state of ours."""
 

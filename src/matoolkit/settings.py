@@ -160,9 +160,12 @@ class WorkerSettings(_FromEnvironment):
         description="Which jobs this worker takes; `--id` overrides it.",
     )
     max_parallelism: int = Field(4, ge=1, le=256, description="Jobs that run at the same time.")
-    service_bus_namespace: str | None = Field(None, description="Fully qualified Service Bus namespace.")
-    jobs_topic_name: str = Field("worker-jobs", description="Topic from which jobs come.")
-    results_topic_name: str = Field("worker-results", description="Topic to which results go.")
+    service_bus_namespace: str | None = Field(
+        None,
+        description="Fully qualified Service Bus namespace; if set, the worker uses it and needs no database.",
+    )
+    jobs_topic_name: str = Field("worker-jobs", description="Topic from which jobs come, on Service Bus.")
+    results_topic_name: str = Field("worker-results", description="Topic to which results go, on Service Bus.")
     key_vault_name: str | None = Field(None, description="Key Vault with the certificate and the secrets.")
     target_tenant_id: str | None = Field(None, description="Tenant in which the functions work.")
     target_organization: str | None = Field(None, description="Its initial domain, for Exchange.")
@@ -224,6 +227,15 @@ def load_settings(settings: type[SettingsT], environ: Mapping[str, str] = os.env
     if problems:
         raise InvalidSettings(problems, hint=hint)
     return loaded
+
+
+def bus_variables_of_worker(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a worker's process with its own `SERVICE_BUS_NAMESPACE` as the bus, if that is set."""
+    namespace = environ.get("SERVICE_BUS_NAMESPACE")
+    if not namespace:
+        return dict(environ)
+    bus = {f"{PREFIX}BUS": "servicebus", f"{PREFIX}SERVICE_BUS_NAMESPACE": namespace}
+    return {**environ, **bus, f"{PREFIX}SERVICE_BUS_CONNECTION_STRING": ""}
 
 
 def _unknown_names(environ: Mapping[str, str]) -> tuple[list[str], str | None]:

@@ -4,16 +4,18 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from matoolkit.bus.relay import Relay
+from matoolkit.bus.servicebus import Address, ServiceBus
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import LOCK_DURATION, jobs_of_worker
+from matoolkit.bus.topology import LOCK_DURATION, WORKER_JOBS, WORKER_RESULTS, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.domain.messages import Message
-from matoolkit.errors import BusNotSupported
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.agenda import Limits
 from matoolkit.ports import Bus, Publisher, Received, Source
@@ -48,11 +50,52 @@ def open_state(settings: Settings) -> Store:
     return store
 
 
-def open_bus(settings: Settings, store: Store) -> SqlBus:
-    """Open the bus that the settings name."""
-    if settings.bus != "sql":
-        raise BusNotSupported(settings.bus)
-    return SqlBus(store)
+@dataclass(frozen=True, slots=True)
+class Messaging:
+    """The bus of a process, what the process publishes with, and what has to be swept from time to time.
+
+    With an outbox every process that publishes sweeps it: a message must not wait for one that is down.
+    """
+
+    bus: SqlBus | ServiceBus
+    publisher: Publisher
+    outbox: Relay | None = None
+
+    @property
+    def sweeps(self) -> list[Callable[[], object]]:
+        """What a scheduler and an orchestrator call again and again."""
+        return [self.bus.sweep] if self.outbox is None else [self.outbox.sweep, self.bus.sweep]
+
+
+def open_bus(settings: Settings, store: Store) -> Messaging:
+    """Open the bus that the settings name; to publish on one that is not in the state's database takes an outbox."""
+    if settings.bus == "sql":
+        bus = SqlBus(store)
+        return Messaging(bus, bus)
+    far = ServiceBus(_address(settings))
+    relay = Relay(store, far)
+    return Messaging(far, relay, relay)
+
+
+@contextmanager
+def bus_of_worker(settings: Settings, worker: WorkerSettings) -> Iterator[SqlBus | ServiceBus]:
+    """Open the bus of a worker for a while; only the SQL bus needs the database."""
+    with ExitStack() as stack:
+        bus: SqlBus | ServiceBus
+        if settings.bus == "sql":
+            store = open_state(settings)
+            stack.callback(store.close)
+            bus = SqlBus(store)
+        else:
+            names = {WORKER_JOBS: worker.jobs_topic_name, WORKER_RESULTS: worker.results_topic_name}
+            bus = ServiceBus(_address(settings), topic_names=names)
+        bus.start()
+        stack.callback(bus.stop)
+        yield bus
+
+
+def _address(settings: Settings) -> Address:
+    return Address(settings.service_bus_namespace, settings.service_bus_connection_string)
 
 
 def source_opener(environ: Mapping[str, str] = os.environ) -> Callable[[DataSource], Source]:

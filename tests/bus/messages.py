@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from matoolkit.bus.servicebus import ServiceBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import MemberAdded, WorkerJob, correlation_of
 from matoolkit.ids import Kind
@@ -25,6 +26,20 @@ def receive(bus: Bus, most: int = 100) -> list[Received]:
 
 def ids(messages: list[Received]) -> list[str]:
     return [message.message_id for message in messages]
+
+
+def put_aside(bus: Bus, store: Store) -> list[tuple[str, str, str, str, str | None, str]]:
+    """Return topic, subscription, id, reason, description and body of dead letters, wherever a bus keeps them."""
+    if isinstance(bus, ServiceBus):
+        dead = [(one.received, one.reason, one.description) for one in bus.receive_dead(EVENTS_OF_ORCHESTRATOR, 100)]
+        return [
+            (got.subscription.topic, got.subscription.name, got.message_id, reason, description, got.body)
+            for got, reason, description in dead
+        ]
+    return [
+        (letter.topic, letter.subscription, letter.message_id, letter.reason, letter.description, letter.body)
+        for letter in dead_letters(store)
+    ]
 
 
 def dead_letters(store: Store) -> list[DeadLetterRow]:

@@ -55,7 +55,6 @@
     │   ├── ConfirmationNeeded    CL428   a confirmation is needed, and there is no terminal to ask on
     │   ├── UnknownFailure        CL404   no step of the batch failed like this one
     │   ├── UnwritableFile        IN403   a file cannot be written
-    │   ├── BusNotSupported       BU501   the settings name a bus that this version does not have
     │   ├── BusLibraryMissing     BU502   the library for Azure Service Bus is not installed
     │   ├── BusAddressInvalid     BU400   the connection string of the Service Bus cannot be used
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
@@ -147,7 +146,6 @@ from matoolkit.errors.bus import (
     BusEntityMissing,
     BusFull,
     BusLibraryMissing,
-    BusNotSupported,
     BusSignInFailed,
     BusUnavailable,
     MessageTooLarge,
@@ -239,7 +237,6 @@ __all__ = [
     "BusEntityMissing",
     "BusFull",
     "BusLibraryMissing",
-    "BusNotSupported",
     "BusSignInFailed",
     "BusUnavailable",
     "CannotAdvance",

@@ -114,16 +114,3 @@ class BusAddressInvalid(Refused):
             "the connection string of the Service Bus cannot be read",
             hint="it looks like Endpoint=sb://NAME.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=...",
         )
-
-
-class BusNotSupported(Refused):
-    """The settings name a bus that this version does not have."""
-
-    code = "BU501"
-    http_status = 501
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"MATOOLKIT_BUS is {name}, which this version cannot use yet",
-            hint="use sql: the messages are then in tables of the state database",
-        )

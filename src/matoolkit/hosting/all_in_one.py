@@ -20,7 +20,7 @@ from matoolkit.scheduler.loop import SchedulerLoop
 from matoolkit.settings import Settings, WorkerSettings, load_settings
 from matoolkit.store import Store, open_store
 from matoolkit.store.upgrade import upgrade
-from matoolkit.system import build_scheduler, build_worker, functions_of_worker, open_bus
+from matoolkit.system import Messaging, build_scheduler, build_worker, functions_of_worker, open_bus
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Runner
 from matoolkit.worker.streams import guarded_streams
@@ -87,10 +87,11 @@ def run_all(
         upgrade(store)
         is_first = begin_if_new(store, clock.now())
         tenant = stack.enter_context(_tenant_server(clock))
-        bus = open_bus(settings, store)
-        if not wishes.has_own_database:
-            bus.take_over()
-        system = _System(settings, _with_source(environ), store, bus, clock)
+        messaging = open_bus(settings, store)
+        stack.callback(messaging.bus.stop)
+        if isinstance(messaging.bus, SqlBus) and not wishes.has_own_database:
+            messaging.bus.take_over()
+        system = _System(settings, _with_source(environ), store, messaging, clock)
         story = Story(store, clock, audience.tell or (lambda _: None))
         so_far = None if is_first else tuple(story.so_far())
         audience.welcome(Places(f"http://{HOST}:{port_of(place)}", tenant.url, _address(store), so_far))
@@ -113,7 +114,7 @@ class _System:
     settings: Settings
     environ: Mapping[str, str]
     store: Store
-    bus: SqlBus
+    messaging: Messaging
     clock: Clock
 
     def worker(self, tenant_url: str, masking: Masking) -> Runner:
@@ -129,25 +130,25 @@ class _System:
         registry, broken = functions_of_worker(settings)
         for file in broken:
             log.error("%s cannot be used: %s", file.path, file.why)
-        return build_worker(self.bus, settings, WORKER, registry, masking, self.environ)
+        return build_worker(self.messaging.bus, settings, WORKER, registry, masking, self.environ)
 
     def api(self, place: socket.socket) -> Part:
         """Return what serves the admin API."""
         sign_in = sign_in_for(self.settings, HOST, self.clock)
-        return serving(services_of(self.store, self.bus, self.environ, self.clock, sign_in), place)
+        return serving(services_of(self.store, self.messaging.publisher, self.environ, self.clock, sign_in), place)
 
     def run(self, parts: Mapping[str, Part], stop: threading.Event) -> None:
         """Run these parts beside scheduler and orchestrator."""
-        scheduler = build_scheduler(self.settings, self.store, self.bus, self.environ, stop=stop)
+        scheduler = build_scheduler(self.settings, self.store, self.messaging.publisher, self.environ, stop=stop)
         loop = SchedulerLoop(scheduler, self.settings.sweep_seconds)
         # "checks" are the scheduler's sweeps: the orchestrator beside it has a part "sweeps".
         ours = {"ticks": loop.tick_until, "checks": loop.sweep_until}
-        others = orchestrator_parts(self.settings, self.store, self.bus)
-        self.bus.start()
+        others = orchestrator_parts(self.settings, self.store, self.messaging)
+        self.messaging.bus.start()
         try:
             run_parts({**ours, **others, **parts}, stop)
         finally:
-            self.bus.stop()
+            self.messaging.bus.stop()
             scheduler.lease.let_go()
 
 

@@ -5,13 +5,15 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
 
 from matoolkit.api.app import create_app
 from matoolkit.api.auth import Entra, LocalOnly, SignIn
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import SignInRequired
-from matoolkit.hosting.process import Part, run_parts
+from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.hosting.serving import ApiServer
 from matoolkit.hosting.sockets import listening, port_of
 from matoolkit.loopback import is_loopback
@@ -29,14 +31,18 @@ def run_api(
     """Serve until told to stop; requests at hand are finished, if that does not take long."""
     clock = SystemClock()
     sign_in = sign_in_for(settings, host, clock)
-    store = open_state(settings)
-    try:
-        services = services_of(store, open_bus(settings, store), environ, clock, sign_in)
-        with listening(host, port) as place:
-            log.info("serving the admin API on %s, port %d", host, port_of(place))
-            run_parts({"api": serving(services, place)}, stop)
-    finally:
-        store.close()
+    with ExitStack() as stack:
+        store = open_state(settings)
+        stack.callback(store.close)
+        messaging = open_bus(settings, store)
+        stack.callback(messaging.bus.stop)
+        services = services_of(store, messaging.publisher, environ, clock, sign_in)
+        place = stack.enter_context(listening(host, port))
+        log.info("serving the admin API on %s, port %d", host, port_of(place))
+        parts = {"api": serving(services, place)}
+        if messaging.outbox:
+            parts["outbox"] = partial(sweep_regularly, [messaging.outbox.sweep], settings.sweep_seconds)
+        run_parts(parts, stop)
 
 
 def services_of(

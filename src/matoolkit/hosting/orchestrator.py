@@ -5,31 +5,30 @@ from collections.abc import Mapping
 from functools import partial
 
 from matoolkit.bus.consumer import Consumer
-from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.settings import Settings
 from matoolkit.store import Store
-from matoolkit.system import build_orchestrator, open_bus, open_state
+from matoolkit.system import Messaging, build_orchestrator, open_bus, open_state
 
 
 def run_orchestrator(settings: Settings, stop: threading.Event) -> None:
     """Handle events and results, and sweep, until told to stop; the piles at hand are finished."""
     store = open_state(settings)
-    bus = open_bus(settings, store)
-    bus.start()
+    messaging = open_bus(settings, store)
+    messaging.bus.start()
     try:
-        run_parts(orchestrator_parts(settings, store, bus), stop)
+        run_parts(orchestrator_parts(settings, store, messaging), stop)
     finally:
-        bus.stop()
+        messaging.bus.stop()
         store.close()
 
 
-def orchestrator_parts(settings: Settings, store: Store, bus: SqlBus) -> Mapping[str, Part]:
+def orchestrator_parts(settings: Settings, store: Store, messaging: Messaging) -> Mapping[str, Part]:
     """Return what an orchestrator does side by side."""
-    orchestrator = build_orchestrator(settings, store, bus)
+    bus, orchestrator = messaging.bus, build_orchestrator(settings, store, messaging.publisher)
     return {
         "events": Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, orchestrator.handle).run,
         "results": Consumer(store, bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle).run,
-        "sweeps": partial(sweep_regularly, [bus.sweep, orchestrator.sweep], settings.sweep_seconds),
+        "sweeps": partial(sweep_regularly, [*messaging.sweeps, orchestrator.sweep], settings.sweep_seconds),
     }

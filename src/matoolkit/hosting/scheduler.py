@@ -3,6 +3,7 @@
 import logging
 import threading
 from contextlib import ExitStack
+from functools import partial
 
 from matoolkit.hosting.process import run_parts, sweep_regularly
 from matoolkit.scheduler.leasing import Stopping
@@ -19,15 +20,16 @@ def run_scheduler(settings: Settings, stop: threading.Event) -> None:
     with ExitStack() as stack:
         store = open_state(settings)
         stack.callback(store.close)
-        bus = open_bus(settings, store)
-        scheduler = build_scheduler(settings, store, bus, stop=stop)
+        messaging = open_bus(settings, store)
+        stack.callback(messaging.bus.stop)
+        scheduler = build_scheduler(settings, store, messaging.publisher, stop=stop)
         stack.callback(scheduler.lease.let_go)
         loop = SchedulerLoop(scheduler, settings.sweep_seconds)
         run_parts(
             {
                 "ticks": loop.tick_until,
                 "sweeps": loop.sweep_until,
-                "bus": lambda until: sweep_regularly([bus.sweep], settings.sweep_seconds, until),
+                "bus": partial(sweep_regularly, messaging.sweeps, settings.sweep_seconds),
             },
             stop,
         )
@@ -39,7 +41,9 @@ def tick_once(settings: Settings, stop: threading.Event) -> list[Tally] | None:
     with ExitStack() as stack:
         store = open_state(settings)
         stack.callback(store.close)
-        scheduler = build_scheduler(settings, store, open_bus(settings, store), stop=stop)
+        messaging = open_bus(settings, store)
+        stack.callback(messaging.bus.stop)
+        scheduler = build_scheduler(settings, store, messaging.publisher, stop=stop)
         stack.callback(scheduler.lease.let_go)
         loop = SchedulerLoop(scheduler, settings.sweep_seconds)
 

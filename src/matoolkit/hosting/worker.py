@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from matoolkit.hosting.process import run_parts
 from matoolkit.settings import Settings, WorkerSettings
-from matoolkit.system import build_worker, functions_of_worker, open_bus, open_state
+from matoolkit.system import build_worker, bus_of_worker, functions_of_worker
 from matoolkit.worker.health import health_served
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.streams import guarded_streams
@@ -25,11 +25,7 @@ def run_worker(
         registry, broken = functions_of_worker(worker)
         for file in broken:
             log.error("%s cannot be used: %s", file.path, file.why)
-        store = open_state(settings)
-        stack.callback(store.close)
-        bus = open_bus(settings, store)
-        bus.start()
-        stack.callback(bus.stop)
+        bus = stack.enter_context(bus_of_worker(settings, worker))
         runner = build_worker(bus, worker, worker_id, registry, masking)
         stack.callback(runner.close)
         log.info("worker %s has %d functions", worker_id, len(registry))

@@ -82,6 +82,12 @@ class Queue:
         self._ready: list[tuple[int, Stored]] = []
         self._scanned = 0.0
 
+    def empty(self) -> None:
+        """Forget all messages; links stay open."""
+        self._ready.clear()
+        self.locks.clear()
+        self.deferred.clear()
+
     def put(self, message: Stored) -> None:
         heapq.heappush(self._ready, (message.number, message))
 
@@ -200,6 +206,11 @@ class Subscription(Queue):
             limit = self.settings.time_to_live
             self.put(message if limit is None else _shortened(message, limit))
 
+    def empty(self) -> None:
+        """Forget all messages, dead letters too."""
+        super().empty()
+        self.dead.empty()
+
     def dead_letter(self, message: Stored, reason: str | None, description: str | None, /) -> None:
         """Move a message to the dead letters."""
         notes = {"DeadLetterReason": reason, "DeadLetterErrorDescription": description}
@@ -222,6 +233,13 @@ class Topic:
     duplicates: int = 0
     _seen: dict[str, float] = field(default_factory=dict)  # oldest first
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    def empty(self) -> None:
+        """Forget all messages and their ids."""
+        self.scheduled.clear()
+        self._seen.clear()
+        for subscription in self.subscriptions.values():
+            subscription.empty()
 
     def accept(self, message: Stored, late: float = 0.0, copies: int = 1) -> int:
         """Take a message from a sender, unless it was here lately, and return its sequence number."""

@@ -80,6 +80,7 @@ class Front:
         for connection in list(self.connections):
             connection.condition = Condition("amqp:connection:forced", "The connection was closed by the service.")
             connection.close()
+            self._forget_all(connection)
 
     # Connections and sessions
 
@@ -107,6 +108,10 @@ class Front:
         if connection is None:
             return
         self.connections.discard(connection)
+        self._forget_all(connection)
+
+    def _forget_all(self, connection: Any) -> None:
+        """Send nothing more over the links of a connection."""
         link = connection.link_head(_EITHER)
         while link is not None:
             self._forget(link)

@@ -42,6 +42,16 @@ class ServiceBus:
         self.cut()
         self.call(lambda: self._begin(clock))
 
+    def empty(self) -> None:
+        """Forget all messages and faults. Entities stay, and so do connections: it takes long to open one."""
+
+        def empty() -> None:
+            self.faults.__init__()  # type: ignore[misc]
+            for topic in self.broker.topics.values():
+                topic.empty()
+
+        self.call(empty)
+
     def _begin(self, clock: Clock | None) -> None:
         self.broker = Broker(clock or SystemClock())
         self.faults = Faults()

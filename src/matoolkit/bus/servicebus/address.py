@@ -1,6 +1,6 @@
 """Where a Service Bus namespace is, and how this process signs in to it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -8,6 +8,7 @@ from matoolkit.errors import BusAddressInvalid, BusLibraryMissing
 from matoolkit.records import record
 
 if TYPE_CHECKING:
+    from azure.identity.aio import DefaultAzureCredential
     from azure.servicebus.aio import ServiceBusClient
 
 
@@ -37,30 +38,36 @@ class Address:
                 text = text.replace(hidden, "***")
         return text
 
-    def open(self) -> "tuple[ServiceBusClient, Any]":
-        """Return a client, which has not connected yet, and the credential to close with it, if there is one."""
+    def check(self) -> None:
+        """Find out before anything is sent whether the library is there and the address can be read."""
         try:
-            from azure.servicebus.aio import ServiceBusClient
+            from azure.servicebus import parse_connection_string
+
+            if self.connection_string is None:
+                # Asynchronous credentials need aiohttp, which the extra installs as well.
+                import aiohttp  # noqa: F401
+                import azure.identity.aio  # noqa: F401
         except ImportError:
             raise BusLibraryMissing from None
-        # We try again ourselves: the SDK's own tries would take longer than a claim or a lock lasts.
-        options: dict[str, Any] = {"retry_total": 0}
         if self.connection_string is not None:
             try:
-                return ServiceBusClient.from_connection_string(
-                    self.connection_string.get_secret_value(), **options
-                ), None
+                parse_connection_string(self.connection_string.get_secret_value())
             except ValueError:
                 # The text of the fault is not repeated: it may quote the string.
                 raise BusAddressInvalid from None
-        try:
-            # Its asynchronous credentials need aiohttp, which the extra installs as well.
-            import aiohttp  # noqa: F401
-            from azure.identity.aio import DefaultAzureCredential
-        except ImportError:
-            raise BusLibraryMissing from None
+
+    def open(self) -> "tuple[ServiceBusClient, DefaultAzureCredential | None]":
+        """Return a client, which has not connected yet, and the credential to close with it, if there is one."""
+        from azure.servicebus.aio import ServiceBusClient
+
+        # We try again ourselves: the SDK's own tries would take longer than a claim or a lock lasts.
+        if self.connection_string is not None:
+            secret = self.connection_string.get_secret_value()
+            return ServiceBusClient.from_connection_string(secret, retry_total=0), None
+        from azure.identity.aio import DefaultAzureCredential
+
         credential = DefaultAzureCredential()
-        return ServiceBusClient(self.namespace or "", credential, **options), credential
+        return ServiceBusClient(self.namespace or "", credential, retry_total=0), credential
 
 
 def _parts(connection_string: str) -> dict[str, str]:

@@ -56,6 +56,7 @@ class ServiceBus:
     def __init__(
         self, address: Address, *, topic_names: Mapping[str, str] | None = None, clock: Clock | None = None
     ) -> None:
+        address.check()
         self._clock = clock or SystemClock()
         self._topic_names = dict(topic_names or {})
         self._thread = LoopThread("service-bus")
@@ -103,7 +104,7 @@ class ServiceBus:
 
     def probe(self, subscription: Subscription) -> None:
         """Open a link to a subscription; one that does not exist is a `BusEntityMissing`."""
-        self._do(self._inbox(subscription).link.open())
+        self._do(self._probe(subscription))
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait for a message, but not longer than that; it is kept for the next look."""
@@ -182,6 +183,11 @@ class ServiceBus:
         self._out.update((id(one), one) for one in taken)
         return [_received(subscription, one) for one in taken]
 
+    async def _probe(self, subscription: Subscription) -> None:
+        link = ReceivingLink(self._connection, self._named(subscription.topic), subscription.name)
+        await link.open()
+        link.close()
+
     async def _settle_owed(self) -> None:
         owed, self._owed = self._owed, []
         if owed:
@@ -211,13 +217,12 @@ class ServiceBus:
                 await self._settled(unsettled, abandon)
         except (MatoolkitError, TimeoutError):
             log.warning("%d messages could not be given back; their locks run out", len(unsettled))
-        links: list[SendingLink | ReceivingLink] = [
-            *self._senders.values(),
-            *(inbox.link for inbox in self._inboxes.values()),
-        ]
+        for sender in self._senders.values():
+            sender.close()
+        for inbox in self._inboxes.values():
+            inbox.link.close()
         self._senders.clear()
         self._inboxes.clear()
-        await asyncio.gather(*(link.close() for link in links))
         await self._connection.close()
 
     def _inbox(self, subscription: Subscription, *, is_dead: bool = False) -> Inbox:

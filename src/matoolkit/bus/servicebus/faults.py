@@ -27,6 +27,13 @@ def may_pass_with_a_new_link(fault: BaseException) -> bool:
     )
 
 
+def leaves_the_link_alone(fault: BaseException) -> bool:
+    """Whether a fault says nothing about the link over which it came."""
+    from azure.servicebus.exceptions import ServiceBusQuotaExceededError, ServiceBusServerBusyError
+
+    return isinstance(fault, MatoolkitError | ServiceBusQuotaExceededError | ServiceBusServerBusyError)
+
+
 def is_unknown(fault: BaseException) -> bool:
     """Whether only a new client may help. The SDK wraps its own bugs in its root class."""
     from azure.servicebus.exceptions import ServiceBusError

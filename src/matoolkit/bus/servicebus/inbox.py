@@ -8,7 +8,7 @@ from matoolkit.clock import Clock
 
 # More would be settled and renewed too slowly: each message is a request of its own.
 MOST_AT_ONCE = 250
-# How long a look waits for what is due. The SDK gathers a pile for this long unless it is full.
+# How long a look waits for what is due.
 LOOK_SECONDS = 0.05
 # A message whose lock ends sooner is not handed out: it could not be handled in time.
 _LEAST_LOCK_SECONDS = 10.0
@@ -26,15 +26,17 @@ class Inbox:
         """Return messages that are due, those first that were kept."""
         most = min(most, MOST_AT_ONCE)
         await self._refuse_stale()
-        if len(self._kept) < most:
-            self._kept += await self._receive(most - len(self._kept), LOOK_SECONDS)
+        # As long as messages come: the SDK gives back at once what comes over the link between two looks.
+        while len(self._kept) < most and (came := await self._receive(most - len(self._kept), LOOK_SECONDS)):
+            self._kept += came
         taken, self._kept = self._kept[:most], self._kept[most:]
         return taken
 
     async def wait(self, seconds: float) -> None:
         """Wait for a message, and keep it; asked for one, the SDK returns as soon as it comes."""
         if not self._kept:
-            self._kept += await self._receive(1, seconds)
+            came = await self._receive(1, seconds)
+            self._kept += came
 
     def emptied(self) -> list[Locked]:
         """Return what is kept, and forget it."""

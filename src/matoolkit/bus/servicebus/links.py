@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from matoolkit.bus.servicebus.address import Address
-from matoolkit.bus.servicebus.faults import is_lost, is_unknown, may_pass_with_a_new_link, told
+from matoolkit.bus.servicebus.faults import is_lost, is_unknown, leaves_the_link_alone, may_pass_with_a_new_link, told
 from matoolkit.bus.servicebus.messages import pieces
 
 if TYPE_CHECKING:
+    from azure.identity.aio import DefaultAzureCredential
     from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
     from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 
@@ -42,6 +43,13 @@ class Locked:
     fresh_until: float = 0.0
 
 
+class Closable(Protocol):
+    """What the SDK wants to have closed."""
+
+    async def close(self) -> None:
+        """Close it."""
+
+
 Settle = Callable[["ServiceBusReceiver", "ServiceBusReceivedMessage"], Awaitable[None]]
 
 
@@ -61,7 +69,8 @@ class Connection:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._client: ServiceBusClient | None = None
-        self._credential: Any = None
+        self._credential: DefaultAzureCredential | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     def client(self) -> "ServiceBusClient":
         """Return the client; it has no connection of its own, so this is quick."""
@@ -69,13 +78,24 @@ class Connection:
             self._client, self._credential = self.address.open()
         return self._client
 
-    async def close(self) -> None:
-        """Close the client and forget it."""
-        client, credential = self._client, self._credential
-        self._client = self._credential = None
-        for end in (client, credential):
+    def let_go(self, *ends: "Closable | None") -> None:
+        """Close things beside the work: to close a broken link takes long, and nobody has to wait for it."""
+        for end in ends:
             if end is not None:
-                await _closed(end)
+                task = asyncio.ensure_future(_closed(end))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+    def forget(self) -> None:
+        """Let the client go, with all links that were opened from it; the next link needs another client."""
+        self.let_go(self._client, self._credential)
+        self._client = self._credential = None
+
+    async def close(self) -> None:
+        """Let the client go, and wait until everything is closed."""
+        self.forget()
+        while self._closing:
+            await asyncio.wait(tuple(self._closing))
 
 
 class Link(Generic[EndT]):
@@ -87,10 +107,10 @@ class Link(Generic[EndT]):
         self._end: EndT | None = None
         self._opening = asyncio.Lock()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the link; the next use opens another one."""
         if self._end is not None:
-            await self._drop(self._end)
+            self._drop(self._end)
 
     def _make(self) -> EndT:
         raise NotImplementedError
@@ -103,15 +123,15 @@ class Link(Generic[EndT]):
                     async with asyncio.timeout(OPEN_SECONDS):
                         await end.__aenter__()
                 except BaseException:
-                    await _closed(end)
+                    self._connection.let_go(end)
                     raise
                 self._end = end
             return self._end
 
-    async def _drop(self, end: EndT) -> None:
+    def _drop(self, end: EndT) -> None:
         if self._end is end:
             self._end = None
-        await _closed(end)
+        self._connection.let_go(end)
 
     async def _try_twice(self, work: Callable[[EndT], Awaitable[ResultT]]) -> ResultT:
         """Do work with the link. A broken link is replaced quietly; if the new one fails too, the error is raised."""
@@ -121,16 +141,18 @@ class Link(Generic[EndT]):
                 end = await self._opened()
                 return await work(end)
             except Exception as fault:
-                await self._broken(end, fault)
-                if is_last or not may_pass_with_a_new_link(fault):
+                self._broken(end, fault)
+                # Who does not answer when a link is opened would keep the caller waiting once more.
+                hangs = end is None and isinstance(fault, TimeoutError)
+                if is_last or hangs or not may_pass_with_a_new_link(fault):
                     raise self._told(fault) from fault
         raise AssertionError  # the second try returned or raised
 
-    async def _broken(self, end: EndT | None, fault: BaseException) -> None:
-        if end is not None:
-            await self._drop(end)
+    def _broken(self, end: EndT | None, fault: BaseException) -> None:
+        if end is not None and not leaves_the_link_alone(fault):
+            self._drop(end)
         if is_unknown(fault):
-            await self._connection.close()
+            self._connection.forget()
 
     def _told(self, fault: BaseException) -> Exception:
         return told(fault, self._connection.address, self.entity)
@@ -157,7 +179,7 @@ class SendingLink(Link["ServiceBusSender"]):
                 async with asyncio.timeout(timeout):
                     await self._try_twice(send_left)
             except TimeoutError as fault:
-                await self.close()
+                self.close()
                 raise self._told(fault) from fault
 
     def _make(self) -> "ServiceBusSender":
@@ -248,7 +270,7 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
                 done.append(one)
         if fault is not None:
             await asyncio.wait(tasks.values())
-            await self._broken(receiver, fault)
+            self._broken(receiver, fault)
         return done, left
 
     def _make(self) -> "ServiceBusReceiver":
@@ -274,7 +296,7 @@ async def _settled(receiver: "ServiceBusReceiver", one: Locked, act: Settle) -> 
     return True
 
 
-async def _closed(end: Any) -> None:
+async def _closed(end: Closable) -> None:
     """Close something that may be broken already."""
     with suppress(Exception):
         async with asyncio.timeout(CLOSE_SECONDS):

@@ -1,5 +1,6 @@
 """`matoolkit worker`: does the jobs of batches, and says what it can do."""
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column
 from matoolkit.errors import InvalidSettings
 from matoolkit.hosting.process import stopped_by_signals
+from matoolkit.settings import bus_variables_of_worker
 
 if TYPE_CHECKING:
     from matoolkit.worker.custom import BrokenFile
@@ -44,7 +46,7 @@ def worker(context: typer.Context, worker_id: WorkerId = None, health_port: Heal
 @app.command()
 def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     """Do the jobs of a worker id until stopped. SIGTERM and Ctrl-C let running jobs end and give the rest back."""
-    settings = settings_of_service()
+    settings = settings_of_service(bus_variables_of_worker(os.environ))
     known = worker_settings(worker_id)
     if known.worker_id is None:
         raise InvalidSettings(["it is not set which jobs to take"], hint="give --id, or set WORKER_ID")

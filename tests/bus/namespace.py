@@ -1,0 +1,79 @@
+"""A Service Bus namespace for the tests of the bus: it is emptied for each test, and its links stay open."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from matoolkit.bus.servicebus import Address, ServiceBus
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.ports import Subscription
+
+if TYPE_CHECKING:
+    from tests.servers.servicebus.server import ServiceBus as Server
+
+WORKERS = ("w", "worker-01", "worker-02", "worker-03")
+
+
+class BorrowedClock:
+    """The clock of the test that runs."""
+
+    def __init__(self) -> None:
+        self.lender: Clock = SystemClock()
+
+    def now(self) -> datetime:
+        return self.lender.now()
+
+    def monotonic(self) -> float:
+        return self.lender.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self.lender.sleep(seconds)
+
+
+class Namespace:
+    """A server with all entities, and a bus whose links outlive a test: opening one takes longer than most tests."""
+
+    def __init__(self, server: "Server") -> None:
+        self.server = server
+        self._clock = BorrowedClock()
+        server.reset(self._clock)
+        server.lay_out(*WORKERS)
+        self.bus = ServiceBus(self.address, clock=self._clock)
+
+    @property
+    def address(self) -> Address:
+        return Address(connection_string=SecretStr(self.server.connection_string))
+
+    def emptied(self, clock: Clock) -> ServiceBus:
+        """Return the bus with no message anywhere, and with another clock."""
+        bus = self.bus
+        self._clock.lender = clock
+        self.server.empty()
+
+        async def forget() -> None:
+            # Messages of the last test may still be in the socket, because the link had credit for them.
+            await asyncio.gather(*(inbox.take(250) for inbox in bus._inboxes.values()))  # noqa: SLF001
+            bus._out.clear()  # noqa: SLF001
+            bus._owed.clear()  # noqa: SLF001
+
+        bus._do(forget())  # noqa: SLF001
+        self.server.empty()
+        return bus
+
+    @contextmanager
+    def another_process(self) -> Iterator[ServiceBus]:
+        """Give a bus with links of its own."""
+        other = ServiceBus(self.address, clock=self._clock)
+        try:
+            yield other
+        finally:
+            other.stop()
+
+
+def bodies(server: "Server", subscription: Subscription, *, dead: bool = False) -> list[str | None]:
+    """Return the ids of all messages that a subscription holds."""
+    return [one.message_id for one in server.messages(subscription.topic, subscription.name, dead=dead)]
