@@ -68,6 +68,27 @@ def test_the_statements_for_sql_server_are_those_that_were_read(
     assert printed == MIGRATIONS.read_text(encoding="utf-8").rstrip().splitlines()
 
 
+def test_the_roles_can_be_printed_without_a_database(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MATOOLKIT_DATABASE_URL", "mssql://server/state")
+    assert run(["db", "roles", "--scheduler", "id-scheduler"]) == 0
+    printed = capsys.readouterr().out
+    assert "CREATE USER [id-scheduler] FROM EXTERNAL PROVIDER;" in printed
+    assert printed.count("CREATE USER") == 1
+    monkeypatch.setenv("MATOOLKIT_DATABASE_URL", "postgresql://server/state")
+    assert run(["db", "roles", "--api", "web"]) == 0
+    printed = capsys.readouterr().out
+    assert 'CREATE ROLE "web" LOGIN' in printed
+    assert 'CREATE ROLE "matoolkit_scheduler" LOGIN' in printed
+
+
+def test_sqlite_has_no_roles_to_print(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["db", "roles"]) == 2
+    assert "DB405" in capsys.readouterr().err
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
 def test_a_server_that_is_down_is_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -684,11 +684,15 @@ GO
 
 -- Running upgrade 0008 -> 0009
 
+ALTER TABLE runbooks ADD data_table_schema NVARCHAR(63) NULL;
+
+GO
+
 IF SCHEMA_ID(N'matoolkit_data') IS NULL EXEC(N'CREATE SCHEMA matoolkit_data');
 
 GO
 
-ALTER TABLE runbooks ADD data_table_schema NVARCHAR(63) NULL;
+UPDATE runbooks SET data_table_schema = 'matoolkit_data' WHERE OBJECT_ID(QUOTENAME(data_table_name)) IS NULL;
 
 GO
 

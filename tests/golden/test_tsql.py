@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.parser import Parser
-from tests.golden.tsql import MIGRATIONS, STATEMENTS, migrations, public_functions, statements
+from tests.golden.tsql import MIGRATIONS, ROLES, STATEMENTS, migrations, public_functions, roles, statements
 
 AGAIN = "if this change was meant, run `python -m tests.golden.tsql` and read the difference"
 
@@ -15,6 +15,10 @@ def test_the_statements_for_sql_server_are_the_ones_that_were_read() -> None:
 
 def test_the_migrations_for_sql_server_are_the_ones_that_were_read() -> None:
     assert migrations() == MIGRATIONS.read_text(encoding="utf-8"), AGAIN
+
+
+def test_the_roles_for_sql_server_are_the_ones_that_were_read() -> None:
+    assert roles() == ROLES.read_text(encoding="utf-8"), AGAIN
 
 
 def test_every_function_of_the_store_has_its_statements() -> None:
@@ -29,7 +33,7 @@ def parser() -> Parser:
     return Parser()
 
 
-@pytest.mark.parametrize("golden", [STATEMENTS, MIGRATIONS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("golden", [STATEMENTS, MIGRATIONS, ROLES], ids=lambda path: path.stem)
 def test_every_statement_parses_as_t_sql(parser: Parser, golden: Path) -> None:
     assert parser.errors(golden.read_text(encoding="utf-8")) == []
 

@@ -37,12 +37,14 @@ from matoolkit.store.datatables import DataRow, DataTable, open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.queue import NewQueued
+from matoolkit.store.roles import PARTS, roles_script
 from matoolkit.store.sql.execution import COMPILED, Compiled, Runner, no_statements
 from matoolkit.store.sql.prepared import Ready
 from matoolkit.store.upgrade import upgrade_script
 
 FOLDER = Path(__file__).parent
-STATEMENTS, MIGRATIONS = FOLDER / "statements.sql", FOLDER / "migrations.sql"
+STATEMENTS, MIGRATIONS, ROLES = (FOLDER / f"{name}.sql" for name in ("statements", "migrations", "roles"))
+HOSTILE = "x'; DROP TABLE batches; --]\""
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 # These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
@@ -236,6 +238,12 @@ def statements() -> str:
     return "\n".join(written)
 
 
+def roles() -> str:
+    """Write what `matoolkit db roles` prints, for one identity of each part, one of them with a name that bites."""
+    names = {part: f"id-matoolkit-{part}" for part in PARTS}
+    return roles_script(SqlServer(), names | {"worker": HOSTILE}, "state") + "\n"
+
+
 def migrations() -> str:
     script = upgrade_script(SqlServer())
     return "\n".join(line.rstrip() for line in script.splitlines()) + "\n"
@@ -244,3 +252,4 @@ def migrations() -> str:
 if __name__ == "__main__":
     STATEMENTS.write_text(statements(), encoding="utf-8")
     MIGRATIONS.write_text(migrations(), encoding="utf-8")
+    ROLES.write_text(roles(), encoding="utf-8")

@@ -111,6 +111,12 @@ def test_differences_are_named_and_tables_of_others_are_not(store: Store) -> Non
     ]
 
 
+@pytest.mark.on("postgresql")
+def test_a_missing_schema_for_data_tables_is_named(store: Store) -> None:
+    run(store, "DROP SCHEMA matoolkit_data")
+    assert schema_differences(store) == ["schema matoolkit_data: missing"]
+
+
 @pytest.mark.parametrize(
     ("index", "where"),
     [

@@ -60,6 +60,7 @@
     │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
     │   ├── SourceNotConfigured   SC404   an environment variable that a runbook's source needs is not set
     │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
+    │   ├── RolesNotSupported     DB405   this database has no users
     │   ├── UnusableKey           DB422   a key is empty, too long, or has a character that cannot be stored
     │   └── TooManyColumns        DB413   a query returns more columns than a table can have
     ├── TemplateError             TP400   a template cannot be resolved for a member
@@ -209,6 +210,7 @@ from matoolkit.errors.store import (
     InvalidDatabaseUrl,
     LeaseLost,
     ReadsNotStable,
+    RolesNotSupported,
     RowConflict,
     SchemaDamaged,
     SchemaMissing,
@@ -280,6 +282,7 @@ __all__ = [
     "ReadsNotStable",
     "Refused",
     "RoleMissing",
+    "RolesNotSupported",
     "RowConflict",
     "SchemaDamaged",
     "SchemaMissing",

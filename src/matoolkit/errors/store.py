@@ -16,6 +16,18 @@ class InvalidDatabaseUrl(Refused):
         super().__init__(f"the database URL cannot be used: {reason}", hint=hint or forms)
 
 
+class RolesNotSupported(Refused):
+    """This database has no users, so nobody can be allowed less than another."""
+
+    code = "DB405"
+
+    def __init__(self, database: str) -> None:
+        super().__init__(
+            f"{database} has no users and no roles",
+            hint="protect its file, or use PostgreSQL or Azure SQL (MATOOLKIT_DATABASE_URL)",
+        )
+
+
 class UnusableKey(Refused):
     """A key is empty, too long, or has a character that cannot be stored."""
 

@@ -123,6 +123,9 @@ def schema_differences(store: Store) -> list[str]:
     with looking_at_tables(store) as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
         found = [_described(difference) for difference in compare_metadata(context, metadata)]
+        schema = store.dialect.data_schema
+        if schema is not None and not inspect(connection).has_schema(schema):
+            found.append(f"schema {schema}: missing")
         return sorted([*found, *left_out_differences(connection, metadata, store.dialect)])
 
 

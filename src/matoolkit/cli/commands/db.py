@@ -68,6 +68,27 @@ def check() -> None:
         raise typer.Exit(NOT_AS_IT_SHOULD_BE)
 
 
+@app.command()
+def roles(
+    deploy: str | None = typer.Option(None, help="Identity that runs `matoolkit db upgrade`."),
+    scheduler: str | None = typer.Option(None, help="Identity of the scheduler."),
+    orchestrator: str | None = typer.Option(None, help="Identity of the orchestrator."),
+    api: str | None = typer.Option(None, help="Identity of the admin API."),
+    worker: str | None = typer.Option(None, help="Identity of workers, where the bus is in the database."),
+) -> None:
+    """Print the SQL that creates roles and users with the least that each part needs. Changes nothing.
+
+    On SQL Server an identity is a user of Entra, made only if it is named here. On PostgreSQL it is a role that signs
+    in, matoolkit_PART unless it is named here. Run the SQL before the first `matoolkit db upgrade` and after each.
+    """
+    from matoolkit.store.roles import roles_script
+
+    given = {"deploy": deploy, "scheduler": scheduler, "orchestrator": orchestrator, "api": api, "worker": worker}
+    store = _store()
+    names = {part: name for part, name in given.items() if name}
+    typer.echo(roles_script(store.dialect, names, store.url.database or ""))
+
+
 def _store() -> "Store":
     from matoolkit.store import open_store
 

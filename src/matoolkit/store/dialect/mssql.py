@@ -1,7 +1,7 @@
 """SQL Server and Azure SQL, through Microsoft's own driver."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -25,9 +25,10 @@ from sqlalchemy.engine import URL
 from matoolkit.clock import Clock, as_utc
 from matoolkit.errors import StoreError, UnknownServer
 from matoolkit.store.dialect.mssql_errors import told_apart
+from matoolkit.store.dialect.mssql_roles import mssql_roles
 from matoolkit.store.dialect.mssql_signin import sign_in_of
 from matoolkit.store.dialect.mssql_types import driver_types, json_type, read_from_json
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, SignIn, Typing, parameter
+from matoolkit.store.dialect.questions import Columns, Dialect, Rights, Rows, SignIn, Typing, parameter
 from matoolkit.store.dialect.types import Instant
 
 # A query that is part of a statement may only be sorted if it is also limited.
@@ -171,6 +172,10 @@ class SqlServer(Dialect):
             " SET NOCOUNT OFF;"
             " IF @got < 0 THROW 51000, 'another process is changing the tables', 1"
         )
+
+    def roles(self, rights: Sequence[Rights], database: str) -> str:  # noqa: ARG002
+        """Make roles, and users of Entra that are their members."""
+        return mssql_roles(rights, str(self.data_schema))
 
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Go by the words of the driver and of the server."""

@@ -1,6 +1,6 @@
 """PostgreSQL, through psycopg 3."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,8 @@ from matoolkit.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from matoolkit.store.dialect.questions import Columns, Dialect, Rows, column_lists, parameter
+from matoolkit.store.dialect.postgresql_roles import postgresql_roles
+from matoolkit.store.dialect.questions import Columns, Dialect, Rights, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
@@ -158,6 +159,10 @@ class PostgreSQL(Dialect):
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""
         connection.execute(select(func.pg_advisory_xact_lock(_UPGRADING)))
+
+    def roles(self, rights: Sequence[Rights], database: str) -> str:
+        """Make roles that sign in."""
+        return postgresql_roles(rights, str(self.data_schema), database)
 
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Go by the SQLSTATE; an error of the connection itself has none."""

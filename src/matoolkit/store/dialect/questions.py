@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -41,6 +42,27 @@ class Filling(NamedTuple):
     empty: str
     fill: str
     rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a part of the system may do: verbs by table, and what it does to data tables.
+
+    The identity is the name under which it signs in, if it is known. `numbered` tables number their rows.
+    """
+
+    role: str
+    identity: str | None
+    tables: Mapping[str, tuple[str, ...]]
+    numbered: frozenset[str]
+    deploys: bool
+    makes_data_tables: bool
+    reads_data_tables: bool
+
+    @property
+    def uses_data_tables(self) -> bool:
+        """Whether it does anything with data tables."""
+        return self.makes_data_tables or self.reads_data_tables
 
 
 class SignIn(Protocol):
@@ -161,6 +183,10 @@ class Dialect(ABC):
     @abstractmethod
     def lock_schema(self, connection: Connection) -> None:
         """Let only one process at a time change the tables, until its transaction ends."""
+
+    def roles(self, rights: Sequence[Rights], database: str) -> str:
+        """Write the SQL that creates roles and users with these rights in a database."""
+        raise NotImplementedError(f"{self.title} has no users")
 
     @abstractmethod
     def error_for(self, fault: BaseException) -> type[StoreError]:
