@@ -26,10 +26,11 @@ def shared_namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture
-def namespace(shared_namespace: Namespace, clock: VirtualClock) -> Namespace:
+def namespace(shared_namespace: Namespace, clock: VirtualClock) -> Iterator[Namespace]:
     """Every entity that the tests need, and no message."""
     shared_namespace.emptied(clock)
-    return shared_namespace
+    yield shared_namespace
+    shared_namespace.server.forget_broken()
 
 
 @pytest.fixture

@@ -73,13 +73,19 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._handle()
 
+    def do_PUT(self) -> None:
+        self._handle()
+
+    def do_DELETE(self) -> None:
+        self._handle()
+
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        is_form = "form" in self.headers.get("Content-Type", "")
-        read = parse_qs(body.decode()) if is_form else json.loads(body) if body else None
+        kind = self.headers.get("Content-Type", "")
+        read = body if "xml" in kind else parse_qs(body.decode()) if "form" in kind else json.loads(body or "null")
         request = Request(self.command, self.path, dict(self.headers.items()), read)
         answer = self.served.answer(request)
         if answer.is_reset:

@@ -1,14 +1,22 @@
 """The Service Bus of the tests, seen through the real SDK."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiver, ServiceBusSubQueue
-from azure.servicebus.aio import ServiceBusClient as AsyncClient
-from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError, MessagingEntityNotFoundError
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusSubQueue
+from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+from azure.servicebus.exceptions import (
+    MessageLockLostError,
+    MessageNotFoundError,
+    MessagingEntityNotFoundError,
+    ServiceBusAuthenticationError,
+    ServiceBusAuthorizationError,
+    ServiceBusError,
+)
 
 from matoolkit.clock import VirtualClock
 from tests.servers.servicebus.filters import BadFilter, compile_filter
@@ -16,34 +24,93 @@ from tests.servers.servicebus.filters import BadFilter, compile_filter
 if TYPE_CHECKING:
     from tests.servers.servicebus.server import ServiceBus
 
-EVENTS = ("orchestrator-events", "orchestrator")
-JOBS = ("worker-jobs", "worker-w1")
+T = TypeVar("T")
+
+TOPIC, NAME = JOBS = ("worker-jobs", "worker-w1")
+OTHER = ("worker-jobs", "worker-w2")
+
+
+class Links:
+    """A client with everything open, for all tests: the SDK takes half a second to open a link, and to close it."""
+
+    client: ServiceBusClient
+    sender: ServiceBusSender
+    receiver: ServiceBusReceiver
+    other: ServiceBusReceiver
+    dead: ServiceBusReceiver
+
+    def __init__(self, server: "ServiceBus") -> None:
+        self._stack = AsyncExitStack()
+        self._loop = asyncio.new_event_loop()
+        self.run(self._open(server.connection_string))
+
+    async def _open(self, address: str) -> None:
+        self.client = ServiceBusClient.from_connection_string(
+            address, retry_total=2, retry_backoff_factor=0.01, socket_timeout=0.02
+        )
+        self.sender = self.client.get_topic_sender(TOPIC)
+        self.receiver = self.client.get_subscription_receiver(*JOBS)
+        self.other = self.client.get_subscription_receiver(*OTHER)
+        self.dead = self.client.get_subscription_receiver(*JOBS, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
+        links = (self.sender, self.receiver, self.other, self.dead)
+        await asyncio.gather(*(link.__aenter__() for link in links))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(asyncio.wait_for(work, 30))
+
+    def close(self) -> None:
+        links = (self.sender, self.receiver, self.other, self.dead)
+        self.run(self._gathered(*(link.close() for link in links)))
+        self.run(self.client.close())
+        self._loop.close()
+
+    @staticmethod
+    async def _gathered(*work: Coroutine[Any, Any, None]) -> None:
+        await asyncio.gather(*work)
+
+    def send(self, *messages: ServiceBusMessage) -> None:
+        self.run(self.sender.send_messages(list(messages)))
+
+    def receive(self, number: int = 1, receiver: ServiceBusReceiver | None = None) -> list[ServiceBusReceivedMessage]:
+        async def all_of_them() -> list[ServiceBusReceivedMessage]:
+            found: list[ServiceBusReceivedMessage] = []
+            while len(found) < number:
+                found += await (receiver or self.receiver).receive_messages(number - len(found), max_wait_time=5)
+            return found
+
+        return self.run(all_of_them())
+
+    def complete(self, *messages: ServiceBusReceivedMessage) -> None:
+        self.run(self._gathered(*(self.receiver.complete_message(message) for message in messages)))
+
+
+@pytest.fixture(scope="module")
+def opened(service_bus_server: "ServiceBus") -> Iterator[Links]:
+    service_bus_server.reset()
+    service_bus_server.lay_out("w1", "w2")
+    links = Links(service_bus_server)
+    yield links
+    links.close()
+    service_bus_server.forget_broken()
 
 
 @pytest.fixture
-def server(service_bus: "ServiceBus", clock: VirtualClock) -> "ServiceBus":
-    service_bus.reset(clock)
-    service_bus.lay_out("w1", "w2")
-    return service_bus
+def server(service_bus_server: "ServiceBus", opened: Links, clock: VirtualClock) -> "ServiceBus":
+    service_bus_server.empty(clock)
+    return service_bus_server
 
 
 @pytest.fixture
-def client(server: "ServiceBus") -> Iterator[ServiceBusClient]:
-    with ServiceBusClient.from_connection_string(server.connection_string, retry_total=1) as client:
-        yield client
+def links(opened: Links, server: "ServiceBus") -> Links:
+    return opened
 
 
 def message(body: str, message_id: str | None = None, worker: str = "w1", **more: Any) -> ServiceBusMessage:
     return ServiceBusMessage(body, message_id=message_id, application_properties={"WorkerId": worker}, **more)
 
 
-def send(client: ServiceBusClient, topic: str, *messages: ServiceBusMessage) -> None:
-    with client.get_topic_sender(topic) as sender:
-        sender.send_messages(list(messages))
-
-
-def bodies(found: Any) -> list[str]:
-    return [str(one) for one in found]
+def bodies(server: "ServiceBus", place: tuple[str, str] = JOBS, *, dead: bool = False) -> list[str]:
+    return [one.body.decode() for one in server.messages(*place, dead=dead)]
 
 
 def test_a_filter_knows_what_is_neither_true_nor_false() -> None:
@@ -64,142 +131,171 @@ def test_a_filter_that_cannot_be_read_is_refused(sql: str) -> None:
         compile_filter(sql)
 
 
-def test_each_subscription_takes_what_its_filter_wants(client: ServiceBusClient, server: "ServiceBus") -> None:
-    send(client, "worker-jobs", message("1"), message("2", worker="w2"), message("ž" * 60_000))
-    with client.get_subscription_receiver(*JOBS) as receiver:
-        found = receiver.receive_messages(5, max_wait_time=5)
-        assert bodies(found) == ["1", "ž" * 60_000]
-        for one in found:
-            receiver.complete_message(one)
+def test_each_subscription_takes_what_its_filter_wants(links: Links, server: "ServiceBus") -> None:
+    links.send(message("1"), message("2", worker="w2"), message("ž" * 60_000), message("3", worker="w3"))
+    assert [str(one) for one in links.receive(2)] == ["1", "ž" * 60_000]
+    assert [str(one) for one in links.receive(1, links.other)] == ["2"]
+
+
+def test_a_pile_is_settled_at_once(links: Links, server: "ServiceBus") -> None:
+    links.send(*(message(str(number)) for number in range(100)))
+    found = links.receive(100)
+    assert [str(one) for one in found] == [str(number) for number in range(100)]
+    assert server.locked(*JOBS) == 100
+    links.complete(*found)
     assert server.messages(*JOBS) == []
-    assert [one.body for one in server.messages("worker-jobs", "worker-w2")] == [b"2"]
 
 
-def test_a_message_id_is_taken_once_in_the_window(
-    client: ServiceBusClient, server: "ServiceBus", clock: VirtualClock
-) -> None:
-    send(client, EVENTS[0], message("1", "same"), message("2", "same"))
+def test_a_message_id_is_taken_once_in_the_window(links: Links, server: "ServiceBus", clock: VirtualClock) -> None:
+    links.send(message("1", "same"), message("2", "same"))
     clock.advance(timedelta(minutes=9))
-    send(client, EVENTS[0], message("3", "same"))
+    links.send(message("3", "same"))
     clock.advance(timedelta(minutes=1))
-    send(client, EVENTS[0], message("4", "same"))
-    assert [one.body for one in server.messages(*EVENTS)] == [b"1", b"4"]
+    links.send(message("4", "same"))
+    assert bodies(server) == ["1", "4"]
 
 
-def test_what_fails_too_often_is_a_dead_letter(client: ServiceBusClient) -> None:
-    send(client, EVENTS[0], message("1", "poison"))
-    with client.get_subscription_receiver(*EVENTS) as receiver:
-        for failures in range(10):
-            (found,) = receiver.receive_messages(1, max_wait_time=5)
-            assert found.delivery_count == failures
-            receiver.abandon_message(found)
-    with client.get_subscription_receiver(*EVENTS, sub_queue=ServiceBusSubQueue.DEAD_LETTER) as receiver:
-        (dead,) = receiver.receive_messages(1, max_wait_time=5)
-        assert (dead.message_id, dead.dead_letter_reason) == ("poison", "MaxDeliveryCountExceeded")
-        receiver.complete_message(dead)
+def test_what_fails_too_often_is_a_dead_letter(links: Links) -> None:
+    links.send(message("1", "poison"))
+    for failures in range(10):
+        (found,) = links.receive()
+        assert found.delivery_count == failures
+        links.run(links.receiver.abandon_message(found))
+    (dead,) = links.receive(1, links.dead)
+    assert (dead.message_id, dead.dead_letter_reason) == ("poison", "MaxDeliveryCountExceeded")
 
 
-def test_a_dead_letter_keeps_its_reason_and_its_properties(client: ServiceBusClient, server: "ServiceBus") -> None:
-    send(client, "worker-jobs", message("bad"))
-    with client.get_subscription_receiver(*JOBS) as receiver:
-        (found,) = receiver.receive_messages(1, max_wait_time=5)
-        receiver.dead_letter_message(found, reason="Poison", error_description="cannot be read")
-    with client.get_subscription_receiver(*JOBS, sub_queue=ServiceBusSubQueue.DEAD_LETTER) as receiver:
-        (dead,) = receiver.receive_messages(1, max_wait_time=5)
-        assert (dead.dead_letter_reason, dead.dead_letter_error_description) == ("Poison", "cannot be read")
-        assert dead.application_properties
-        assert dead.application_properties[b"WorkerId"] == b"w1"
-        assert str(dead) == "bad"
-        assert server.messages(*JOBS) == []
+def test_a_dead_letter_keeps_its_reason_and_its_properties(links: Links, server: "ServiceBus") -> None:
+    links.send(message("bad"))
+    (found,) = links.receive()
+    links.run(links.receiver.dead_letter_message(found, reason="Poison", error_description="cannot be read"))
+    (dead,) = links.receive(1, links.dead)
+    assert (dead.dead_letter_reason, dead.dead_letter_error_description) == ("Poison", "cannot be read")
+    assert dead.application_properties
+    assert dead.application_properties[b"WorkerId"] == b"w1"
+    assert str(dead) == "bad"
+    links.run(links.dead.complete_message(dead))
+    assert bodies(server) == bodies(server, dead=True) == []
 
 
-def test_a_lock_that_has_ended_is_lost_and_the_message_comes_again(
-    client: ServiceBusClient, clock: VirtualClock
-) -> None:
-    send(client, EVENTS[0], message("1"))
-    with client.get_subscription_receiver(*EVENTS) as receiver:
-        (first,) = receiver.receive_messages(1, max_wait_time=5)
-        clock.advance(timedelta(seconds=59))
-        receiver.renew_message_lock(first)
-        clock.advance(timedelta(seconds=59))
-        assert receiver.receive_messages(1, max_wait_time=0.05) == []
-        clock.advance(timedelta(seconds=1))
-        with pytest.raises(MessageLockLostError):
-            receiver.complete_message(first)
-        with pytest.raises(MessageLockLostError):
-            receiver.renew_message_lock(first)
-        (again,) = receiver.receive_messages(1, max_wait_time=5)
-        assert again.delivery_count == 1
-        receiver.complete_message(again)
+def test_a_lock_that_has_ended_is_lost_and_the_message_comes_again(links: Links, clock: VirtualClock) -> None:
+    links.send(message("1"))
+    (first,) = links.receive()
+    clock.advance(timedelta(seconds=59))
+    links.run(links.receiver.renew_message_lock(first))
+    clock.advance(timedelta(seconds=59))
+    assert links.run(links.receiver.receive_messages(1, max_wait_time=0.05)) == []
+    clock.advance(timedelta(seconds=1))
+    with pytest.raises(MessageLockLostError):
+        links.complete(first)
+    (again,) = links.receive()
+    assert again.delivery_count == 1
+    clock.advance(timedelta(seconds=60))
+    with pytest.raises(MessageLockLostError):
+        links.run(links.receiver.renew_message_lock(again))
 
 
 def test_a_scheduled_message_appears_when_its_time_has_come(
-    client: ServiceBusClient, server: "ServiceBus", clock: VirtualClock
+    links: Links, server: "ServiceBus", clock: VirtualClock
 ) -> None:
     at = clock.now() + timedelta(hours=1)
-    with client.get_topic_sender("worker-jobs") as sender:
-        kept, cancelled = sender.schedule_messages([message("1"), message("2")], at)
-        sender.cancel_scheduled_messages(cancelled)
-        with pytest.raises(MessageNotFoundError):
-            sender.cancel_scheduled_messages(cancelled)
-        sender.send_messages(message("3", scheduled_enqueue_time_utc=at))
-    assert kept
-    assert server.messages(*JOBS) == []
+    _, cancelled = links.run(links.sender.schedule_messages([message("1"), message("2")], at))
+    links.run(links.sender.cancel_scheduled_messages(cancelled))
+    with pytest.raises(MessageNotFoundError):
+        links.run(links.sender.cancel_scheduled_messages(cancelled))
+    links.send(message("3", scheduled_enqueue_time_utc=at))
+    assert bodies(server) == []
     clock.advance(timedelta(hours=1))
-    assert [one.body for one in server.messages(*JOBS)] == [b"1", b"3"]
+    assert bodies(server) == ["1", "3"]
 
 
 def test_a_message_that_lived_too_long_is_a_dead_letter(
-    client: ServiceBusClient, server: "ServiceBus", clock: VirtualClock
+    links: Links, server: "ServiceBus", clock: VirtualClock
 ) -> None:
-    send(client, "worker-jobs", message("1", time_to_live=timedelta(hours=1)), message("2"))
+    links.send(message("1", time_to_live=timedelta(hours=1)), message("2"))
     clock.advance(timedelta(hours=2))
-    assert [one.body for one in server.messages(*JOBS)] == [b"2"]
+    assert bodies(server) == ["2"]
     clock.advance(timedelta(days=7))
-    assert [one.body for one in server.messages(*JOBS, dead=True)] == [b"1", b"2"]
+    assert bodies(server, dead=True) == ["1", "2"]
 
 
-def test_messages_are_deferred_and_looked_at(client: ServiceBusClient) -> None:
-    send(client, "worker-jobs", *(message(str(number)) for number in range(3)))
-    with client.get_subscription_receiver(*JOBS) as receiver:
-        (first,) = receiver.receive_messages(1, max_wait_time=5)
-        receiver.defer_message(first)
-        assert bodies(receiver.peek_messages(5, sequence_number=1)) == ["0", "1", "2"]
-        assert first.sequence_number is not None
-        (deferred,) = receiver.receive_deferred_messages(first.sequence_number)
-        receiver.complete_message(deferred)
-        with pytest.raises(MessageNotFoundError):
-            receiver.receive_deferred_messages(first.sequence_number)
-        assert bodies(receiver.peek_messages(5, sequence_number=1)) == ["1", "2"]
+def test_messages_are_deferred_and_looked_at(links: Links) -> None:
+    links.send(*(message(str(number)) for number in range(3)))
+    (first,) = links.receive()
+    links.run(links.receiver.defer_message(first))
+    assert first.sequence_number is not None
+    assert [str(one) for one in links.run(links.receiver.peek_messages(5, sequence_number=1))] == ["0", "1", "2"]
+    (deferred,) = links.run(links.receiver.receive_deferred_messages(first.sequence_number))
+    links.complete(deferred)
+    with pytest.raises(MessageNotFoundError):
+        links.run(links.receiver.receive_deferred_messages(first.sequence_number))
 
 
-@pytest.mark.parametrize(
-    "opened",
-    [
-        lambda client: client.get_topic_sender("nowhere"),
-        lambda client: client.get_subscription_receiver("worker-jobs", "worker-nobody"),
-    ],
-)
-def test_an_entity_that_does_not_exist_is_refused(
-    client: ServiceBusClient, opened: Callable[[ServiceBusClient], ServiceBusReceiver]
-) -> None:
-    with pytest.raises(MessagingEntityNotFoundError), opened(client):
-        pass
+def test_a_busy_server_is_asked_again(links: Links, server: "ServiceBus") -> None:
+    server.faults.busy = 1
+    links.send(message("1"))
+    (found,) = links.receive()
+    server.faults.busy = 9
+    with pytest.raises(ServiceBusError):
+        links.complete(found)
+    server.faults.busy = 0
+    assert bodies(server) == ["1"]
 
 
-def test_the_asynchronous_client_settles_a_whole_pile_at_once(server: "ServiceBus") -> None:
-    async def run() -> None:
-        async with (
-            AsyncClient.from_connection_string(server.connection_string) as client,
-            client.get_topic_sender("worker-jobs") as sender,
-            client.get_subscription_receiver(*JOBS, socket_timeout=0.02) as receiver,
-        ):
-            await sender.send_messages([message(str(number)) for number in range(100)])
-            found = await receiver.receive_messages(100, max_wait_time=5)
-            while len(found) < 100:
-                found += await receiver.receive_messages(100 - len(found), max_wait_time=5)
-            await asyncio.gather(*(receiver.complete_message(one) for one in found))
-            assert bodies(found) == [str(number) for number in range(100)]
+def test_messages_come_twice_and_late(links: Links, server: "ServiceBus", clock: VirtualClock) -> None:
+    server.faults.late, server.faults.late_by = 1, 30
+    links.send(message("1", "a"))
+    server.faults.doubled = 1
+    links.send(message("2", "b"))
+    assert bodies(server) == ["2", "2"]
+    clock.advance(timedelta(seconds=30))
+    assert bodies(server) == ["2", "2", "1"]
 
-    asyncio.run(asyncio.wait_for(run(), 30))
-    assert server.messages(*JOBS) == []
+
+def test_links_and_connections_that_drop_are_opened_again(links: Links, server: "ServiceBus") -> None:
+    links.send(message("1"))
+    for drop in (server.detach_idle, server.cut):
+        (found,) = links.receive()
+        drop()
+        links.complete(found)  # over the management link, because the lock outlives the link
+        links.send(message("next"))
+    assert bodies(server) == ["next"]
+
+
+def test_an_answer_that_is_lost_leaves_what_was_done(links: Links, server: "ServiceBus") -> None:
+    links.send(message("1"))
+    (found,) = links.receive()
+    server.faults.lost_settlements = 1
+    with pytest.raises(ServiceBusError):
+        links.run(_until_cut(links.receiver.complete_message(found), server))
+    assert bodies(server) == []
+
+
+async def _until_cut(work: Coroutine[Any, Any, None], server: "ServiceBus") -> None:
+    waiting = asyncio.ensure_future(work)
+    while server.faults.lost_settlements:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(server.cut)
+    await waiting
+
+
+def test_an_entity_that_does_not_exist_is_refused(links: Links) -> None:
+    async def both() -> None:
+        sender = links.client.get_topic_sender("nowhere")
+        receiver = links.client.get_subscription_receiver(TOPIC, "worker-nobody")
+        errors = await asyncio.gather(sender.__aenter__(), receiver.__aenter__(), return_exceptions=True)
+        assert [type(error) for error in errors] == [MessagingEntityNotFoundError] * 2
+
+    links.run(both())
+
+
+def test_a_token_that_is_forged_or_allows_too_little_is_refused(links: Links, server: "ServiceBus") -> None:
+    forged = server.connection_string.replace("not-a-secret", "guessed")
+
+    async def refusal(address: str) -> type[BaseException]:
+        async with ServiceBusClient.from_connection_string(address, retry_total=0) as client:
+            with pytest.raises(ServiceBusError) as refused:
+                await client.get_topic_sender(TOPIC).__aenter__()
+            return refused.type
+
+    assert issubclass(links.run(refusal(forged)), (ServiceBusAuthenticationError, ServiceBusAuthorizationError))

@@ -73,20 +73,21 @@ class Lock:
 class Queue:
     """Messages for one kind of reader: those of a subscription, or those that were dead-lettered."""
 
-    def __init__(self, path: str, clock: Clock, settings: SubscriptionSettings) -> None:
+    def __init__(self, path: str, now: Callable[[], float], settings: SubscriptionSettings) -> None:
         self.path, self.settings = path, settings
         self.locks: dict[UUID, Lock] = {}  # the first to end comes first: all last equally long
         self.deferred: dict[int, Stored] = {}
         self.readers: list[Reader] = []
-        self._clock = clock
+        self._now = now
         self._ready: list[tuple[int, Stored]] = []
         self._scanned = 0.0
 
     def empty(self) -> None:
-        """Forget all messages; links stay open."""
-        self._ready.clear()
+        """Forget all messages. Readers stay."""
         self.locks.clear()
         self.deferred.clear()
+        self._ready.clear()
+        self._scanned = 0.0
 
     def put(self, message: Stored) -> None:
         heapq.heappush(self._ready, (message.number, message))
@@ -177,20 +178,17 @@ class Queue:
             self.dead_letter(message, "TTLExpiredException", "The message expired and was dead lettered.")
         return True
 
-    def _now(self) -> float:
-        return self._clock.now().timestamp()
-
 
 class Subscription(Queue):
     """A queue that takes the messages of a topic which one of its rules wants."""
 
     def __init__(
-        self, topic: str, name: str, clock: Clock, settings: SubscriptionSettings, rules: dict[str, str]
+        self, topic: str, name: str, now: Callable[[], float], settings: SubscriptionSettings, rules: dict[str, str]
     ) -> None:
-        super().__init__(f"{topic}/Subscriptions/{name}", clock, settings)
+        super().__init__(f"{topic}/Subscriptions/{name}", now, settings)
         self.name = name
         self.rules = dict(rules)
-        self.dead = Queue(f"{self.path}/$DeadLetterQueue", clock, replace(settings, max_deliveries=2**31))
+        self.dead = Queue(f"{self.path}/$DeadLetterQueue", now, replace(settings, max_deliveries=2**31))
         self._numbers = count(1)
         self._wants: list[Callable[[Properties], bool]] = []
         self.change_rules(rules)
@@ -226,7 +224,7 @@ class Subscription(Queue):
 @dataclass
 class Topic:
     name: str
-    clock: Clock
+    now: Callable[[], float]
     settings: TopicSettings
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     scheduled: dict[int, tuple[float, Stored]] = field(default_factory=dict)
@@ -234,16 +232,9 @@ class Topic:
     _seen: dict[str, float] = field(default_factory=dict)  # oldest first
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
-    def empty(self) -> None:
-        """Forget all messages and their ids."""
-        self.scheduled.clear()
-        self._seen.clear()
-        for subscription in self.subscriptions.values():
-            subscription.empty()
-
     def accept(self, message: Stored, late: float = 0.0, copies: int = 1) -> int:
         """Take a message from a sender, unless it was here lately, and return its sequence number."""
-        now = self.clock.now().timestamp()
+        now = self.now()
         if self._was_here(message, now):
             self.duplicates += 1
             return 0
@@ -255,8 +246,16 @@ class Topic:
             self._spread([numbered] + [replace(message, number=next(self._numbers)) for _ in range(1, copies)])
         return numbered.number
 
+    def empty(self) -> None:
+        """Forget all messages, also which ones were here."""
+        self.scheduled.clear()
+        self._seen.clear()
+        self.duplicates = 0
+        for subscription in self.subscriptions.values():
+            subscription.empty()
+
     def tick(self) -> None:
-        now = self.clock.now().timestamp()
+        now = self.now()
         due = [number for number, (at, _) in self.scheduled.items() if at <= now]
         # A message gets a new sequence number when it appears, as in the service.
         self._spread([replace(self.scheduled.pop(number)[1], number=next(self._numbers)) for number in due])
@@ -275,7 +274,7 @@ class Topic:
         return False
 
     def _spread(self, messages: Iterable[Stored]) -> None:
-        now = self.clock.now().timestamp()
+        now = self.now()
         for message in messages:
             appeared = replace(message, enqueued=now, state=State.ACTIVE)
             if self.settings.time_to_live is not None:
@@ -293,8 +292,11 @@ class Broker:
         self.clock = clock
         self.topics: dict[str, Topic] = {}
 
+    def now(self) -> float:
+        return self.clock.now().timestamp()
+
     def create_topic(self, name: str, settings: TopicSettings | None = None) -> Topic:
-        topic = self.topics[name.lower()] = Topic(name, self.clock, settings or TopicSettings())
+        topic = self.topics[name.lower()] = Topic(name, self.now, settings or TopicSettings())
         return topic
 
     def create_subscription(
@@ -302,7 +304,7 @@ class Broker:
     ) -> Subscription:
         owner = self.topics[topic.lower()]
         made = Subscription(
-            owner.name, name, self.clock, settings or SubscriptionSettings(), EVERYTHING if rules is None else rules
+            owner.name, name, self.now, settings or SubscriptionSettings(), EVERYTHING if rules is None else rules
         )
         owner.subscriptions[name.lower()] = made
         return made

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Faults:
     """Numbers count down: a fault happens to the next so many, then no more."""
 
-    busy: int = 0  # sends and settlements that are answered with server-busy
+    busy: int = 0  # sends, settlements and requests that are answered with server-busy
     lost_sends: int = 0  # messages that are taken while the answer never comes
     lost_settlements: int = 0  # settlements that are carried out while the answer never comes
     doubled: int = 0  # messages that arrive twice

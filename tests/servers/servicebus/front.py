@@ -5,22 +5,24 @@ All of it runs on one thread, the reactor's.
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
-from proton import Condition, Delivery, Link, Message, Terminus, int32, symbol
+from proton import Condition, Delivery, Endpoint, Link, Message, Terminus, int32, symbol
 
 from matoolkit.clock import SystemClock
 from tests.servers.servicebus.broker import Broker, Outcome, Queue, Topic
 from tests.servers.servicebus.faults import Faults
 from tests.servers.servicebus.management import ENTITY_NOT_FOUND, LOCK_LOST, LOST, Management, Reply
 from tests.servers.servicebus.messages import Stored, read
+from tests.servers.servicebus.tokens import LISTEN, SEND, Tokens
 
 LARGEST = 262_144
 CREDIT = 1000
 MANAGEMENT = "/$management"
 BUSY = "com.microsoft:server-busy"
+THROTTLED = "The request was terminated because the entity is being throttled."
 
 _log = logging.getLogger(__name__)
 _MOVED = 0.01  # seconds
@@ -56,9 +58,10 @@ class LinkReader:
 class Front:
     """Proton calls a method for each event."""
 
-    def __init__(self, broker: Broker, faults: Faults) -> None:
+    def __init__(self, broker: Broker, faults: Faults, tokens: Tokens) -> None:
         self.broker = broker
         self.faults = faults
+        self.tokens = tokens
         self.connections: set[Any] = set()
         self._real = SystemClock()
         self._management = Management(broker, self._told)
@@ -66,7 +69,7 @@ class Front:
 
     def tick(self) -> None:
         """Let happen what the clock says, if it has moved."""
-        now = self.broker.clock.now().timestamp()
+        now = self.broker.now()
         if abs(now - self._ticked) >= _MOVED:
             self._ticked = now
             self.broker.tick()
@@ -75,12 +78,18 @@ class Front:
         """Say when a lock ends in real time: the SDK compares that with the machine's clock before it settles."""
         return until + (self._real.now() - self.broker.clock.now()).total_seconds()
 
-    def cut(self) -> None:
-        """Close all connections, as the service does when it moves a namespace to another machine."""
+    def detach(self, condition: str, description: str, *, orphans: bool = False) -> None:
+        """Close all links to entities with an error, or only those whose entity is gone."""
         for connection in list(self.connections):
-            connection.condition = Condition("amqp:connection:forced", "The connection was closed by the service.")
-            connection.close()
-            self._forget_all(connection)
+            for link in _links(connection):
+                if _entity(link) is not None and not (orphans and self._stands(link)):
+                    self._forget(link)
+                    link.condition = Condition(condition, description)
+                    link.close()
+
+    def _stands(self, link: Any) -> bool:
+        now = self.broker.queue(link.path) if link.is_sender else self.broker.topic(link.path)
+        return now is _entity(link)
 
     # Connections and sessions
 
@@ -90,6 +99,7 @@ class Front:
     def on_connection_remote_open(self, event: Any) -> None:
         event.connection.container = "matoolkit-tests"
         event.connection.replies = {}
+        event.connection.rights = frozenset()
         self.connections.add(event.connection)
         event.connection.open()
 
@@ -108,14 +118,8 @@ class Front:
         if connection is None:
             return
         self.connections.discard(connection)
-        self._forget_all(connection)
-
-    def _forget_all(self, connection: Any) -> None:
-        """Send nothing more over the links of a connection."""
-        link = connection.link_head(_EITHER)
-        while link is not None:
+        for link in _links(connection):
             self._forget(link)
-            link = link.next(_EITHER)
 
     # Links
 
@@ -142,8 +146,8 @@ class Front:
 
     def _open_reader(self, link: Any) -> None:
         queue = self.broker.queue(link.path)
-        if queue is None:
-            self._refuse(link, ENTITY_NOT_FOUND, f"The messaging entity '{link.path}' could not be found.")
+        if queue is None or LISTEN not in link.connection.rights:
+            self._refuse(link, LISTEN)
             return
         link.open()
         link.queue = queue
@@ -153,18 +157,23 @@ class Front:
 
     def _open_writer(self, link: Any) -> None:
         topic = self.broker.topic(link.path)
-        if topic is None:
-            self._refuse(link, ENTITY_NOT_FOUND, f"The messaging entity '{link.path}' could not be found.")
+        if topic is None or SEND not in link.connection.rights:
+            self._refuse(link, SEND)
             return
         link.topic = topic
         link.max_message_size = LARGEST
         link.open()
         link.flow(CREDIT)
 
-    def _refuse(self, link: Any, condition: str, description: str) -> None:
+    def _refuse(self, link: Any, claim: str) -> None:
         """Answer an attach as AMQP wants it: with no address, and closed at once with the reason."""
         link.source.type = link.target.type = Terminus.UNSPECIFIED
-        link.condition = Condition(condition, description)
+        if claim in link.connection.rights:
+            text = f"The messaging entity '{link.path}' could not be found."
+            link.condition = Condition(ENTITY_NOT_FOUND, text)
+        else:
+            text = f"Unauthorized access. '{claim}' claim(s) are required to perform this operation."
+            link.condition = Condition("amqp:unauthorized-access", text)
         link.open()
         link.close()
 
@@ -202,7 +211,7 @@ class Front:
                 if link.credit < CREDIT / 2:
                     link.flow(CREDIT)
                 self._received(link, delivery, raw)
-        elif delivery.updated and getattr(delivery, "token", None):
+        elif delivery.updated and getattr(delivery, "token", None) and not link.state & Endpoint.LOCAL_CLOSED:
             self._settled(link.queue, delivery)
 
     def _received(self, link: Any, delivery: Any, raw: bytes) -> None:
@@ -213,7 +222,7 @@ class Front:
             self._asked(link, raw)
             return
         if self.faults.strike("busy"):
-            self._reject(delivery, BUSY, "The request was terminated because the entity is being throttled.")
+            self._reject(delivery, BUSY, THROTTLED)
             return
         for message in read(raw):
             late = self.faults.late_by if self.faults.strike("late") else 0.0
@@ -228,7 +237,7 @@ class Front:
             return
         token, delivery.token = delivery.token, None
         if self.faults.strike("busy"):
-            self._reject(delivery, BUSY, "The request was terminated because the entity is being throttled.")
+            self._reject(delivery, BUSY, THROTTLED)
             return
         condition = delivery.remote.condition if delivery.remote_state == Delivery.REJECTED else None
         info = {str(key): value for key, value in (condition.info or {}).items()} if condition else {}
@@ -261,34 +270,50 @@ class Front:
         if answers is None:
             return
         if link.path.lower() == "$cbs":
-            properties = self._authorised()
+            properties = self._authorised(link.connection, str(request.body))
             body = None
         else:
-            reply = self._operation(link.path[: -len(MANAGEMENT)], request)
+            is_busy = self.faults.strike("busy")
+            reply = Reply(503, None, THROTTLED, BUSY) if is_busy else self._operation(link.path, request)
             properties = {"statusCode": int32(reply.status), "statusDescription": reply.description}
             if reply.condition:
                 properties["errorCondition"] = symbol(reply.condition)
             body = reply.body
         answers.send(Message(correlation_id=request.id, properties=properties, body=body)).settle()
 
-    def _authorised(self) -> dict[str, Any]:
-        if self.faults.unauthorised:
-            return {
-                "status-code": int32(401),
-                "status-description": "InvalidSignature: The token has an invalid signature.",
-            }
+    def _authorised(self, connection: Any, token: str) -> dict[str, Any]:
+        connection.rights = frozenset() if self.faults.unauthorised else self.tokens.rights(token)
+        if not connection.rights:
+            refusal = "InvalidSignature: The token has an invalid signature, or has expired."
+            return {"status-code": int32(401), "status-description": refusal}
         return {"status-code": int32(202), "status-description": "Accepted"}
 
-    def _operation(self, path: str, request: Any) -> Reply:
+    def _operation(self, address: str, request: Any) -> Reply:
         asked = {str(key): value for key, value in (request.properties or {}).items()}
         body = request.body if isinstance(request.body, dict) else {}
         try:
             return self._management.answer(
-                path, str(asked.get("operation")), {str(key): value for key, value in body.items()}
+                address[: -len(MANAGEMENT)],
+                str(asked.get("operation")),
+                {str(key): value for key, value in body.items()},
             )
         except Exception as error:  # noqa: BLE001 - a request that cannot be read must not end the reactor
             _log.exception("a request could not be answered")
             return Reply(400, None, repr(error), "com.microsoft:argument-error")
+
+
+def _links(connection: Any) -> Iterator[Any]:
+    link = connection.link_head(_EITHER)
+    while link is not None:
+        following = link.next(_EITHER)
+        yield link
+        link = following
+
+
+def _entity(link: Any) -> Queue | Topic | None:
+    """What a link that carries messages is attached to."""
+    found: Queue | Topic | None = getattr(link, "queue", None) or getattr(link, "topic", None)
+    return found
 
 
 def _outcome(delivery: Any) -> Outcome | None:

@@ -14,10 +14,10 @@ _log = logging.getLogger(__name__)
 
 
 class Reactor:
-    """Listens on a port of this machine and hands the events of all connections to its handler."""
+    """Listens on a free port of this machine and hands the events of all connections to its handler."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self) -> None:
+        self.port = 0
         self.handlers: list[Any] = []  # proton looks for this name
         self._container: Any = None
         self._injector = EventInjector()
@@ -57,7 +57,7 @@ class Reactor:
     def on_reactor_init(self, event: Any) -> None:
         self._container = event.container
         self._container.selectable(self._injector)
-        acceptor = self._container.listen(f"127.0.0.1:{self.port}")
+        acceptor = self._container.listen("127.0.0.1:0")
         self.port = acceptor._selectable._delegate.getsockname()[1]  # noqa: SLF001 - there is no other way to ask
         self._container.schedule(_TICK, self)
         self._listening.set()

@@ -1,16 +1,24 @@
 """A Service Bus namespace on this machine, for the unmodified SDK."""
 
+import gc
+import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from matoolkit.bus import topology
 from matoolkit.clock import Clock, SystemClock
+from tests.servers.http import Answer, Request, served
+from tests.servers.servicebus.administration import Administration
 from tests.servers.servicebus.broker import Broker, Queue, SubscriptionSettings, TopicSettings
 from tests.servers.servicebus.faults import Faults
 from tests.servers.servicebus.front import Front
+from tests.servers.servicebus.gate import Gate
 from tests.servers.servicebus.messages import Stored
 from tests.servers.servicebus.reactor import Reactor
+from tests.servers.servicebus.tokens import Tokens
 
 T = TypeVar("T")
 
@@ -22,41 +30,67 @@ class ServiceBus:
     thread; everybody else asks it through `call`.
     """
 
-    def __init__(self, port: int = 0, clock: Clock | None = None) -> None:
-        self._reactor = Reactor(port)
+    def __init__(
+        self, port: int = 0, clock: Clock | None = None, certificate: Path | None = None, host: str = "127.0.0.1"
+    ) -> None:
+        self._reactor = Reactor()
+        self._gate = Gate(host, port, certificate)
+        self._http = ExitStack()
         self._begin(clock)
 
     @property
     def port(self) -> int:
-        return self._reactor.port
+        return self._gate.port
 
     @property
     def connection_string(self) -> str:
+        """For both clients of the SDK, with all rights."""
+        return self.connection_string_of("RootManageSharedAccessKey")
+
+    def connection_string_of(self, key: str) -> str:
+        """Return the connection string of one key: `SendAndListen` may not manage."""
         return (
-            f"Endpoint=sb://localhost:{self.port};SharedAccessKeyName=RootManageSharedAccessKey;"
-            "SharedAccessKey=not-a-secret;UseDevelopmentEmulator=true;"
+            f"Endpoint=sb://localhost:{self.port};SharedAccessKeyName={key};"
+            f"SharedAccessKey={self.tokens.keys[key].secret};UseDevelopmentEmulator=true;"
         )
+
+    def forget_broken(self) -> None:
+        """Let go of what the SDK does not close: the sockets of connections that broke, in 7.15."""
+        if self._gate.broken:
+            self._gate.broken = 0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
 
     def reset(self, clock: Clock | None = None) -> None:
         """Begin anew, perhaps on another clock: no entity, no message, no connection, no fault."""
-        self.cut()
+        self._gate.cut()
         self.call(lambda: self._begin(clock))
 
-    def empty(self) -> None:
-        """Forget all messages and faults. Entities stay, and so do connections: it takes long to open one."""
+    def empty(self, clock: Clock | None = None) -> None:
+        """Forget messages and faults, but keep entities and links, which take the SDK half a second each to open."""
 
-        def empty() -> None:
+        def forget() -> None:
+            self.broker.clock = clock or self.broker.clock
             self.faults.__init__()  # type: ignore[misc]
             for topic in self.broker.topics.values():
                 topic.empty()
 
-        self.call(empty)
+        self._gate.delay = 0.0
+        self.call(forget)
 
     def _begin(self, clock: Clock | None) -> None:
+        self._gate.delay = 0.0
         self.broker = Broker(clock or SystemClock())
         self.faults = Faults()
-        self._front = Front(self.broker, self.faults)
+        self.tokens = Tokens()
+        self._front = Front(self.broker, self.faults, self.tokens)
         self._reactor.handlers[:] = [self._front]
+        self._administration = Administration(self.broker, self.tokens, self.call, self._drop_orphans)
+
+    def answer(self, request: Request) -> Answer:
+        """Answer the administration client."""
+        return self._administration.answer(request)
 
     def lay_out(self, *workers: str) -> None:
         """Create the topics of the toolkit, the orchestrator's subscriptions and those of some workers."""
@@ -95,9 +129,38 @@ class ServiceBus:
 
         return self.call(look)
 
+    def delay(self, seconds: float) -> None:
+        """Let every piece that comes or goes take this long; a round trip takes it twice."""
+        self._gate.delay = seconds
+
     def cut(self) -> None:
-        """Close all connections."""
-        self.call(self._front.cut)
+        """Break all connections without a word."""
+        self._gate.cut()
+
+    def detach(self, reason: str = "The link was detached by the broker.") -> None:
+        """Close all links with an error, as the service does during an update."""
+        self.call(lambda: self._front.detach("amqp:link:detach-forced", reason))
+
+    def detach_idle(self) -> None:
+        """Close all links as the service does after ten minutes without a message."""
+        self.detach(
+            "The link is force detached. Details: AmqpMessageConsumer.IdleTimerExpired: Idle timeout: 00:10:00."
+        )
+
+    def delete(self, topic: str, subscription: str | None = None) -> None:
+        """Take an entity away, and close the links to it."""
+
+        def remove() -> None:
+            if subscription is None:
+                del self.broker.topics[topic.lower()]
+            else:
+                del self.broker.topics[topic.lower()].subscriptions[subscription.lower()]
+            self._drop_orphans()
+
+        self.call(remove)
+
+    def _drop_orphans(self) -> None:
+        self._front.detach("amqp:not-found", "The messaging entity could not be found.", orphans=True)
 
     def call(self, ask: Callable[[], T]) -> T:
         """Run something on the reactor's thread and return what it returns."""
@@ -110,9 +173,13 @@ class ServiceBus:
 
     def __enter__(self) -> Self:
         self._reactor.start()
+        address = self._http.enter_context(served(self))
+        self._gate.start(self._reactor.port, int(address.rpartition(":")[2]))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._gate.stop()
+        self._http.close()
         self._reactor.stop()
