@@ -1,7 +1,7 @@
 """The one port of a namespace: AMQP and HTTP come in here, encrypted or not, and leave with a delay if one is set.
 
 In Azure the parts have ports of their own. Here they share one, so that one connection string serves both clients of
-the SDK, of which the one for administration always encrypts.
+the SDK. The client for administration always encrypts.
 """
 
 import asyncio
