@@ -1455,5 +1455,9 @@ WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND 
 GO
 
 -- store.upgrade.upgrade
-SET NOCOUNT ON; DECLARE @tables INT, @got INT, @patience INT = @@LOCK_TIMEOUT; SELECT @tables = COUNT(*) FROM sys.tables; EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = @patience; SET NOCOUNT OFF; IF @got < 0 THROW 51000, 'another process is changing the tables', 1
+DECLARE @tables INT, @patience INT = @@LOCK_TIMEOUT; SELECT @tables = COUNT(*) FROM sys.tables; EXEC sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = @patience
+GO
+
+-- store.upgrade.upgrade
+SELECT APPLOCK_MODE('public', 'matoolkit schema', 'Transaction')
 GO

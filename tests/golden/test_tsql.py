@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from matoolkit.store.checkup.samples import public_functions
 from tests.golden.parser import Parser
-from tests.golden.tsql import MIGRATIONS, ROLES, STATEMENTS, migrations, public_functions, roles, statements
+from tests.golden.tsql import MIGRATIONS, ROLES, STATEMENTS, migrations, roles, statements
 
 AGAIN = "if this change was meant, run `python -m tests.golden.tsql` and read the difference"
 

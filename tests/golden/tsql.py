@@ -4,42 +4,28 @@ No server is needed for it: a stand-in for the connection compiles what it is gi
 `python -m tests.golden.tsql` writes the files anew after a change that was meant.
 """
 
-import importlib
-import inspect
-import pkgutil
 import types
-import typing
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from collections.abc import Callable
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import BindParameter, Boolean, Integer, make_url
+from sqlalchemy import BindParameter, make_url
 from sqlalchemy.dialects import mssql
 from sqlalchemy.sql import visitors
-from sqlalchemy.types import TypeEngine
 
-from matoolkit import store
-from matoolkit.domain.moves import Move
-from matoolkit.domain.moves import batch as batch_moves
-from matoolkit.domain.moves import phase as phase_moves
-from matoolkit.domain.moves.step import StepMove
-from matoolkit.domain.states import BatchStatus, PhaseStatus
-from matoolkit.ids import Kind
 from matoolkit.store import Transaction
+from matoolkit.store.checkup.samples import Samples, public_functions
 from matoolkit.store.datanames import DataTableName
-from matoolkit.store.datatables import DataRow, DataTable, open_data_table
+from matoolkit.store.datatables import open_data_table
 from matoolkit.store.dialect.mssql import SqlServer
-from matoolkit.store.dialect.types import Instant, OneOf
-from matoolkit.store.queue import NewQueued
 from matoolkit.store.roles import PARTS, roles_script
 from matoolkit.store.sql.execution import COMPILED, Compiled, Runner, no_statements
 from matoolkit.store.sql.prepared import Ready
+from matoolkit.store.sql.rehearsal import Answer
 from matoolkit.store.upgrade import upgrade_script
 
 FOLDER = Path(__file__).parent
@@ -47,30 +33,8 @@ STATEMENTS, MIGRATIONS, ROLES = (FOLDER / f"{name}.sql" for name in ("statements
 HOSTILE = "x'; DROP TABLE batches; --]\""
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
-# These make statements for others to run, take no transaction of a caller, or have nothing to say to SQL Server.
-NOT_STATEMENTS = {
-    "store.upgrade",
-    "store.listening",
-    "store.moves.make_alike",
-    "store.moves.make_each",
-}
-
-
-class Answer:
-    """A cursor with the answer of the stand-in: one made-up row."""
-
-    rowcount = 1
-
-    def __init__(self, row: tuple[Any, ...]) -> None:
-        self._rows = [row] if row else []
-        self.description = [(None, None)] * len(row)
-
-    def fetchmany(self, _size: int) -> list[tuple[Any, ...]]:
-        found, self._rows = self._rows, []
-        return found
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return self._rows
+THERE = DataTableName("runbook_wave_v1_there", SqlServer.data_schema)
+NOT_THERE = DataTableName("runbook_wave_v1", SqlServer.data_schema)
 
 
 class CompilingConnection:
@@ -85,8 +49,9 @@ class CompilingConnection:
     def get_execution_options(self) -> dict[str, Any]:
         return {COMPILED: no_statements()}
 
-    def exec_driver_sql(self, statement: str) -> None:
+    def exec_driver_sql(self, statement: str) -> Any:
         self.sent.append(statement)
+        return types.SimpleNamespace(scalar=lambda: "Exclusive")
 
 
 class CompilingRunner(Runner):
@@ -108,8 +73,7 @@ class CompilingRunner(Runner):
         return super().compiled(statement)
 
     def run(self, statement: Any, _compiled: Any, take: Callable[[Any], Any]) -> Any:
-        built: Any = statement.plan.statement if isinstance(statement, Ready) else statement
-        return take(Answer(tuple(made_up(column.type) for column in getattr(built, "exported_columns", ()))))
+        return take(Answer(statement, self.connection.dialect))
 
 
 class CompilingTransaction(Transaction):
@@ -141,96 +105,14 @@ class CompilingTransaction(Transaction):
         return operations
 
 
-def made_up(kind: TypeEngine[Any]) -> Any:
-    if isinstance(kind, Instant):
-        return NOON
-    if isinstance(kind, OneOf):
-        return next(iter(kind.choices))
-    return False if isinstance(kind, Boolean) else 0 if isinstance(kind, Integer) else "ffff"
-
-
-def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Find every function of the store that takes a transaction."""
-    for found in pkgutil.iter_modules(store.__path__):
-        name = f"store.{found.name}"
-        if found.ispkg or name in NOT_STATEMENTS:
-            continue
-        module = importlib.import_module(f"matoolkit.{name}")
-        for function in vars(module).values():
-            if _is_statement_of(module.__name__, function) and f"{name}.{function.__name__}" not in NOT_STATEMENTS:
-                yield f"{name}.{function.__name__}", function
-
-
-def _is_statement_of(module: str, thing: Any) -> bool:
-    if not inspect.isfunction(thing) or thing.__module__ != module or thing.__name__.startswith("_"):
-        return False
-    return "tx" in inspect.signature(thing).parameters
-
-
-def arguments_for(function: Callable[..., Any], tx: Transaction) -> dict[str, Any]:
-    hints = typing.get_type_hints(function)
-    given = {name: sample(hints[name], name) for name in inspect.signature(function).parameters if name != "tx"}
-    return {"tx": tx} | given
-
-
-def sample(kind: Any, name: str = "") -> Any:
-    """Make up a value of a type."""
-    if kind in SAMPLES:
-        return SAMPLES[kind](name)
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return sample(next(one for one in inner if one is not type(None)), name)
-    if origin in (Collection, Sequence):
-        return [sample(inner[0], name)]
-    if is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return kind(**{field.name: sample(hints[field.name], field.name) for field in fields(kind)})  # type: ignore[operator]
-    assert issubclass(kind, StrEnum), kind
-    return next(iter(kind))
-
-
-_PLACE = DataTableName("runbook_wave_v1", SqlServer.data_schema)
-
-
-def _data_table(_: str) -> DataTable:
-    return open_data_table(CompilingTransaction(), _PLACE, ["Email", "Aliases"])
-
-
-SAMPLES: dict[Any, Callable[[str], Any]] = {
-    int: lambda _: 7,
-    str: lambda name: {
-        "name": "runbook_wave_v1_there",
-        "sources": "Email",
-        "hold_json": "{}",
-        "schema": "matoolkit_data",
-    }.get(name, "text"),
-    bool: lambda _: True,
-    datetime: lambda _: NOON,
-    timedelta: lambda _: timedelta(minutes=1),
-    Kind: lambda _: Kind.STEP,
-    DataTable: _data_table,
-    # A statement for each row of the table.
-    Sequence[StepMove]: lambda _: [sample(one) for one in typing.get_args(StepMove)],
-    Move[PhaseStatus]: lambda _: phase_moves.COMPLETE,
-    Move[BatchStatus]: lambda _: batch_moves.COMPLETE,
-    # Two of one topic; by the answer of the stand-in only one is inserted.
-    Sequence[NewQueued]: lambda _: [
-        NewQueued("topic", "subscription", f"message-{number}", "type", "{}", "{}", NOON, NOON) for number in (1, 2)
-    ],
-    Sequence[DataRow]: lambda _: [
-        DataRow("anna", NOON, b"\1" * 16, list("abc")),
-        DataRow("ffff", NOON, b"\2" * 16, ["d", None, None]),
-    ],
-}
-
-
 def statements() -> str:
     written = []
+    samples = Samples(7, NOON, THERE, open_data_table(CompilingTransaction(), NOT_THERE, ["Email", "Aliases"]))
     for name, function in sorted(public_functions(), key=lambda found: found[0]):
         tx = CompilingTransaction()
-        function(**arguments_for(function, tx))
+        function(**samples.arguments_for(function, tx))
         if function is open_data_table:
-            open_data_table(tx, _PLACE, ['x"; DROP TABLE batches; --', "]; DROP TABLE batches; --"])
+            open_data_table(tx, NOT_THERE, ['x"; DROP TABLE batches; --', "]; DROP TABLE batches; --"])
         written += [f"-- {name}\n{statement}\nGO\n" for statement in tx.connection.sent]
     locking = CompilingConnection()
     SqlServer().lock_schema(locking)  # type: ignore[arg-type]

@@ -170,7 +170,6 @@ TEXTS: dict[int, tuple[str, type[StoreError]]] = {
         StoreBusy,
     ),
     49920: ('Cannot process request. Too many operations in progress for subscription "42".', StoreBusy),
-    51000: ("another process is changing the tables", StoreBusy),
 }
 
 

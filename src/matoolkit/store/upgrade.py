@@ -60,7 +60,7 @@ def revisions() -> tuple[str, ...]:
 
 def schema_status(store: Store) -> SchemaStatus:
     """Look which schema the database has; a file that is not there yet is not made by looking."""
-    if _file_is_missing(store):
+    if file_is_missing(store):
         history = revisions()
         return SchemaStatus(SchemaState.MISSING, None, history[-1], history)
     with looking_at_tables(store) as connection:
@@ -118,7 +118,7 @@ def upgrade_script(dialect: Dialect) -> str:
 
 def schema_differences(store: Store) -> list[str]:
     """Compare the tables with what the program expects, and say what differs; tables of others are let be."""
-    if _file_is_missing(store):
+    if file_is_missing(store):
         return ["there is no database yet"]
     with looking_at_tables(store) as connection:
         context = MigrationContext.configure(connection, opts={"include_object": _is_ours})
@@ -129,7 +129,8 @@ def schema_differences(store: Store) -> list[str]:
         return sorted([*found, *left_out_differences(connection, metadata, store.dialect)])
 
 
-def _file_is_missing(store: Store) -> bool:
+def file_is_missing(store: Store) -> bool:
+    """Tell whether the database is a file that nobody has made yet."""
     path = store.url.database
     return store.dialect.is_file and path not in (None, "", ":memory:") and not Path(str(path)).exists()
 

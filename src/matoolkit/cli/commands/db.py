@@ -3,11 +3,15 @@
 What talks to a database is imported when a command needs it: most commands never do, and should start quickly.
 """
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
 from matoolkit.cli.output import counted, stderr, stdout
+from matoolkit.cli.session import Json, Output
+from matoolkit.cli.tables import Column, Form, print_items
+from matoolkit.cli.tables import status as state
 from matoolkit.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -18,6 +22,13 @@ app = typer.Typer(help="Create, upgrade and check the tables of the state databa
 
 NOT_AS_IT_SHOULD_BE = 1
 
+_CHECKS = (
+    Column("CHECK", "kind", is_whole=True),
+    Column("NAME", "name"),
+    state("STATUS", "outcome"),
+    Column("ANSWER", "said"),
+    Column("TO DO", "todo"),
+)
 _MEANING = {
     "current": "up to date",
     "missing": "no tables yet: run `matoolkit db upgrade`",
@@ -55,16 +66,23 @@ def status() -> None:
 
 
 @app.command()
-def check() -> None:
-    """Compare every table, column and index with what this version expects. Exit code 1: they differ."""
-    from matoolkit.store.upgrade import schema_differences, schema_status
+def check(output: Output = Form.TABLE, *, json: Json = False) -> None:
+    """Find out on the database itself whether it will do, and say what to do about what will not.
+
+    Version and options, the clock, every table, column and index, every statement, and what two processes do to each
+    other. All that is tried is rolled back. Exit code 0: all is well. 1: something is not as it should be.
+    """
+    from matoolkit.store.checkup import Outcome, check_database
 
     store = _store()
-    found, differences = schema_status(store), schema_differences(store)
-    stdout().print(_described(found))
-    for difference in differences:
-        stdout().print(difference)
-    if differences or found.found != found.wanted:
+    checks = list(check_database(store, _store))
+    print_items(map(asdict, checks), _CHECKS, Form.JSON if json else output)
+    failed = [one for one in checks if one.outcome is Outcome.FAILED]
+    console = stderr()
+    for one in failed:
+        console.print(f"{one.kind} {one.name}: {one.said}{f'; {one.todo}' if one.todo else ''}")
+    console.print(f"{counted(len(checks), 'check')}, {len(failed)} failed")
+    if failed:
         raise typer.Exit(NOT_AS_IT_SHOULD_BE)
 
 
@@ -89,11 +107,14 @@ def roles(
     typer.echo(roles_script(store.dialect, names, store.url.database or ""))
 
 
-def _store() -> "Store":
+def _store(patience_seconds: float | None = None) -> "Store":
     from matoolkit.store import open_store
+    from matoolkit.store.sql.transaction import PATIENCE_SECONDS
 
     settings = load_settings(Settings)
-    return open_store(settings.database_url.get_secret_value(), execution=settings.sql_execution)
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    url = settings.database_url.get_secret_value()
+    return open_store(url, execution=settings.sql_execution, patience_seconds=patience)
 
 
 def _described(found: "SchemaStatus") -> str:

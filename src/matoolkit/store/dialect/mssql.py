@@ -23,12 +23,13 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 
 from matoolkit.clock import Clock, as_utc
-from matoolkit.errors import StoreError, UnknownServer
+from matoolkit.errors import StoreBusy, StoreError, UnknownServer
 from matoolkit.store.dialect.mssql_errors import told_apart
+from matoolkit.store.dialect.mssql_options import properties
 from matoolkit.store.dialect.mssql_roles import mssql_roles
 from matoolkit.store.dialect.mssql_signin import sign_in_of
 from matoolkit.store.dialect.mssql_types import driver_types, json_type, read_from_json
-from matoolkit.store.dialect.questions import Columns, Dialect, Rights, Rows, SignIn, Typing, parameter
+from matoolkit.store.dialect.questions import Columns, Dialect, Property, Rights, Rows, SignIn, Typing, parameter
 from matoolkit.store.dialect.types import Instant
 
 # A query that is part of a statement may only be sorted if it is also limited.
@@ -148,6 +149,10 @@ class SqlServer(Dialect):
             query = query.order_by(order_by).limit(_ALL)
         return table.insert().from_select(list(values), query, include_defaults=False)
 
+    def properties(self, connection: Connection) -> Iterator[Property]:
+        """Ask for version, options and session."""
+        return properties(connection)
+
     def checks(self, connection: Connection, table: str) -> dict[str, str]:
         """Ask the catalogue, which SQLAlchemy does not do; a condition that is switched off counts as missing."""
         found = connection.execute(
@@ -162,16 +167,15 @@ class SqlServer(Dialect):
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends; the query makes sure that one has begun.
 
-        Nothing is counted: the driver looks at the first count, and would miss an error after it.
+        Whether it was got is asked apart: the driver looks at the first result of a batch, and misses later errors.
         """
         connection.exec_driver_sql(
-            "SET NOCOUNT ON; DECLARE @tables INT, @got INT, @patience INT = @@LOCK_TIMEOUT;"
-            " SELECT @tables = COUNT(*) FROM sys.tables;"
-            " EXEC @got = sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive',"
-            " @LockTimeout = @patience;"
-            " SET NOCOUNT OFF;"
-            " IF @got < 0 THROW 51000, 'another process is changing the tables', 1"
+            "DECLARE @tables INT, @patience INT = @@LOCK_TIMEOUT; SELECT @tables = COUNT(*) FROM sys.tables;"
+            " EXEC sp_getapplock @Resource = 'matoolkit schema', @LockMode = 'Exclusive', @LockTimeout = @patience"
         )
+        held = connection.exec_driver_sql("SELECT APPLOCK_MODE('public', 'matoolkit schema', 'Transaction')").scalar()
+        if held != "Exclusive":
+            raise StoreBusy("another process is changing the tables")
 
     def roles(self, rights: Sequence[Rights], database: str) -> str:  # noqa: ARG002
         """Make roles, and users of Entra that are their members."""

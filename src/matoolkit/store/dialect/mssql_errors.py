@@ -28,7 +28,6 @@ _ERROR = f"{_LEARN}/sql/relational-databases/errors-events/mssqlserver-"
 # Microsoft documents these numbers only as the code inside the text of 40197. Other programs quote the texts of 40143
 # and 40540; nothing confirms the text of 40166.
 _NOT_CONFIRMED = "not confirmed"
-_OURS = "SqlServer.lock_schema"
 
 
 class Told(NamedTuple):
@@ -49,7 +48,7 @@ TOLD = (
     Told(926, "Database '%' cannot be opened. It has been marked SUSPECT by recovery.", StoreUnavailable, _AZURE),
     Told(1101, "Could not allocate a new page for database '%'", StoreFull, f"{_ENGINE}1000-to-1999"),
     Told(1105, "Could not allocate space for object '%'", StoreFull, f"{_ENGINE}1000-to-1999"),
-    Told(1205, "Transaction (Process ID %) was deadlocked on", StoreBusy, f"{_ENGINE}1000-to-1999"),
+    Told(1205, "Transaction% was deadlocked on", StoreBusy, f"{_ENGINE}1000-to-1999"),
     Told(1222, "Lock request time out period exceeded.", StoreBusy, f"{_ENGINE}1000-to-1999"),
     Told(
         3906,
@@ -114,7 +113,6 @@ TOLD = (
     Told(49918, "Cannot process request. Not enough resources to process request.", StoreBusy, _AZURE),
     Told(49919, "Cannot process create or update request. Too many create or update operations", StoreBusy, _AZURE),
     Told(49920, "Cannot process request. Too many operations in progress", StoreBusy, _AZURE),
-    Told(51000, "another process is changing the tables", StoreBusy, _OURS),
 )
 
 # What the driver says of itself. A server that is slow to answer a login may be a serverless database that wakes up.

@@ -38,7 +38,7 @@ from matoolkit.errors import (
     StoreUnavailable,
 )
 from matoolkit.store.dialect.postgresql_roles import postgresql_roles
-from matoolkit.store.dialect.questions import Columns, Dialect, Rights, Rows, column_lists, parameter
+from matoolkit.store.dialect.questions import Columns, Dialect, Property, Rights, Rows, column_lists, parameter
 from matoolkit.store.dialect.types import Instant
 
 # By SQLSTATE; an entry of two characters stands for its whole class.
@@ -155,6 +155,15 @@ class PostgreSQL(Dialect):
             return [heard.payload for heard in connection.notifies(timeout=seconds, stop_after=1)]
         except psycopg.Error as fault:
             raise StoreUnavailable("the connection that listens is broken") from fault
+
+    def properties(self, connection: Connection) -> Iterator[Property]:
+        """Ask for the version, the encoding, and whether this is the primary."""
+        settings = ("server_version", "server_encoding", "transaction_read_only")
+        version, encoding, read_only = connection.execute(select(*map(func.current_setting, settings))).one()
+        yield Property("version", f"PostgreSQL {version}")
+        yield Property("encoding", encoding, "" if encoding == "UTF8" else "make a new database with ENCODING 'UTF8'")
+        todo = "name the primary in MATOOLKIT_DATABASE_URL, and let the role write" if read_only == "on" else ""
+        yield Property("read only", read_only, todo)
 
     def lock_schema(self, connection: Connection) -> None:
         """Take a lock that is let go when the transaction ends."""

@@ -79,6 +79,14 @@ class SignIn(Protocol):
         """Tell whether a connection has lived longer than its proof."""
 
 
+class Property(NamedTuple):
+    """What a server says of itself, and what to do about it if it will not do."""
+
+    name: str
+    said: str
+    todo: str = ""
+
+
 class Dialect(ABC):
     """One database's answers."""
 
@@ -174,6 +182,10 @@ class Dialect(ABC):
     def free_to_rebuild(self, connection: Connection) -> AbstractContextManager[None]:  # noqa: ARG002
         """Allow tables to be rebuilt while others refer to them, where altering one takes that."""
         return nullcontext()
+
+    @abstractmethod
+    def properties(self, connection: Connection) -> Iterator[Property]:
+        """Ask which version the server has, and how it is set up."""
 
     def checks(self, connection: Connection, table: str) -> dict[str, str]:
         """Return the conditions that a table checks its rows with, by their names."""

@@ -38,7 +38,7 @@ from matoolkit.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from matoolkit.store.dialect.questions import Columns, Dialect, Filling, Rows, parameter
+from matoolkit.store.dialect.questions import Columns, Dialect, Filling, Property, Rows, parameter
 from matoolkit.store.dialect.types import Instant, stored_text
 
 _ERRORS: dict[int, type[StoreError]] = {
@@ -181,6 +181,15 @@ class SQLite(Dialect):
             yield
         finally:
             bare.execute("PRAGMA foreign_keys = ON")
+
+    def properties(self, connection: Connection) -> Iterator[Property]:
+        """Say the version, and whether readers and the writer stay out of each other's way."""
+        yield Property("version", f"SQLite {sqlite3.sqlite_version}")
+        mode = str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
+        todo = (
+            "" if mode in {"wal", "memory"} else "put the file on a disk of this machine: readers wait for the writer"
+        )
+        yield Property("journal", mode, todo)
 
     def lock_schema(self, connection: Connection) -> None:
         """Do nothing: the transaction already holds the write lock."""

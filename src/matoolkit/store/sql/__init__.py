@@ -41,4 +41,5 @@
 | `storable` | what no database can store is replaced |
 | `faults` | errors of drivers in our own words |
 | `connections` | for Alembic, and for those who listen |
+| `rehearsal` | every statement run and undone, for `matoolkit db check` |
 """

@@ -21,6 +21,13 @@ def looking_at_tables(store: Store) -> Iterator[Connection]:
 
 
 @contextmanager
+def asking_server(store: Store) -> Iterator[Connection]:
+    """Ask the server about itself, as a writer: whether readers can work may be what is asked."""
+    with ToldApart(store.dialect, store.url), store.engine.connect() as connection:
+        yield connection
+
+
+@contextmanager
 def changing_tables(store: Store) -> Iterator[Connection]:
     """Change tables in one transaction, while no other process does."""
     with (
