@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from matoolkit.bus.servicebus import Address, ServiceBus
+from matoolkit.bus.servicebus.inbox import Inbox
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.ports import Subscription
 
@@ -56,7 +57,7 @@ class Namespace:
 
         async def forget() -> None:
             # Messages of the last test may still be in the socket, because the link had credit for them.
-            await asyncio.gather(*(inbox.take(250) for inbox in bus._inboxes.values()))  # noqa: SLF001
+            await asyncio.gather(*(_forgotten(inbox) for inbox in bus._inboxes.values()))  # noqa: SLF001
             bus._out.clear()  # noqa: SLF001
             bus._owed.clear()  # noqa: SLF001
 
@@ -72,6 +73,14 @@ class Namespace:
             yield other
         finally:
             other.stop()
+
+
+async def _forgotten(inbox: Inbox) -> None:
+    """Receive what is left, and take back the link's credit: otherwise it locks the next message as it is sent."""
+    await inbox.take(250)
+    if inbox.link._end is not None:  # noqa: SLF001
+        handler: Any = inbox.link._end._handler  # noqa: SLF001
+        await handler._link.flow(link_credit=0)  # noqa: SLF001
 
 
 def bodies(server: "Server", subscription: Subscription, *, dead: bool = False) -> list[str | None]:

@@ -330,3 +330,19 @@ def test_any_thread_may_use_it_at_any_time(bus: ServiceBus) -> None:
 
     in_threads([work, work, work])
     assert len(set(taken)) == len(taken) == 120
+
+
+def test_m8_competing_processes_never_get_the_same_message(namespace: Namespace, bus: ServiceBus) -> None:
+    bus.send([added(number) for number in range(200)])
+
+    def take_all(one: ServiceBus) -> list[str]:
+        taken: list[str] = []
+        while namespace.server.messages("orchestrator-events", "orchestrator"):
+            pile = receive(one, 20)
+            assert one.complete_now(pile) == len(pile)
+            taken += ids(pile)
+        return taken
+
+    with namespace.another_process() as other:
+        here, there = in_threads([lambda: take_all(bus), lambda: take_all(other)])
+    assert len({*here, *there}) == len(here) + len(there) == 200

@@ -56,18 +56,23 @@ class Address:
                 # The text of the fault is not repeated: it may quote the string.
                 raise BusAddressInvalid from None
 
-    def open(self) -> "tuple[ServiceBusClient, DefaultAzureCredential | None]":
-        """Return a client, which has not connected yet, and the credential to close with it, if there is one."""
+    def credential(self) -> "DefaultAzureCredential | None":
+        """Return the identity of the process, to be closed in the end; a connection string needs none."""
+        if self.connection_string is not None:
+            return None
+        from azure.identity.aio import DefaultAzureCredential
+
+        return DefaultAzureCredential()
+
+    def client(self, credential: "DefaultAzureCredential | None") -> "ServiceBusClient":
+        """Return a client, which has not connected yet."""
         from azure.servicebus.aio import ServiceBusClient
 
         # We try again ourselves: the SDK's own tries would take longer than a claim or a lock lasts.
-        if self.connection_string is not None:
-            secret = self.connection_string.get_secret_value()
-            return ServiceBusClient.from_connection_string(secret, retry_total=0), None
-        from azure.identity.aio import DefaultAzureCredential
-
-        credential = DefaultAzureCredential()
-        return ServiceBusClient(self.namespace or "", credential, retry_total=0), credential
+        if credential is not None:
+            return ServiceBusClient(self.namespace or "", credential, retry_total=0)
+        secret = self.connection_string.get_secret_value() if self.connection_string else ""
+        return ServiceBusClient.from_connection_string(secret, retry_total=0)
 
 
 def _parts(connection_string: str) -> dict[str, str]:

@@ -34,13 +34,6 @@ def leaves_the_link_alone(fault: BaseException) -> bool:
     return isinstance(fault, MatoolkitError | ServiceBusQuotaExceededError | ServiceBusServerBusyError)
 
 
-def is_unknown(fault: BaseException) -> bool:
-    """Whether only a new client may help. The SDK wraps its own bugs in its root class."""
-    from azure.servicebus.exceptions import ServiceBusError
-
-    return type(fault) is ServiceBusError or not isinstance(fault, ServiceBusError | MatoolkitError | TimeoutError)
-
-
 def told(fault: BaseException, address: Address, entity: str) -> MatoolkitError:
     """Return the error of ours for a fault of the SDK; its text never has the key in it."""
     from azure.core.exceptions import ClientAuthenticationError

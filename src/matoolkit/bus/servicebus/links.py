@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from matoolkit.bus.servicebus.address import Address
-from matoolkit.bus.servicebus.faults import is_lost, is_unknown, leaves_the_link_alone, may_pass_with_a_new_link, told
+from matoolkit.bus.servicebus.faults import is_lost, leaves_the_link_alone, may_pass_with_a_new_link, told
 from matoolkit.bus.servicebus.messages import pieces
 
 if TYPE_CHECKING:
@@ -64,19 +64,18 @@ async def abandon(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMe
 
 
 class Connection:
-    """The client from which links are opened; an unknown fault replaces it."""
+    """How links are opened and closed. Each has a client of its own: after an unknown fault only a new one helps."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._client: ServiceBusClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
     def client(self) -> "ServiceBusClient":
-        """Return the client; it has no connection of its own, so this is quick."""
-        if self._client is None:
-            self._client, self._credential = self.address.open()
-        return self._client
+        """Return a new client, which has no connection yet; all share the identity and its token."""
+        if self._credential is None:
+            self._credential = self.address.credential()
+        return self.address.client(self._credential)
 
     def let_go(self, *ends: "Closable | None") -> None:
         """Close things beside the work: to close a broken link takes long, and nobody has to wait for it."""
@@ -86,14 +85,10 @@ class Connection:
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
 
-    def forget(self) -> None:
-        """Let the client go, with all links that were opened from it; the next link needs another client."""
-        self.let_go(self._client, self._credential)
-        self._client = self._credential = None
-
     async def close(self) -> None:
-        """Let the client go, and wait until everything is closed."""
-        self.forget()
+        """Wait until everything is closed, and forget the identity."""
+        self.let_go(self._credential)
+        self._credential = None
         while self._closing:
             await asyncio.wait(tuple(self._closing))
 
@@ -105,6 +100,7 @@ class Link(Generic[EndT]):
         self.entity = entity
         self._connection = connection
         self._end: EndT | None = None
+        self._client: ServiceBusClient | None = None
         self._opening = asyncio.Lock()
 
     def close(self) -> None:
@@ -112,26 +108,29 @@ class Link(Generic[EndT]):
         if self._end is not None:
             self._drop(self._end)
 
-    def _make(self) -> EndT:
+    def _make(self, client: "ServiceBusClient") -> EndT:
         raise NotImplementedError
 
     async def _opened(self) -> EndT:
         async with self._opening:
             if self._end is None:
-                end = self._make()
+                client = self._connection.client()
+                end = self._make(client)
                 try:
                     async with asyncio.timeout(OPEN_SECONDS):
                         await end.__aenter__()
                 except BaseException:
-                    self._connection.let_go(end)
+                    self._connection.let_go(end, client)
                     raise
-                self._end = end
+                self._end, self._client = end, client
             return self._end
 
     def _drop(self, end: EndT) -> None:
+        """Let a link go, unless another user of it has already done so."""
         if self._end is end:
-            self._end = None
-        self._connection.let_go(end)
+            # Both: the client knows its links only as long as somebody else does.
+            self._connection.let_go(end, self._client)
+            self._end = self._client = None
 
     async def _try_twice(self, work: Callable[[EndT], Awaitable[ResultT]]) -> ResultT:
         """Do work with the link. A broken link is replaced quietly; if the new one fails too, the error is raised."""
@@ -151,8 +150,6 @@ class Link(Generic[EndT]):
     def _broken(self, end: EndT | None, fault: BaseException) -> None:
         if end is not None and not leaves_the_link_alone(fault):
             self._drop(end)
-        if is_unknown(fault):
-            self._connection.forget()
 
     def _told(self, fault: BaseException) -> Exception:
         return told(fault, self._connection.address, self.entity)
@@ -182,8 +179,8 @@ class SendingLink(Link["ServiceBusSender"]):
                 self.close()
                 raise self._told(fault) from fault
 
-    def _make(self) -> "ServiceBusSender":
-        return self._connection.client().get_topic_sender(self.entity, socket_timeout=SOCKET_SECONDS)
+    def _make(self, client: "ServiceBusClient") -> "ServiceBusSender":
+        return client.get_topic_sender(self.entity, socket_timeout=SOCKET_SECONDS)
 
 
 class ReceivingLink(Link["ServiceBusReceiver"]):
@@ -273,10 +270,10 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
             self._broken(receiver, fault)
         return done, left
 
-    def _make(self) -> "ServiceBusReceiver":
+    def _make(self, client: "ServiceBusClient") -> "ServiceBusReceiver":
         from azure.servicebus import ServiceBusSubQueue
 
-        return self._connection.client().get_subscription_receiver(
+        return client.get_subscription_receiver(
             self._topic,
             self._subscription,
             sub_queue=ServiceBusSubQueue.DEAD_LETTER if self._is_dead else None,
