@@ -1329,6 +1329,14 @@ WHERE runbooks.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.runbooks.runbooks_in_use
+SELECT runbooks.id 
+FROM runbooks 
+WHERE runbooks.is_active = 1 OR runbooks.id IN (SELECT batches.runbook_id 
+FROM batches 
+WHERE batches.status IN ('active', 'detected', 'init_dispatched')) ORDER BY runbooks.id
+GO
+
 -- store.setaside.forget_set_aside
 DELETE FROM set_aside_keys WHERE set_aside_keys.runbook_id = :runbook_id_1 AND set_aside_keys.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)

@@ -19,6 +19,7 @@ from matoolkit.cli.commands import (
     batch,
     batch_failures,
     batch_members,
+    bus,
     config,
     db,
     deadletter,
@@ -73,6 +74,7 @@ app.add_typer(scheduler.app, name="scheduler", rich_help_panel=_RUNNING)
 app.add_typer(orchestrator.app, name="orchestrator", rich_help_panel=_RUNNING)
 app.add_typer(worker.app, name="worker", rich_help_panel=_RUNNING)
 app.add_typer(db.app, name="db", rich_help_panel=_RUNNING)
+app.add_typer(bus.app, name="bus", rich_help_panel=_RUNNING)
 app.add_typer(tenant.app, name="tenant", rich_help_panel=_RUNNING)
 app.command("simulate", rich_help_panel=_RUNNING)(simulate.simulate)
 

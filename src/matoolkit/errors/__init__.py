@@ -78,6 +78,7 @@
     ├── UnreadableMessage         BU422   a message cannot be read
     ├── UnwritableMessage         BU414   a message cannot be written
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
+    ├── BusManagingRefused        BU403   the identity of this process may not manage the bus
     ├── BusUnavailable            BU503   the bus cannot be reached
     │   ├── BusSignInFailed       BU401   the identity of this process may not use the bus
     │   ├── BusEntityMissing      BU404   a topic or a subscription does not exist
@@ -147,6 +148,7 @@ from matoolkit.errors.bus import (
     BusEntityMissing,
     BusFull,
     BusLibraryMissing,
+    BusManagingRefused,
     BusSignInFailed,
     BusUnavailable,
     MessageTooLarge,
@@ -239,6 +241,7 @@ __all__ = [
     "BusEntityMissing",
     "BusFull",
     "BusLibraryMissing",
+    "BusManagingRefused",
     "BusSignInFailed",
     "BusUnavailable",
     "CannotAdvance",

@@ -59,6 +59,21 @@ class BusSignInFailed(BusUnavailable):
         )
 
 
+class BusManagingRefused(MatoolkitError):
+    """The identity of this process may not look at topics and subscriptions, or may not create them."""
+
+    code = "BU403"
+    http_status = 403
+    exit_code = 4
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(
+            f"Service Bus {host} does not let this identity manage it: {why}",
+            hint="it needs the role Azure Service Bus Data Owner on the namespace, or a connection string whose key has"
+            " the right Manage; a new role takes some minutes",
+        )
+
+
 class BusEntityMissing(BusUnavailable):
     """A topic or a subscription does not exist, or is disabled; messages wait until it is there."""
 

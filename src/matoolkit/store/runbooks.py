@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Update, func, select, true, update
+from sqlalchemy import Select, Update, func, or_, select, true, update
 
 from matoolkit.domain.keys import folded
-from matoolkit.domain.states import OverdueBehavior
+from matoolkit.domain.states import UNFINISHED_BATCHES, OverdueBehavior
 from matoolkit.store.datanames import DataTableName, data_table_name
-from matoolkit.store.schema import runbooks
+from matoolkit.store.schema import batches, runbooks
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
-from matoolkit.store.sql.statements import columns_of, insert_each, records_among, select_records
+from matoolkit.store.sql.statements import columns_of, insert_each, is_any, records_among, select_records
 from matoolkit.store.sql.transaction import Transaction
 
 _ACTIVE = runbooks.c.is_active == true()
@@ -133,6 +133,17 @@ def runbook_names(tx: Transaction) -> list[str]:
 def active_runbooks(tx: Transaction) -> list[RunbookRow]:
     """Return the active version of every runbook that has one, by name."""
     return tx.rows(RunbookRow, _active(tx, Named()))
+
+
+def runbooks_in_use(tx: Transaction) -> list[int]:
+    """Return the versions that are active or that an unfinished batch follows."""
+    return tx.values(_in_use(tx))
+
+
+@prepared
+def _in_use(_draft: Drafting) -> Select[Any]:
+    followed = select(batches.c.runbook_id).where(is_any(batches.c.status, UNFINISHED_BATCHES))
+    return select(runbooks.c.id).where(or_(_ACTIVE, runbooks.c.id.in_(followed))).order_by(runbooks.c.id)
 
 
 @prepared
