@@ -91,6 +91,13 @@ class Publisher(Protocol):
     def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
         """Take back jobs that have not reached a worker, if and when the transaction commits; return which."""
 
+    def reaches(self, worker_id: str) -> bool:
+        """Tell whether a job for a worker would wait for it; if that cannot be known now, the answer is yes.
+
+        Asked for every job, so the answer is remembered for a while. A bus that has no subscription for the worker
+        would drop the job without a word.
+        """
+
 
 class NoLongerOurs(Exception):
     """Another process has some of the messages; `renew` returns those that are still ours."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from matoolkit.bus.draining import Drain
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.servicebus import Address, ServiceBus
 from matoolkit.bus.sql import SqlBus
@@ -54,12 +55,14 @@ def open_state(settings: Settings) -> Store:
 class Messaging:
     """The bus of a process, what the process publishes with, and what has to be swept from time to time.
 
-    With an outbox every process that publishes sweeps it: a message must not wait for one that is down.
+    With an outbox every process that publishes sweeps it: a message must not wait for one that is down. An orchestrator
+    drains the dead letters of a bus that is not in the state's database.
     """
 
     bus: SqlBus | ServiceBus
     publisher: Publisher
     outbox: Relay | None = None
+    drain: Drain | None = None
 
     @property
     def sweeps(self) -> list[Callable[[], object]]:
@@ -74,7 +77,7 @@ def open_bus(settings: Settings, store: Store) -> Messaging:
         return Messaging(bus, bus)
     far = ServiceBus(_address(settings))
     relay = Relay(store, far)
-    return Messaging(far, relay, relay)
+    return Messaging(far, relay, relay, Drain(store, far))
 
 
 @contextmanager

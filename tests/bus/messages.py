@@ -31,9 +31,10 @@ def ids(messages: list[Received]) -> list[str]:
 def put_aside(bus: Bus, store: Store) -> list[tuple[str, str, str, str, str | None, str]]:
     """Return topic, subscription, id, reason, description and body of dead letters, wherever a bus keeps them."""
     if isinstance(bus, ServiceBus):
-        dead = [(one.received, one.reason, one.description) for one in bus.receive_dead(EVENTS_OF_ORCHESTRATOR, 100)]
+        letters = bus.letters(EVENTS_OF_ORCHESTRATOR, 100, dead=True)
+        dead = [(one.received, one.reason, one.description) for one in letters]
         return [
-            (got.subscription.topic, got.subscription.name, got.message_id, reason, description, got.body)
+            (got.subscription.topic, got.subscription.name, got.message_id, reason or "", description, got.body)
             for got, reason, description in dead
         ]
     return [

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from matoolkit.bus.servicebus import Address, ServiceBus
 from matoolkit.bus.servicebus.inbox import Inbox
+from matoolkit.bus.topology import UNCLAIMED_JOBS, condition_of
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.ports import Subscription
 
@@ -43,6 +44,7 @@ class Namespace:
         self._clock = BorrowedClock()
         server.reset(self._clock)
         server.lay_out(*WORKERS)
+        server.subscribe(UNCLAIMED_JOBS.topic, UNCLAIMED_JOBS.name, condition_of(UNCLAIMED_JOBS, WORKERS))
         self.bus = ServiceBus(self.address, clock=self._clock)
 
     @property
@@ -64,6 +66,17 @@ class Namespace:
         bus._do(forget())  # noqa: SLF001
         self.server.empty()
         return bus
+
+    @contextmanager
+    def taking_everything(self, subscription: Subscription) -> Iterator[None]:
+        """Let a subscription take all messages of its topic for a while."""
+        found = self.server.broker.topics[subscription.topic].subscriptions[subscription.name]
+        rules = found.rules
+        self.server.call(lambda: found.change_rules({"$Default": "1=1"}))
+        try:
+            yield
+        finally:
+            self.server.call(lambda: found.change_rules(rules))
 
     @contextmanager
     def another_process(self) -> Iterator[ServiceBus]:

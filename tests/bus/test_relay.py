@@ -37,7 +37,14 @@ def relay(store: Store, far_bus: SqlBus) -> Relay:
     return Relay(store, far_bus)
 
 
-class Unreachable:
+class Willing:
+    """A bus on which every worker has a subscription."""
+
+    def reaches(self, _worker_id: str) -> bool:
+        return True
+
+
+class Unreachable(Willing):
     """A bus that is down."""
 
     def deliver(self, envelopes: Sequence[Envelope]) -> None:
@@ -123,7 +130,7 @@ def test_m1_two_relays_at_once_send_each_message_once(
 ) -> None:
     sent: list[str] = []
 
-    class Noting:
+    class Noting(Willing):
         def deliver(self, envelopes: Sequence[Envelope]) -> None:
             sent.extend(envelope.message_id for envelope in envelopes)
             far_bus.deliver(envelopes)
@@ -138,7 +145,7 @@ def test_m1_two_relays_at_once_send_each_message_once(
 def test_m1_a_relay_that_was_overtaken_does_not_remove_what_another_is_sending(
     store: Store, far_bus: SqlBus, clock: VirtualClock
 ) -> None:
-    class Slow:
+    class Slow(Willing):
         """Sends, and takes longer than its claim lasts."""
 
         def deliver(self, envelopes: Sequence[Envelope]) -> None:
@@ -155,7 +162,7 @@ def test_m1_a_relay_that_was_overtaken_does_not_remove_what_another_is_sending(
     assert ids(receive(far_bus)) == ["member-added-1-0"], "the same id twice is one message"
 
 
-class Picky:
+class Picky(Willing):
     """A bus that refuses one message, and takes all others."""
 
     def __init__(self, bus: SqlBus, refused: str) -> None:
@@ -191,7 +198,7 @@ def test_m1_two_piles_of_one_transaction_leave_together_and_in_order(
 
 
 def test_m1_whatever_the_bus_raises_the_committed_state_is_no_failure(store: Store) -> None:
-    class Broken:
+    class Broken(Willing):
         def deliver(self, envelopes: Sequence[Envelope]) -> None:
             raise OSError(f"the network is down, {len(envelopes)} messages wait")
 

@@ -112,6 +112,9 @@ class Unreachable:
     def deliver(self, _envelopes: Sequence[Envelope]) -> None:
         raise BusUnavailable("gone")
 
+    def reaches(self, _worker_id: str) -> bool:
+        return True
+
 
 def left_behind(database: Database) -> None:
     """Leave a message in the outbox, as a process that died an hour ago."""

@@ -37,6 +37,9 @@ class Carrier(Protocol):
         An error that is not transient means that the bus will not take one of them.
         """
 
+    def reaches(self, worker_id: str) -> bool:
+        """Tell whether a job for a worker would wait for it."""
+
 
 def sealed(messages: Sequence[Outgoing]) -> list[Envelope]:
     """Encode messages; one that no bus could carry is refused."""

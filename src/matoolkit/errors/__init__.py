@@ -79,6 +79,7 @@
     ├── UnwritableMessage         BU414   a message cannot be written
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
     ├── BusManagingRefused        BU403   the identity of this process may not manage the bus
+    ├── WorkerHasNoSubscription   BU405   a job is for a worker that has no subscription on the bus
     ├── BusUnavailable            BU503   the bus cannot be reached
     │   ├── BusSignInFailed       BU401   the identity of this process may not use the bus
     │   ├── BusEntityMissing      BU404   a topic or a subscription does not exist
@@ -154,6 +155,7 @@ from matoolkit.errors.bus import (
     MessageTooLarge,
     UnreadableMessage,
     UnwritableMessage,
+    WorkerHasNoSubscription,
 )
 from matoolkit.errors.client import (
     ConfirmationNeeded,
@@ -334,6 +336,7 @@ __all__ = [
     "UnwritableFile",
     "UnwritableMessage",
     "VersionNotActive",
+    "WorkerHasNoSubscription",
     "WrongBatchStatus",
     "WrongContentType",
     "WrongDataChoice",

@@ -74,6 +74,19 @@ class BusManagingRefused(MatoolkitError):
         )
 
 
+class WorkerHasNoSubscription(MatoolkitError):
+    """A job is for a worker that has no subscription on the bus, so it would be lost."""
+
+    code = "BU405"
+
+    def __init__(self, worker_id: str) -> None:
+        super().__init__(
+            f"worker {worker_id} has no subscription on the bus, so a job for it would be lost:"
+            f" run `matoolkit bus create --worker {worker_id}`, then retry"
+        )
+        self.worker_id = worker_id
+
+
 class BusEntityMissing(BusUnavailable):
     """A topic or a subscription does not exist, or is disabled; messages wait until it is there."""
 

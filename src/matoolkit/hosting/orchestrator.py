@@ -27,8 +27,12 @@ def run_orchestrator(settings: Settings, stop: threading.Event) -> None:
 def orchestrator_parts(settings: Settings, store: Store, messaging: Messaging) -> Mapping[str, Part]:
     """Return what an orchestrator does side by side."""
     bus, orchestrator = messaging.bus, build_orchestrator(settings, store, messaging.publisher)
+    sweeps = [*messaging.sweeps, orchestrator.sweep]
+    if messaging.drain:
+        # First, so that work whose job is a dead letter fails at once.
+        sweeps.insert(0, messaging.drain.sweep)
     return {
         "events": Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, orchestrator.handle).run,
         "results": Consumer(store, bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle).run,
-        "sweeps": partial(sweep_regularly, [*messaging.sweeps, orchestrator.sweep], settings.sweep_seconds),
+        "sweeps": partial(sweep_regularly, sweeps, settings.sweep_seconds),
     }

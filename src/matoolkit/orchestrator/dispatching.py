@@ -7,13 +7,14 @@ are resolved whenever a job is sent.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import TypeAlias
 
 import orjson
 
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
-from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable
+from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import Dispatchable, definition_of
@@ -28,6 +29,10 @@ from matoolkit.runbook.templates import Json
 from matoolkit.store.moves import move_steps
 from matoolkit.store.narrow_executions import stored_calls
 from matoolkit.store.narrow_members import MemberInFull, members_in_full
+
+# Why no job of a step can be sent.
+Impossible: TypeAlias = TemplateError | MessageTooLarge | WorkerHasNoSubscription
+_IMPOSSIBLE = (TemplateError, MessageTooLarge, WorkerHasNoSubscription)
 
 # Stored parameters contain this if one of them was stored as its template, and rarely otherwise.
 _OPENING = "{{"
@@ -47,7 +52,9 @@ class _Departing:
         self._jobs: dict[int, Outgoing] = {}
 
     def add(self, state: Dispatchable, definition: Definition, reason: Reason, call: Call, params_json: str) -> None:
-        """Make a job of a call that fits into a message."""
+        """Make a job of a call that fits into a message; its worker must have a subscription."""
+        if not self._agenda.publisher.reaches(definition.step.worker_id):
+            raise WorkerHasNoSubscription(definition.step.worker_id)
         # The guard demands the attempt before in the row, so each attempt is dispatched once (rule M3).
         number, attempt = state.id, state.attempt + 1
         name = job_id(self._kind, number, reason, attempt)
@@ -70,14 +77,14 @@ class _Departing:
 def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], members: Mapping[int, MemberInFull]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
     departing = _Departing(agenda, kind)
-    impossible: dict[int, TemplateError | MessageTooLarge] = {}
+    impossible: dict[int, Impossible] = {}
     for state in states:
         definition = definition_of(agenda, state)
         try:
             scope, key = scope_of(agenda, state, definition.version.number, members)
             call = definition.call.resolve(scope, key)
             departing.add(state, definition, Reason.ATTEMPT, call, _to_keep(kind, state, definition, call, key))
-        except (TemplateError, MessageTooLarge) as error:
+        except _IMPOSSIBLE as error:
             impossible[state.id] = error
     departing.leave()
     _fail(agenda, kind, [state for state in states if state.id in impossible], impossible)
@@ -88,7 +95,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
     calls = {call.id: call for call in stored_calls(agenda.tx, kind, [state.id for state, _ in states])}
     members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
     departing = _Departing(agenda, kind)
-    impossible: dict[int, TemplateError | MessageTooLarge] = {}
+    impossible: dict[int, Impossible] = {}
     for state, reason in states:
         stored = calls[state.id]
         definition = definition_of(agenda, state)
@@ -100,7 +107,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
                 # Checked again: the row may have changed since the first dispatch (rule W8).
                 _check(kind, state, definition, call, key)
             departing.add(state, definition, reason, call, stored.params_json)
-        except (TemplateError, MessageTooLarge) as error:
+        except _IMPOSSIBLE as error:
             impossible[state.id] = error
     departing.leave()
     _fail(agenda, kind, [state for state, _ in states if state.id in impossible], impossible)
@@ -111,9 +118,7 @@ def _members_with_secrets(agenda: Agenda, states: Sequence[Dispatchable]) -> dic
     return {member.id: member for member in members_in_full(agenda.tx, ids)}
 
 
-def _fail(
-    agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, TemplateError | MessageTooLarge]
-) -> None:
+def _fail(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, Impossible]) -> None:
     if not states:
         return
     unresolved = {

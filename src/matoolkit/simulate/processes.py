@@ -5,6 +5,7 @@ from datetime import timedelta
 from random import Random
 
 from matoolkit.bus.consumer import Consumer
+from matoolkit.bus.draining import Drain
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
@@ -15,7 +16,7 @@ from matoolkit.ports import Delivery, Publisher, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
-from matoolkit.simulate.apart import BusApart
+from matoolkit.simulate.apart import BusApart, LettersApart
 from matoolkit.simulate.database import MemoryDatabase, WatchedStore, memory_database
 from matoolkit.simulate.faults import Faults, FaultyBus
 from matoolkit.simulate.mail import Mail
@@ -63,6 +64,10 @@ class Plant:
         store = self.messages.open(self.clock)
         return BusApart(store, self.faults) if self.is_apart else SqlBus(store)
 
+    def letters(self) -> LettersApart:
+        """Return the dead letters of a bus that is apart."""
+        return LettersApart(self.messages.open(self.clock))
+
 
 class SchedulerProcess:
     """A scheduler."""
@@ -96,6 +101,7 @@ class OrchestratorProcess:
         self.store = plant.state.open(plant.clock)
         publisher = plant.publisher(self.store)
         self.relay = publisher if isinstance(publisher, Relay) else None
+        self.drain = Drain(self.store, plant.letters()) if plant.is_apart else None
         bus = plant.faulty_bus(self.store, meanwhile)
         self.orchestrator = Orchestrator(self.store, publisher, _LIMITS)
 

@@ -42,6 +42,8 @@ def _round(world: World) -> None:
     """Let everybody move once, then the processes with messages until none is left."""
     world.workers.keep()
     world.event("bus", world.sweep_bus)
+    if world.plant.is_apart:
+        world.event("drain", world.drain)
     world.event("person", world.persons.clear_the_way)
     world.event("tick", lambda: _tick_for_sure(world))
     world.event("sweep", world.sweep)

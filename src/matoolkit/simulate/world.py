@@ -152,6 +152,7 @@ class World:
             (8 if due else 0, "delay", self._delay),
             (2, "jump", self._jump),
             (3 if self.plan.is_apart else 0, "hello", self._hello),
+            (3 if self.plan.is_apart else 0, "drain", self.drain),
         ]
         _, name, act = self.rng.choices(turns, [weight for weight, _, _ in turns])[0]
         self.event(name, act)
@@ -206,6 +207,13 @@ class World:
         if process.relay is None:
             return ""
         return self.accidents.turn(process.store, process.relay.sweep, partial(self._replace_orchestrator, 0))
+
+    def drain(self) -> str:
+        """Let an orchestrator keep the dead letters of a bus that is apart."""
+        process = self.orchestrators[0]
+        if process.drain is None:
+            return ""
+        return self.accidents.turn(process.store, process.drain.sweep, partial(self._replace_orchestrator, 0))
 
     def _person(self) -> str:
         return self.accidents.turn(self.persons.store, self.persons.act, lambda: None)

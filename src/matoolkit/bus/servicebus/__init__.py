@@ -5,6 +5,6 @@ by two threads. `links.py` opens links again after a drop, and `faults.py` says 
 """
 
 from matoolkit.bus.servicebus.address import Address
-from matoolkit.bus.servicebus.bus import DeadMessage, ServiceBus
+from matoolkit.bus.servicebus.bus import ServiceBus
 
-__all__ = ["Address", "DeadMessage", "ServiceBus"]
+__all__ = ["Address", "ServiceBus"]

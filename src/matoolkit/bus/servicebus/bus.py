@@ -7,7 +7,6 @@ are settled: a crash in between repeats a message, which handlers are guarded ag
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,20 +14,23 @@ import orjson
 
 from matoolkit import ports
 from matoolkit.bus.boundaries import ANSWERED, RECEIVED, SETTLED
+from matoolkit.bus.draining import Letter
 from matoolkit.bus.envelope import Envelope, sealed
 from matoolkit.bus.servicebus.address import Address
 from matoolkit.bus.servicebus.inbox import Inbox
 from matoolkit.bus.servicebus.links import Connection, Locked, ReceivingLink, SendingLink, Settle, abandon, complete
 from matoolkit.bus.servicebus.messages import body_of, enqueued_at, properties_of, type_of, written
+from matoolkit.bus.servicebus.reach import Reach
 from matoolkit.bus.servicebus.thread import LoopThread
 from matoolkit.clock import Clock, SystemClock
-from matoolkit.errors import MatoolkitError
+from matoolkit.errors import BusUnavailable, MatoolkitError
 from matoolkit.outages import Outage
 from matoolkit.ports import Outgoing, Received, Subscription
-from matoolkit.records import record
 
 # Below the outbox's claim of 60 seconds: no sweep may send what this process is still sending.
 SEND_SECONDS = 40.0
+# The handler of a message may wait for this, with the rows of its batches locked.
+_PROBE_SECONDS = 5.0
 # A process that stops gives messages back for so long; the locks of the others run out.
 _STOP_SECONDS = 5.0
 # Service Bus keeps so many characters of a reason and of a description.
@@ -37,17 +39,6 @@ _LONGEST_REASON = 4096
 log = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
-
-
-@record
-class DeadMessage:
-    """A message of a dead-letter sub-queue; settle it with `complete_now([dead.received])`."""
-
-    received: Received
-    reason: str
-    description: str | None
-    properties_json: str
-    enqueued_at: datetime | None
 
 
 class ServiceBus:
@@ -68,6 +59,7 @@ class ServiceBus:
         # What is handled but could not be settled after the commit. It is settled before the next look.
         self._owed: list[Locked] = []
         self._settling = Outage("settling messages", log)
+        self._reach = Reach(self.probe, self._clock)
 
     def start(self) -> None:
         """Do nothing: links are opened when they are needed."""
@@ -97,14 +89,17 @@ class ServiceBus:
         RECEIVED.reached()
         return pile
 
-    def receive_dead(self, subscription: Subscription, most: int) -> list[DeadMessage]:
-        """Lock dead letters of a subscription, and return them."""
-        pile = self._do(self._take(subscription, most, is_dead=True))
-        return [_dead(received) for received in pile]
+    def letters(self, subscription: Subscription, most: int, *, dead: bool) -> list[Letter]:
+        """Lock dead letters of a subscription, or its messages, and return them with what the bus says about them."""
+        return [_letter(received) for received in self._do(self._take(subscription, most, is_dead=dead))]
 
     def probe(self, subscription: Subscription) -> None:
         """Open a link to a subscription; one that does not exist is a `BusEntityMissing`."""
         self._do(self._probe(subscription))
+
+    def reaches(self, worker_id: str) -> bool:
+        """Tell whether a worker has a subscription; Service Bus would drop its jobs without a word."""
+        return self._reach.of(worker_id)
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait for a message, but not longer than that; it is kept for the next look."""
@@ -180,13 +175,23 @@ class ServiceBus:
     async def _take(self, subscription: Subscription, most: int, *, is_dead: bool = False) -> list[Received]:
         await self._settle_owed()
         taken = await self._inbox(subscription, is_dead=is_dead).take(most)
+        if others := [one for one in taken if _is_for_another(subscription, one)]:
+            # Copies: the subscription of the other worker has the job itself.
+            log.warning("%s also takes jobs of others: run `matoolkit bus check`", subscription.name)
+            await self._settled(others, complete)
+            taken = [one for one in taken if one not in others]
         self._out.update((id(one), one) for one in taken)
         return [_received(subscription, one) for one in taken]
 
     async def _probe(self, subscription: Subscription) -> None:
         link = ReceivingLink(self._connection, self._named(subscription.topic), subscription.name)
-        await link.open()
-        link.close()
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                await link.open()
+        except TimeoutError:
+            raise BusUnavailable(f"Service Bus does not say in time whether {subscription.name} exists") from None
+        finally:
+            link.close()
 
     async def _settle_owed(self) -> None:
         owed, self._owed = self._owed, []
@@ -257,14 +262,19 @@ def _received(subscription: Subscription, one: Locked) -> Received:
     )
 
 
-def _dead(received: Received) -> DeadMessage:
+def _letter(received: Received) -> Letter:
     message = received.handle.message
-    return DeadMessage(
+    ours = {name: value for name, value in properties_of(message).items() if not name.startswith("DeadLetter")}
+    return Letter(
         received,
-        message.dead_letter_reason or "",
-        message.dead_letter_error_description,
-        orjson.dumps(
-            {name: value for name, value in properties_of(message).items() if not name.startswith("DeadLetter")}
-        ).decode(),
+        orjson.dumps(ours).decode(),
         enqueued_at(message),
+        message.dead_letter_reason,
+        message.dead_letter_error_description,
     )
+
+
+def _is_for_another(subscription: Subscription, one: Locked) -> bool:
+    """Tell whether a message has come to the wrong subscription: its rules take more than they must."""
+    wanted, found = subscription.filter_value, properties_of(one.message).get(subscription.filter_property or "")
+    return wanted is not None and found is not None and found.casefold() != wanted.casefold()
