@@ -11,6 +11,7 @@ import pytest
 
 from matoolkit.bus import topology
 from matoolkit.settings import Settings, WorkerSettings, load_settings, variable_names
+from matoolkit.store.dialect.mssql_types import EXACT_COLLATION
 from tests.infra.bicep import Declared, Template, literal, properties, template, value
 from tests.infra.checking import problems
 
@@ -70,6 +71,11 @@ def test_no_template_takes_or_holds_a_password() -> None:
     for path in TEMPLATES:
         text = path.read_text(encoding="utf-8")
         assert not re.findall(r"listKeys|listConnectionStrings|administratorLogin|(?i:\bparam \w*password)", text), path
+
+
+def test_the_database_has_the_collation_that_db_check_wants() -> None:
+    (database,) = of_kind(SCHEDULER, "Microsoft.Sql/servers/databases")
+    assert database.value["properties"]["collation"] == EXACT_COLLATION
 
 
 # ---------------------------------------------------------------- messages (rule M8)

@@ -64,6 +64,8 @@ resource server 'Microsoft.Sql/servers@2023-08-01' = {
       capacity: 1
     }
     properties: {
+      // Names are compared exactly. It cannot be changed once the database is there.
+      collation: 'Latin1_General_100_BIN2'
       maxSizeBytes: 34359738368
       autoPauseDelay: sqlAutoPauseMinutes
       minCapacity: json('0.5')

@@ -13,7 +13,7 @@ ASKED = text(
     " CAST(SERVERPROPERTY('ProductVersion') AS NVARCHAR(128)) AS product, @@LANGUAGE AS language, @@OPTIONS AS options,"
     " CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS NVARCHAR(20)) AS updateability,"
     " collation_name, compatibility_level, is_read_committed_snapshot_on, snapshot_isolation_state"
-    " FROM sys.databases WHERE database_id = DB_ID()"
+    " FROM sys.databases WHERE name = DB_NAME()"
 )
 # Azure SQL Database, Managed Instance and the database of Fabric: always of the newest version.
 _AZURE_EDITIONS = frozenset({5, 8, 12})
@@ -65,8 +65,7 @@ def _switch(name: str, *, is_on: bool) -> Property:
 
 
 def _language(language: str) -> Property:
-    # Its name in sys.syslanguages, and its alias.
-    is_english = language.lower() in {"us_english", "english"}
+    is_english = language.lower() in {"us_english", "english", "british"}
     todo = "run ALTER LOGIN … WITH DEFAULT_LANGUAGE = us_english (ALTER USER for a user without login)"
     return Property("language", language, "" if is_english else f"{todo}: passing errors are known by their texts")
 

@@ -51,7 +51,7 @@ class Runner:
         self._watchers = watchers
         options = connection.get_execution_options()
         self._known: Recent[Plan, Compiled] = options[COMPILED]
-        self._is_guarded = GUARDED in options
+        self.is_guarded = GUARDED in options
         self.typing: Typing | None = options.get(TYPING)
         self.has_written = False
 
@@ -110,7 +110,10 @@ class Runner:
                 self.fill(filling)
         else:
             text, parameters, kinds = compiled.bound({})
-        self.announce(text, parameters)
+        if self.is_guarded:
+            self.require_reading(text)
+        for watch in self._watchers:
+            watch(text, parameters)
         types = None if self.typing is None else self.typing(kinds, parameters)
         found, count = run(self.connection, text, parameters, take, types)
         # Some drivers count the rows of a query too, which says nothing about whether the database can be written to.
@@ -118,12 +121,10 @@ class Runner:
             self.has_written = True
         return found
 
-    def announce(self, text: str, parameters: Any) -> None:
-        """Tell those who watch what is about to be run, unless it must not be."""
-        if self._is_guarded and not text.lstrip().upper().startswith(_ONLY_READS):
+    def require_reading(self, text: str) -> None:
+        """Refuse a statement that may write."""
+        if not text.lstrip().upper().startswith(_ONLY_READS):
             raise StoreReadOnly("a transaction that was begun to read may not write")
-        for watch in self._watchers:
-            watch(text, parameters)
 
     def fill(self, filling: Filling) -> None:
         """Put the rows that a statement writes where it looks for them."""

@@ -78,7 +78,10 @@ class SqlAlchemyRunner(Runner):
             parameters = tuple(map(storable_value, parameters))
         if self.typing is not None and parameters:
             cursor.setinputsizes(self.typing(_kinds_of(context), parameters))
-        self.announce(text, parameters)
+        if self.is_guarded:
+            self.require_reading(text)
+        for watch in self._watchers:
+            watch(text, parameters)
         return text, parameters
 
     def _note(self, result: CursorResult[Any], rows: int) -> None:
