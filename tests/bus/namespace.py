@@ -62,6 +62,8 @@ class Namespace:
             await asyncio.gather(*(_forgotten(inbox) for inbox in bus._inboxes.values()))  # noqa: SLF001
             bus._out.clear()  # noqa: SLF001
             bus._owed.clear()  # noqa: SLF001
+            for sender in bus._senders.values():  # noqa: SLF001
+                sender.forgive()
 
         bus._do(forget())  # noqa: SLF001
         self.server.empty()

@@ -154,13 +154,12 @@ class ServiceBus:
 
     def _complete_or_owe(self, messages: Sequence[Received]) -> None:
         """Settle what is handled; if the bus is away, remember it, so that it need not be handled again."""
-        try:
-            self.complete_now(messages)
-        except MatoolkitError as error:
-            self._settling.failed(error)
-            self._owed += [message.handle for message in messages]
-        else:
+        error = self._do(self._settled_or_owed([message.handle for message in messages]))
+        if error is None:
             self._settling.worked()
+            SETTLED.reached()
+        else:
+            self._settling.failed(error)
 
     async def _deliver(self, envelopes: Sequence[Envelope]) -> None:
         by_topic: dict[str, list[Envelope]] = {}
@@ -168,7 +167,7 @@ class ServiceBus:
             by_topic.setdefault(self._named(envelope.topic), []).append(envelope)
         ends_at = asyncio.get_running_loop().time() + SEND_SECONDS
         for topic, some in by_topic.items():
-            link = self._senders.setdefault(topic, SendingLink(self._connection, topic))
+            link = self._senders.setdefault(topic, SendingLink(self._connection, topic, self._clock))
             left = max(ends_at - asyncio.get_running_loop().time(), 1.0)
             await link.send([written(envelope) for envelope in some], left)
 
@@ -193,10 +192,18 @@ class ServiceBus:
         finally:
             link.close()
 
+    async def _settled_or_owed(self, pile: Sequence[Locked]) -> MatoolkitError | None:
+        try:
+            await self._settled(pile, complete)
+        except MatoolkitError as error:
+            self._owed += pile
+            return error
+        return None
+
     async def _settle_owed(self) -> None:
         owed, self._owed = self._owed, []
-        if owed:
-            await self._settled(owed, complete)
+        if owed and (error := await self._settled_or_owed(owed)):
+            raise error
 
     async def _settled(self, pile: Sequence[Locked], act: Settle) -> int:
         done = 0

@@ -10,9 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from matoolkit.backoff import Backoff
 from matoolkit.bus.servicebus.address import Address
 from matoolkit.bus.servicebus.faults import is_lost, leaves_the_link_alone, may_pass_with_a_new_link, told
 from matoolkit.bus.servicebus.messages import pieces
+from matoolkit.clock import Clock
+from matoolkit.errors import MatoolkitError
+from matoolkit.pauses import Pause
 
 if TYPE_CHECKING:
     from azure.identity.aio import DefaultAzureCredential
@@ -28,6 +32,8 @@ SETTLE_SECONDS = 10.0
 RENEW_SECONDS = 5.0
 # How long an answer to a receive may be late before the link counts as hung.
 _LATE_SECONDS = 5.0
+# How long nobody sends after a fault. The longest is far below the claim of the outbox.
+_PAUSES = Backoff(first_seconds=0.5, longest_seconds=15)
 
 EndT = TypeVar("EndT", "ServiceBusSender", "ServiceBusReceiver")
 ResultT = TypeVar("ResultT")
@@ -151,33 +157,52 @@ class Link(Generic[EndT]):
         if end is not None and not leaves_the_link_alone(fault):
             self._drop(end)
 
-    def _told(self, fault: BaseException) -> Exception:
+    def _told(self, fault: BaseException) -> MatoolkitError:
         return told(fault, self._connection.address, self.entity)
 
 
 class SendingLink(Link["ServiceBusSender"]):
-    """The way to a topic."""
+    """The way to a topic. After a fault nobody sends for a while: a namespace in trouble gets time."""
 
-    def __init__(self, connection: Connection, topic: str) -> None:
+    def __init__(self, connection: Connection, topic: str, clock: Clock) -> None:
         super().__init__(connection, topic)
         self._sending = asyncio.Lock()
+        self._pause = Pause(clock)
+        self._failures = 0
+        self._fault: MatoolkitError | None = None
 
     async def send(self, messages: "Sequence[ServiceBusMessage]", timeout: float) -> None:
         """Send messages in their order, in as few pieces as their size allows."""
         async with self._sending:
-            left = list(messages)
-
-            async def send_left(sender: "ServiceBusSender") -> None:
-                async for piece in pieces(sender, tuple(left)):
-                    await sender.send_messages(piece, timeout=timeout)
-                    del left[: len(piece)]
-
+            if self._fault is not None and self._pause.is_on:
+                raise self._fault
             try:
                 async with asyncio.timeout(timeout):
-                    await self._try_twice(send_left)
-            except TimeoutError as fault:
-                self.close()
-                raise self._told(fault) from fault
+                    await self._send(messages, timeout)
+            except Exception as fault:
+                error = self._told(fault)
+                if isinstance(fault, TimeoutError):
+                    self.close()
+                if error.transient:
+                    self._fault = error
+                    self._failures += 1
+                    self._pause.restart(_PAUSES.longest(self._failures))
+                raise error from fault
+            self.forgive()
+
+    def forgive(self) -> None:
+        """Forget that sending failed."""
+        self._failures, self._fault = 0, None
+
+    async def _send(self, messages: "Sequence[ServiceBusMessage]", timeout: float) -> None:
+        left = list(messages)
+
+        async def send_left(sender: "ServiceBusSender") -> None:
+            async for piece in pieces(sender, tuple(left)):
+                await sender.send_messages(piece, timeout=timeout)
+                del left[: len(piece)]
+
+        await self._try_twice(send_left)
 
     def _make(self, client: "ServiceBusClient") -> "ServiceBusSender":
         return client.get_topic_sender(self.entity, socket_timeout=SOCKET_SECONDS)

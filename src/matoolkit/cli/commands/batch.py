@@ -186,7 +186,10 @@ def advance(
 @app.command()
 @asks_the_api
 def cancel(session: Session, batch: Batch, reason: Reason = None, *, yes: Yes = False) -> None:
-    """Cancel a batch: nothing more is dispatched, and compensations that have begun finish."""
+    """Cancel a batch: nothing more is dispatched, and compensations that have begun finish.
+
+    Jobs that no worker has seen are taken back; on Azure Service Bus every job that was sent counts as in flight.
+    """
     cancel_after_asking(session, batch, reason, yes=yes)
 
 
