@@ -149,18 +149,22 @@ class Queue:
         """Keep it: dead letters have no further place to go."""
         self.put(message)
 
+    def expire(self, tokens: Iterable[UUID]) -> None:
+        """Take back what is locked."""
+        for token in list(tokens):
+            self._failed(self.locks.pop(token).message)
+        self.pump()
+
     def tick(self) -> None:
         """Take back what was locked too long, and drop what lived too long."""
         now = self._now()
         lost = list(takewhile(lambda token: self.locks[token].until <= now, self.locks))
-        for token in lost:
-            self._failed(self.locks.pop(token).message)
         if now - self._scanned >= 1:
             self._scanned = now
             self._ready = [entry for entry in self._ready if not self._expired(entry[1])]
             heapq.heapify(self._ready)
         if lost:
-            self.pump()
+            self.expire(lost)
 
     def _failed(self, message: Stored) -> None:
         again = replace(message, failures=message.failures + 1)

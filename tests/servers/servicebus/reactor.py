@@ -20,6 +20,7 @@ class Reactor:
         self.port = 0
         self.handlers: list[Any] = []  # proton looks for this name
         self._container: Any = None
+        self._socket: Any = None
         self._injector = EventInjector()
         self._listening = threading.Event()
         self._thread = threading.Thread(target=self._run, name="servicebus", daemon=True)
@@ -31,6 +32,7 @@ class Reactor:
     def stop(self) -> None:
         self.call(self._container.stop)
         self._thread.join(10)
+        self._socket.close()
 
     def call(self, ask: Callable[[], T]) -> T:
         """Run something on the reactor's thread and return what it returns."""
@@ -58,7 +60,8 @@ class Reactor:
         self._container = event.container
         self._container.selectable(self._injector)
         acceptor = self._container.listen("127.0.0.1:0")
-        self.port = acceptor._selectable._delegate.getsockname()[1]  # noqa: SLF001 - there is no other way to ask
+        self._socket = acceptor._selectable._delegate  # noqa: SLF001 - there is no other way to ask for the port
+        self.port = self._socket.getsockname()[1]
         self._container.schedule(_TICK, self)
         self._listening.set()
 

@@ -129,6 +129,17 @@ class ServiceBus:
 
         return self.call(look)
 
+    def expire(self, topic: str, subscription: str) -> int:
+        """Let the locks of a subscription run out, whatever the clock says, and return how many there were."""
+
+        def run_out() -> int:
+            queue = self._queue(topic, subscription)
+            number = len(queue.locks)
+            queue.expire(queue.locks)
+            return number
+
+        return self.call(run_out)
+
     def delay(self, seconds: float) -> None:
         """Let every piece that comes or goes take this long; a round trip takes it twice."""
         self._gate.delay = seconds
