@@ -1,4 +1,4 @@
-"""The two lock files agree."""
+"""The lock files agree."""
 
 import re
 from pathlib import Path
@@ -15,3 +15,9 @@ def test_what_make_up_installs_is_what_is_tested() -> None:
     running, developing = pins("run.txt"), pins("dev.txt")
     assert "sqlalchemy" in running
     assert running.items() <= developing.items()
+
+
+def test_what_the_image_has_is_what_is_tested() -> None:
+    in_image, developing = pins("image.txt"), pins("dev.txt")
+    assert {"azure-servicebus", "mssql-python", "psycopg", "sqlalchemy"} <= set(in_image)
+    assert in_image.items() <= developing.items()
