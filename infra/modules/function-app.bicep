@@ -138,6 +138,7 @@ resource app 'Microsoft.Web/sites@2024-11-01' = {
     }
     siteConfig: {
       minTlsVersion: '1.2'
+      ftpsState: 'Disabled'
       http20Enabled: true
       vnetRouteAllEnabled: true
       appSettings: map(items(union(settings, hostSettings)), one => {

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Deploy the templates in their order, or show what that would change.
+#
+#   infra/deploy.sh create|what-if [STAGE...]
+#
+# The stages are shared, scheduler-orchestrator, admin-api and cloud-worker; without any, all of them in this order. What
+# is not in the files of parameters comes from the environment: RESOURCE_GROUP and ENVIRONMENT_NAME for all, and per
+# stage what the function of that name below asks for. You have to be signed in: az login.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+usage() {
+  sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$(basename "$0")" >&2
+  exit 2
+}
+
+# need NAME...: every one of these variables is set, or say which are not.
+need() {
+  local name missing=()
+  for name in "$@"; do [[ -n ${!name:-} ]] || missing+=("$name"); done
+  ((${#missing[@]} == 0)) || { echo "not set: ${missing[*]}" >&2; exit 2; }
+}
+
+# output DEPLOYMENT NAME: an output of an earlier deployment, as JSON on one line; nothing if there was none.
+output() {
+  az deployment group show --resource-group "$RESOURCE_GROUP" --name "$1" \
+    --query "properties.outputs.$2.value" --output json 2>/dev/null | tr -d '\n' || true
+}
+
+# text DEPLOYMENT NAME: the same for an output that is a text.
+text() { output "$1" "$2" | tr -d '"'; }
+
+# deploy NAME FOLDER PARAMETER...
+deploy() {
+  local name=$1 folder=$2 parameter words=()
+  shift 2
+  for parameter in "$@"; do words+=(--parameters "$parameter"); done
+  echo "== $name" >&2
+  az deployment group "$action" --resource-group "$RESOURCE_GROUP" --name "$name" \
+    --template-file "$folder/deploy.bicep" --parameters "@$folder/deploy.parameters.json" "${words[@]}"
+}
+
+# Stage 2 needs what stage 1 made. The first what-if of all has nothing to show for it.
+shared_output() {
+  shared=$(output shared-infra shared)
+  [[ -n $shared && $shared != null ]] && return
+  [[ $action == what-if ]] && { echo "== $1 can be shown only after the first shared-infra" >&2; return 1; }
+  echo "deploy the stage shared first" >&2
+  exit 1
+}
+
+stage_shared() {
+  need ENVIRONMENT_NAME
+  deploy shared-infra shared "environmentName=$ENVIRONMENT_NAME" "alertEmail=${ALERT_EMAIL:-}" \
+    "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
+}
+
+stage_scheduler-orchestrator() {
+  need SQL_ENTRA_ADMIN_OBJECT_ID SQL_ENTRA_ADMIN_LOGIN
+  shared_output scheduler-orchestrator || return 0
+  deploy scheduler-orchestrator automation/scheduler-orchestrator "shared=$shared" \
+    "sqlEntraAdminObjectId=$SQL_ENTRA_ADMIN_OBJECT_ID" "sqlEntraAdminLogin=$SQL_ENTRA_ADMIN_LOGIN" \
+    "sourceSettings=${SOURCE_SETTINGS:-{\}}" "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
+}
+
+stage_admin-api() {
+  need ENTRA_ID_TENANT_ID ENTRA_ID_CLIENT_ID ENTRA_ID_AUDIENCE
+  shared_output admin-api || return 0
+  deploy admin-api automation/admin-api "shared=$shared" \
+    "sqlServerFqdn=$(text scheduler-orchestrator sqlServerFqdn)" \
+    "sqlDatabaseName=$(text scheduler-orchestrator sqlDatabaseName)" \
+    "entraIdTenantId=$ENTRA_ID_TENANT_ID" "entraIdClientId=$ENTRA_ID_CLIENT_ID" \
+    "entraIdAudience=$ENTRA_ID_AUDIENCE" "sourceSettings=${SOURCE_SETTINGS:-{\}}" \
+    "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
+}
+
+stage_cloud-worker() {
+  need WORKER_IMAGE TARGET_TENANT_ID TARGET_ORGANIZATION TARGET_APP_ID TARGET_CERT_NAME
+  shared_output cloud-worker || return 0
+  deploy cloud-worker automation/cloud-worker "shared=$shared" "image=$WORKER_IMAGE" \
+    "targetTenantId=$TARGET_TENANT_ID" "targetOrganization=$TARGET_ORGANIZATION" "appId=$TARGET_APP_ID" \
+    "certName=$TARGET_CERT_NAME" "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
+}
+
+action=${1:-}
+[[ $action == create || $action == what-if ]] || usage
+shift
+(($#)) || set -- shared scheduler-orchestrator admin-api cloud-worker
+for stage in "$@"; do declare -F "stage_$stage" >/dev/null || { echo "there is no stage $stage" >&2; usage; }; done
+need RESOURCE_GROUP
+shared=
+for stage in "$@"; do "stage_$stage"; done
