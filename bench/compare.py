@@ -22,9 +22,11 @@ from bench.servers import Server, postgresql, redis
 Rounds = Mapping[Contestant, Sequence[Costs]]
 
 
-def measured(contestants: Sequence[Contestant], options: argparse.Namespace) -> tuple[Rounds, list[str]]:
+def measured(
+    contestants: Sequence[Contestant], options: argparse.Namespace, given: Mapping[str, Server] | None = None
+) -> tuple[Rounds, list[str]]:
     """Let all take turns, and return what each round cost, and on which servers."""
-    servers: dict[str, Server] = {}
+    servers = dict(given or {})
     found: dict[Contestant, list[Costs]] = {one: [] for one in contestants}
     with ExitStack() as stack:
         if any(one.database == POSTGRESQL for one in contestants):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.servers import VENVS, Server, empty_database
 
-SQLITE, POSTGRESQL, REDIS = "SQLite", "PostgreSQL", "Redis"
+SQLITE, POSTGRESQL, REDIS, SQL_SERVER = "SQLite", "PostgreSQL", "Redis", "SQL Server"
 _HERE = Path(__file__).parents[1]
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from matoolkit.store.dialect import dialect_for
+
 VENVS = Path(__file__).parents[1] / ".bench" / "venvs"
 _numbers = count(1)
 
@@ -46,15 +48,21 @@ def postgresql(given: str | None = None) -> Iterator[Server]:
             server.cleanup()
 
 
+def sql_server(url: str) -> Server:
+    """Use the SQL Server that was given."""
+    return Server(_run(url, "SELECT @@VERSION")[0][0].partition("\n")[0].strip(), url)
+
+
 @contextlib.contextmanager
 def empty_database(server: Server) -> Iterator[str]:
-    """Make a database on a PostgreSQL server, and drop it afterwards."""
+    """Make a database on a server, and drop it afterwards."""
     name = f"bench_{os.getpid()}_{next(_numbers)}"
     _run(server.url, f"CREATE DATABASE {name}")
     try:
         yield make_url(server.url).set(database=name).render_as_string(hide_password=False)
     finally:
-        _run(server.url, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        forced = " WITH (FORCE)" if dialect_for(make_url(server.url)).name == "postgresql" else ""
+        _run(server.url, f"DROP DATABASE IF EXISTS {name}{forced}")
 
 
 @contextlib.contextmanager
@@ -94,7 +102,8 @@ def _version(url: str) -> str:
 
 
 def _run(url: str, statement: str) -> list[tuple[str, ...]]:
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    address = make_url(url)
+    engine = create_engine(address.set(drivername=dialect_for(address).driver), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         result = connection.execute(text(statement))
         rows = [tuple(row) for row in result] if result.returns_rows else []

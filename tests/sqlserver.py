@@ -26,8 +26,27 @@ _COLUMNS = (
     "SELECT s.name, t.name, c.name FROM sys.columns c JOIN sys.tables t ON t.object_id = c.object_id"
     " JOIN sys.schemas s ON s.schema_id = t.schema_id"
 )
-_INDEXES = "SELECT t.name, i.name FROM sys.indexes i JOIN sys.tables t ON t.object_id = i.object_id"
-Shape = tuple[frozenset[Any], frozenset[Any]]
+_OTHERS = (
+    "SELECT t.name, i.name FROM sys.indexes i JOIN sys.tables t ON t.object_id = i.object_id",
+    "SELECT name, definition FROM sys.check_constraints",
+    "SELECT version_num FROM alembic_version",
+)
+_DELETE = "; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables))
+_NUMBERED = [
+    (table.name, table.autoincrement_column.name)
+    for table in metadata.sorted_tables
+    if table.autoincrement_column is not None
+]
+# Numbers begin with 1 again. A table that never had a row would begin with 0 after RESEED.
+_RENUMBER = "; ".join(
+    f"IF EXISTS (SELECT * FROM sys.identity_columns WHERE object_id = OBJECT_ID('{table}') AND last_value IS NOT NULL)"
+    f" DBCC CHECKIDENT ('{table}', RESEED, 0) WITH NO_INFOMSGS"
+    for table, _ in _NUMBERED
+)
+_RENUMBER_BABELFISH = "SELECT " + ", ".join(
+    f"setval(pg_get_serial_sequence('{table}', '{column}'), 1, false)" for table, column in _NUMBERED
+)
+Rows = frozenset[tuple[Any, ...]]
 
 
 class _Shelf:
@@ -79,12 +98,22 @@ class SqlServerUnderTest:
 
     def make(self) -> str:
         name = f"matoolkit_test_{os.getpid()}_{next(_numbers)}"
-        self.run(f"CREATE DATABASE {name}")
-        if not self.is_babelfish:
+        if self.is_babelfish:
+            self._make_beside_others(name)
+        else:
+            self.run(f"CREATE DATABASE {name} COLLATE Latin1_General_100_BIN2")
             # As on Azure SQL, where both are the default.
             self.run(f"ALTER DATABASE {name} SET READ_COMMITTED_SNAPSHOT ON")
             self.run(f"ALTER DATABASE {name} SET ALLOW_SNAPSHOT_ISOLATION ON")
         return name
+
+    def _make_beside_others(self, name: str) -> None:
+        """Try a few times: of two processes that make a database at the same moment, Babelfish refuses one."""
+        for _ in range(4):
+            with suppress(DBAPIError):
+                self.run(f"CREATE DATABASE {name}")
+                return
+        self.run(f"CREATE DATABASE {name}")
 
     def make_migrated(self) -> str:
         if self._shared is not None and not self._shared.emptied():
@@ -94,7 +123,8 @@ class SqlServerUnderTest:
             store = open_store(self.url_of(name))
             upgrade(store)
             store.close()
-            self._shared = _Shared(name, self._url.set(database=name))
+            renumber = _RENUMBER_BABELFISH if self.is_babelfish else _RENUMBER
+            self._shared = _Shared(name, self._url.set(database=name), renumber)
         return self._shared.name
 
     def drop(self, name: str) -> None:
@@ -121,8 +151,9 @@ class SqlServerUnderTest:
 class _Shared:
     """A database with all tables, for one test after the other."""
 
-    def __init__(self, name: str, url: URL) -> None:
+    def __init__(self, name: str, url: URL, renumber: str) -> None:
         self.name = name
+        self._renumber = renumber
         self._engine = _quick(url)
         with self._engine.connect() as connection:
             self._shape = _shape(connection)
@@ -134,17 +165,14 @@ class _Shared:
                 self._drop_the_others(connection)
                 if _shape(connection) != self._shape:
                     return False
-                run = connection.exec_driver_sql
-                run("SET LOCK_TIMEOUT 5000")
-                for table in reversed(metadata.sorted_tables):
-                    run(f"DELETE FROM {table.name}")
+                connection.exec_driver_sql(f"SET LOCK_TIMEOUT 5000; {_DELETE}")
+                connection.exec_driver_sql(self._renumber)
         except DBAPIError:
             return False
         return True
 
     def _drop_the_others(self, connection: Connection) -> None:
-        ours = {(schema, table) for schema, table, _ in self._shape[0]}
-        there = {(schema, table) for schema, table, _ in _shape(connection)[0]}
+        ours, there = ({row[:2] for row in rows} for rows in (self._shape[0], _rows(connection, _COLUMNS)))
         for schema, table in there - ours:
             connection.exec_driver_sql(f"DROP TABLE [{schema}].[{table}]")
 
@@ -152,10 +180,12 @@ class _Shared:
         self._engine.dispose()
 
 
-def _shape(connection: Connection) -> Shape:
-    # One after the other: a connection has one result at a time.
-    columns, indexes = (list(connection.exec_driver_sql(statement)) for statement in (_COLUMNS, _INDEXES))
-    return frozenset(tuple(row) for row in columns), frozenset(tuple(row) for row in indexes)
+def _shape(connection: Connection) -> list[Rows]:
+    return [_rows(connection, statement) for statement in (_COLUMNS, *_OTHERS)]
+
+
+def _rows(connection: Connection, statement: str) -> Rows:
+    return frozenset(tuple(row) for row in connection.exec_driver_sql(statement))
 
 
 def _quick(url: URL) -> Any:

@@ -29,7 +29,12 @@ PREFIX = "MATOOLKIT_"
 SECRET_PREFIX = "MATOOLKIT_SECRET_"  # noqa: S105 - the beginning of a name, not a secret
 
 # Read by the command itself or by the tests rather than by a settings class.
-_ALSO_KNOWN = ("MATOOLKIT_DEBUG", "MATOOLKIT_TEST_POSTGRES_URL")
+_ALSO_KNOWN = (
+    "MATOOLKIT_DEBUG",
+    "MATOOLKIT_TEST_MSSQL_RESTART",
+    "MATOOLKIT_TEST_MSSQL_URL",
+    "MATOOLKIT_TEST_POSTGRES_URL",
+)
 
 
 def _duration(value: Any) -> Any:

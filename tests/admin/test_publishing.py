@@ -316,7 +316,7 @@ def test_v1_whoever_is_overtaken_between_looking_and_writing_looks_again(
 
     def overtake(statement: str, _parameters: Any) -> None:
         # Only where several can write at a time can anybody come between.
-        if theirs and (database.kind == "sqlite" or "FOR UPDATE" in statement):
+        if theirs and (database.kind == "sqlite" or "FOR UPDATE" in statement or "UPDLOCK" in statement):
             published(other, theirs.pop())
 
     store.watchers.append(overtake)

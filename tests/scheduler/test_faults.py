@@ -96,6 +96,7 @@ def again(calendar: Calendar, database: Database) -> Calendar:
     return copied
 
 
+@pytest.mark.on("sqlite", "postgresql")  # where a database is copied in a moment
 @pytest.mark.parametrize("point", ["store.before_commit", "store.after_commit"])
 def test_t10_after_a_crash_at_any_boundary_of_a_tick_the_next_one_comes_to_the_same_end(
     calendar: Calendar, copies: Callable[[], Database], monkeypatch: pytest.MonkeyPatch, point: str
