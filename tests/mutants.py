@@ -37,7 +37,7 @@ CONJUNCTIONS = ("and_", "or_")
 CONDITIONS = ("is_", "is_not", "is_any", "among")
 CHANGES = ("change", "change_each")
 ARGUMENTS_BEFORE_GUARDS = 4
-PATIENCE_SECONDS = 600  # by the clock on the wall: a machine may have other things to do
+PATIENCE = 20  # a machine may have other things to do: the clock on the wall goes so much faster than a mutant's own
 
 
 @dataclass(frozen=True)
@@ -244,11 +244,11 @@ def exit_of(act: Callable[[], bool]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def verdict_on(mutant: Mutant, tests: Sequence[pytest.Item], *, are_all: bool) -> str:
+def verdict_on(mutant: Mutant, tests: Sequence[pytest.Item], seconds: float, *, are_all: bool) -> str:
     """Tell what tests say of a module without a guard."""
 
     def play() -> bool:
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
         return not take_away(mutant) or all(map(passes, tests))
 
     if not tests:
@@ -306,7 +306,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         tests.sort(key=lambda item: (not item.nodeid.startswith(room), reached[item.nodeid]["seconds"]))
         costs = accumulate(reached[item.nodeid]["seconds"] for item in tests)
         played = [item for item, cost in zip(tests, costs, strict=True) if cost <= seconds]
-        verdict = verdict_on(mutant, played, are_all=len(played) == len(tests))
+        verdict = verdict_on(mutant, played, seconds, are_all=len(played) == len(tests))
         verdicts[mutant.module][verdict] += 1
         if verdict != "noticed":
             sys.stderr.write(f"{mutant}: {verdict}\n")

@@ -110,8 +110,6 @@ _IS_DONE = and_(
 
 def known_members(tx: Transaction, batch_ids: Collection[int]) -> list[KnownMember]:
     """Return everybody who is or was in these batches, without data, by id."""
-    if not batch_ids:
-        return []
     return records_among(tx, KnownMember, batch_members, batch_members.c.batch_id, batch_ids)
 
 
