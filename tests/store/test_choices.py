@@ -3,9 +3,19 @@
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
 from matoolkit.domain.states import MOVED, MemberStatus
 from matoolkit.store import Store
+from matoolkit.store.batches import (
+    BatchFilter,
+    batches_at,
+    batches_page,
+    count_batches,
+    has_batches,
+    has_manual_batches,
+    held_batches,
+)
 from matoolkit.store.enrolments import (
     count_members,
     enrolments_of_key,
@@ -18,6 +28,8 @@ from matoolkit.store.enrolments import (
     places_of_keys,
     taken_keys,
 )
+from matoolkit.store.inclusions import Inclusion, include, note_let_in, waiting_inclusions
+from matoolkit.store.members import follow_new_starts
 from matoolkit.store.narrow_members import (
     active_members,
     caught_up_members,
@@ -26,7 +38,14 @@ from matoolkit.store.narrow_members import (
     members_with_keys,
 )
 from matoolkit.store.phases import batches_without_open_phases, due_phases, phases_without_open_steps
-from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
+from matoolkit.store.schema import (
+    batch_members,
+    batches,
+    member_inclusions,
+    phase_executions,
+    rollback_executions,
+    step_executions,
+)
 from tests.databases import NOON
 from tests.store.world import World, put
 
@@ -52,6 +71,25 @@ def test_t8_a_phase_is_due_at_its_time_in_an_active_batch_that_is_not_held(store
         assert [phase.id for phase in due_phases(tx, NOON)] == [due.id, also_due.id, elsewhere.id]
         assert [phase.id for phase in due_phases(tx, NOON, runbook_name="other")] == [elsewhere.id]
         assert [phase.id for phase in due_phases(tx, NOON, limit=1)] == [due.id]
+
+
+def test_t4_a_batch_is_found_by_its_runbook_its_time_and_who_made_it(store: Store, world: World) -> None:
+    runbook, unused = world.runbook(), world.runbook("unused")
+    batch, held = world.batch(runbook, start=NOON), world.batch(runbook, start=LATER)
+    other = world.batch(world.runbook("other"), start=NOON)
+    manual = world.batch(runbook, manual=True)
+    with store.transaction() as tx:
+        put(tx, batches, held.id, held_at=NOON)
+        put(tx, batches, manual.id, batch_start_time=NOON)
+        assert [found.id for found in batches_at(tx, "wave", [NOON])] == [batch.id]
+        assert [has_batches(tx, name) for name in ("wave", "other", unused.name)] == [True, True, False]
+        assert [has_manual_batches(tx, name) for name in ("wave", "other")] == [True, False]
+        for is_held, found in ((None, [batch, held, manual]), (True, [held]), (False, [batch, manual])):
+            wanted = BatchFilter(runbook_name="wave", is_held=is_held)
+            assert [one.id for one in batches_page(tx, wanted)] == [one.id for one in reversed(found)]
+            assert count_batches(tx, wanted) == len(found)
+        put(tx, batches, other.id, held_at=NOON)
+        assert [found.id for found in held_batches(tx, BatchFilter(runbook_name="wave"))] == [held.id]
 
 
 def test_o11_a_phase_has_ended_when_it_has_its_steps_and_none_of_them_is_open(store: Store, world: World) -> None:
@@ -142,6 +180,32 @@ def test_t5_who_is_done_or_has_failed_was_taken_before(store: Store, world: Worl
         keys = ["failed0", "gone0", "elsewhere0", "active0", "done0"]
         assert sorted(place.member_key_fold for place in places_before(tx, "wave", keys)) == ["done0", "failed0"]
         assert [place.member_key_fold for place in places_before(tx, "wave", ["done0"])] == ["done0"]
+
+
+def test_t5_active_members_of_rescheduled_batches_follow_their_new_time(store: Store, world: World) -> None:
+    batch = world.batch()
+    rescheduled = world.another(batch)
+    (elsewhere,), (active, failed) = world.members(batch, 1), world.members(rescheduled, 2)
+    with store.transaction() as tx:
+        put(tx, batch_members, failed, status="failed")
+        follow_new_starts(tx, [rescheduled.id])
+        times = tx.rows(lambda *row: row, select(batch_members.c.id, batch_members.c.source_time))
+        assert dict(times) == {elsewhere: None, active: rescheduled.batch_start_time, failed: None}
+
+
+def test_t5_an_inclusion_waits_until_its_member_is_let_in(store: Store) -> None:
+    with store.transaction() as tx:
+        for runbook, key, at in (("wave", "Anna", NOON), ("wave", "carl", NOON), ("other", "anna", NOON)):
+            include(tx, Inclusion(runbook, key, at, NOON, "ben"))
+        include(tx, Inclusion("wave", "ANNA", LATER, NOON, "ben"))
+        assert waiting_inclusions(tx, "wave") == {"anna": LATER, "carl": NOON}
+        assert waiting_inclusions(tx, "other") == {"anna": NOON}
+        note_let_in(tx, "wave", ["anna"], NOON)
+        assert (waiting_inclusions(tx, "wave"), waiting_inclusions(tx, "other")) == ({"carl": NOON}, {"anna": NOON})
+        note_let_in(tx, "wave", ["anna", "carl"], LATER)
+        columns = (member_inclusions.c.member_key_fold, member_inclusions.c.applied_at)
+        applied = tx.rows(lambda *row: row, select(*columns).where(member_inclusions.c.runbook_key == "wave"))
+        assert dict(applied) == {"anna": NOON, "carl": LATER}, "she was let in before"
 
 
 def test_t4_only_rows_of_members_under_way_in_that_runbook_are_known(store: Store, world: World) -> None:

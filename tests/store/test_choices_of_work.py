@@ -10,6 +10,7 @@ from matoolkit.ids import Kind
 from matoolkit.store import Store, Transaction
 from matoolkit.store.executions import NewExecution, Overdue, lost_jobs, polls_due, retries_due
 from matoolkit.store.narrow_executions import (
+    batches_of_work,
     missing_outputs_of_members,
     next_steps_of_members,
     unfinished_rollbacks_of_inits,
@@ -120,6 +121,14 @@ def test_steps_are_paged_by_batch_phase_and_state(store: Store, world: World) ->
         assert [step.id for step in steps_in_state_page(tx, both[:1], StepStatus.PENDING)] == [first, third]
         page = steps_in_state_page(tx, both, StepStatus.PENDING, after=first, limit=1)
         assert [step.id for step in page] == [third]
+
+
+def test_m5_only_the_batches_of_the_work_at_hand_are_to_be_locked(store: Store, world: World) -> None:
+    batch = world.batch()
+    other = world.another(batch)
+    mine, _ = (world.steps(one, world.phase(one), world.members(one, 1)) for one in (batch, other))
+    with store.reading() as tx:
+        assert batches_of_work(tx, Kind.STEP, mine) == [batch.id]
 
 
 def test_o3_a_step_is_next_when_the_one_directly_before_it_in_its_phase_is_not_open(store: Store, world: World) -> None:

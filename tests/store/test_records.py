@@ -27,6 +27,7 @@ from matoolkit.store.deadletters import (
     dead_letters_page,
     discard_dead_letters,
     keep_dead_letters,
+    open_dead_letters,
     resend_dead_letters,
 )
 from matoolkit.store.idempotency import begin_request, finish_request, forget_requests
@@ -67,6 +68,7 @@ def test_m1_messages_wait_in_the_order_in_which_they_were_written(store: Store, 
     later = replace(message(0), not_before=world.now + MINUTE)
     with store.transaction() as tx:
         written = add_messages(tx, [message(3), message(1), message(2), message(1), later], world.now)
+        assert {row.tries for row in written} == {0}, "nobody has tried to send them"
         assert [row.message_id for row in written] == ["job-3", "job-1", "job-2", "job-0"]
         assert [row.not_before for row in written][2:] == [world.now, world.now + MINUTE]
         assert add_messages(tx, [message(1)], world.now) == []
@@ -147,10 +149,25 @@ def test_m7_dead_letters_are_kept_until_somebody_resolves_them(store: Store, wor
         assert dead_letters_by_id(tx, [second.id]) == [second]
         assert resend_dead_letters(tx, [Resend(first.id, "job-0-s1")], "anna", world.now) == [first.id]
         assert discard_dead_letters(tx, [first.id, second.id], "anna", world.now) == [second.id]
+        again = [Resend(first.id, "job-0-s2"), Resend(second.id, "job-1-s1")]
+        assert resend_dead_letters(tx, again, "ben", world.now) == [], "somebody has resolved both"
         assert dead_letters_page(tx) == [third]
         (resent,) = dead_letters_page(tx, status=DeadLetterStatus.RESENT)
         assert (resent.resent_message_id, resent.resolved_by) == ("job-0-s1", "anna")
         assert dead_letters_page(tx, before=third.id) == []
+
+
+def test_m7_open_dead_letters_are_found_slice_by_slice(store: Store, world: World) -> None:
+    letters = [
+        NewDeadLetter("worker-jobs", "worker-1", f"job-{n}", "worker-job", "{}", "{}", "expired", None, 10, world.now)
+        for n in range(4)
+    ]
+    with store.transaction() as tx:
+        first, second, third, fourth = (letter.id for letter in keep_dead_letters(tx, letters, world.now))
+        discard_dead_letters(tx, [third], "anna", world.now)
+        assert [letter.id for letter in open_dead_letters(tx)] == [first, second, fourth]
+        assert [letter.id for letter in open_dead_letters(tx, after=first, limit=1)] == [second]
+        assert [letter.id for letter in dead_letters_page(tx, limit=2)] == [fourth, second]
 
 
 def test_m7_a_letter_that_is_drained_again_after_a_crash_is_kept_once(store: Store, world: World) -> None:
