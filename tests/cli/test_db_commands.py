@@ -103,11 +103,12 @@ def test_sqlite_has_no_roles_to_print(url: str, capsys: pytest.CaptureFixture[st
     assert not Path(url.removeprefix("sqlite:///")).exists()
 
 
+@pytest.mark.parametrize("command", ["status", "check"])
 def test_a_server_that_is_down_is_an_error_with_a_hint(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.setenv("MATOOLKIT_DATABASE_URL", "postgresql://anna:hunter2@127.0.0.1:1/state")
-    assert run(["db", "status"]) == 6
+    assert run(["db", command]) == 6
     said = capsys.readouterr().err
     assert "DB503" in said
     assert "hint: " in said
