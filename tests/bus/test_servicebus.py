@@ -101,6 +101,16 @@ def test_m8_what_came_over_a_link_that_dropped_is_settled_by_its_lock(namespace:
     assert events(namespace) == []
 
 
+def test_m8_links_that_were_idle_for_long_are_opened_again(namespace: Namespace, bus: ServiceBus) -> None:
+    """Service Bus detaches a link after ten minutes without a message."""
+    bus.send([added(1)])
+    pile = receive(bus)
+    namespace.server.detach_idle()
+    bus.send([added(2)])
+    assert ids(received(bus, 1)) == ["member-added-2-0"]
+    assert bus.complete_now(pile) == 1
+
+
 def test_m8_messages_of_two_links_are_settled_in_one_call(namespace: Namespace, bus: ServiceBus) -> None:
     """Defect: the SDK numbers deliveries for each link, and takes one message for the other."""
     bus.send([added(1), added(2)])
@@ -294,6 +304,14 @@ def test_an_identity_without_rights_is_told_which_roles_it_needs(namespace: Name
         namespace.server.faults.unauthorised = False
         clock.advance(timedelta(seconds=1))
         other.send([added(1)])
+
+
+def test_the_identity_of_the_process_is_used_where_there_is_no_connection_string() -> None:
+    """Nobody listens where Service Bus would: that is found out before a token is asked for."""
+    bus = ServiceBus(Address(namespace="localhost"))
+    with pytest.raises(BusUnavailable, match="localhost"):
+        bus.send([added(1)])
+    bus.stop()
 
 
 def test_a_namespace_that_nobody_serves_is_unavailable_and_the_key_is_nowhere(
