@@ -103,7 +103,7 @@ class ServiceBus:
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait for a message, but not longer than that; it is kept for the next look."""
-        self._do(self._inbox(subscription).wait(seconds))
+        self._do(self._wait(subscription, seconds))
 
     def complete(self, tx: ports.Transaction, messages: Sequence[Received]) -> None:
         """Settle messages after the commit; call it after all that the transaction publishes."""
@@ -181,6 +181,9 @@ class ServiceBus:
             taken = [one for one in taken if one not in others]
         self._out.update((id(one), one) for one in taken)
         return [_received(subscription, one) for one in taken]
+
+    async def _wait(self, subscription: Subscription, seconds: float) -> None:
+        await self._inbox(subscription).wait(seconds)
 
     async def _probe(self, subscription: Subscription) -> None:
         link = ReceivingLink(self._connection, self._named(subscription.topic), subscription.name)

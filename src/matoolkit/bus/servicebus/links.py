@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 SOCKET_SECONDS = 0.02
 OPEN_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
-# What has not been answered after this long goes over another link.
+# A settlement or a renewal that is not answered after this long goes over another link.
 SETTLE_SECONDS = 10.0
-RENEW_SECONDS = 5.0
 # How long an answer to a receive may be late before the link counts as hung.
 _LATE_SECONDS = 5.0
 # How long nobody sends after a fault. The longest is far below the claim of the outbox.
@@ -67,6 +66,11 @@ async def complete(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedM
 async def abandon(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
     """Give a message back; it comes again at once, and the delivery counts."""
     await receiver.abandon_message(message)
+
+
+async def renew(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
+    """Keep a message locked for another lock duration."""
+    await receiver.renew_message_lock(message)
 
 
 class Connection:
@@ -249,25 +253,16 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
             receiver = self._end
             done, left = await self._settle_at_once(receiver, [one for one in pile if one.receiver is receiver], act)
             left += [one for one in pile if one.receiver is not receiver]
-            for one in left:
-                if await self._try_twice(lambda receiver, one=one: _settled(receiver, one, act)):  # type: ignore[misc]
-                    done.append(one)
+            done += [one for one in left if await self._settled_alone(one, act)]
         return done
 
     async def renew(self, pile: Sequence[Locked]) -> list[Locked]:
         """Renew the locks of messages, and return those that are still ours."""
 
-        async def renewed(receiver: "ServiceBusReceiver", one: Locked) -> bool:
-            async def renew(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
-                await receiver.renew_message_lock(message, timeout=RENEW_SECONDS)
+        return [one for one in pile if await self._settled_alone(one, renew)]
 
-            return await _settled(receiver, one, renew)
-
-        return [
-            one
-            for one in pile
-            if await self._try_twice(lambda receiver, one=one: renewed(receiver, one))  # type: ignore[misc]
-        ]
+    async def _settled_alone(self, one: Locked, act: Settle) -> bool:
+        return await self._try_twice(lambda receiver: _settled(receiver, one, act))
 
     async def _settle_at_once(
         self, receiver: "ServiceBusReceiver | None", pile: Sequence[Locked], act: Settle
@@ -275,24 +270,12 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
         """Settle messages of the open link; return which are done, and which another link has to try."""
         if not pile or receiver is None:
             return [], []
-        tasks = {one: asyncio.ensure_future(_settled(receiver, one, act)) for one in pile}
-        await asyncio.wait(tasks.values(), timeout=SETTLE_SECONDS)
-        done: list[Locked] = []
-        left: list[Locked] = []
-        fault: BaseException | None = None
-        for one, task in tasks.items():
-            if not task.done():
-                task.cancel()
-                fault = TimeoutError()
-                left.append(one)
-            elif task.exception() is not None:
-                fault = task.exception()
-                left.append(one)
-            elif task.result():
-                done.append(one)
-        if fault is not None:
-            await asyncio.wait(tasks.values())
-            self._broken(receiver, fault)
+        outcomes = await asyncio.gather(*(_settled(receiver, one, act) for one in pile), return_exceptions=True)
+        done = [one for one, outcome in zip(pile, outcomes, strict=True) if outcome is True]
+        left = [one for one, outcome in zip(pile, outcomes, strict=True) if isinstance(outcome, BaseException)]
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                self._broken(receiver, outcome)
         return done, left
 
     def _make(self, client: "ServiceBusClient") -> "ServiceBusReceiver":
@@ -310,7 +293,8 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
 async def _settled(receiver: "ServiceBusReceiver", one: Locked, act: Settle) -> bool:
     """Settle a message; tell whether it was still ours."""
     try:
-        await act(receiver, one.message)
+        async with asyncio.timeout(SETTLE_SECONDS):
+            await act(receiver, one.message)
     except Exception as fault:
         if is_lost(fault):
             return False
