@@ -1,7 +1,10 @@
 """What the bus in SQL tables does beyond the contract."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, make_dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -10,7 +13,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import DUPLICATE_WINDOW, EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, TIME_TO_LIVE
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.domain.delivery import MAX_DELIVERIES
-from matoolkit.errors import StoreBusy
+from matoolkit.errors import StoreBusy, StoreUnavailable
 from matoolkit.ports import Received
 from matoolkit.store import Store, queue
 from matoolkit.store.deadletters import open_dead_letters
@@ -44,6 +47,47 @@ def test_m8_a_message_whose_lock_ran_out_is_still_ours_while_nobody_else_has_it(
     pile = receive(bus)
     clock.advance(LOCK_DURATION * 3)
     assert bus.complete_now(pile) == len(pile)
+
+
+@contextmanager
+def unconfirmed_commits(store: Store) -> Iterator[None]:
+    """Let every commit work, and its connection break before it says so."""
+    commit = store.engine.dialect.do_commit
+
+    def unconfirmed(connection: Any) -> None:
+        commit(connection)
+        raise StoreUnavailable("the connection broke")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store.engine.dialect, "do_commit", unconfirmed)
+        yield
+
+
+def test_m6_a_receipt_whose_commit_is_not_confirmed_is_no_delivery(
+    bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    bus.send([added(1), added(2)])
+    with unconfirmed_commits(store):
+        for _ in range(MAX_DELIVERIES + 1):
+            with pytest.raises(StoreUnavailable):
+                bus.receive(EVENTS_OF_ORCHESTRATOR, 10)
+            clock.advance(LOCK_DURATION * 2)
+    bus.sweep()
+    assert [message.delivery_count for message in receive(bus)] == [1, 1]
+    assert receive(bus) == []
+
+
+def test_m6_what_another_process_has_received_since_is_left_to_it(
+    bus: SqlBus, store: Store, clock: VirtualClock
+) -> None:
+    bus.send([added(1)])
+    with unconfirmed_commits(store), pytest.raises(StoreUnavailable):
+        bus.receive(EVENTS_OF_ORCHESTRATOR, 10)
+    clock.advance(LOCK_DURATION * 2)
+    theirs = SqlBus(store).receive(EVENTS_OF_ORCHESTRATOR, 10)
+    assert len(theirs) == 1
+    assert receive(bus) == []
+    assert bus.complete_now(theirs) == 1
 
 
 def test_m8_a_clock_that_was_ahead_for_a_moment_stops_no_sweep(bus: SqlBus, store: Store, clock: VirtualClock) -> None:

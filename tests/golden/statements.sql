@@ -1182,6 +1182,10 @@ DELETE FROM bus_messages OUTPUT deleted.message_id WHERE bus_messages.topic = :p
 FROM (SELECT CAST([value] AS NVARCHAR(201)) AS [value] FROM OPENJSON(:p_message_ids) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND bus_messages.delivery_count = :delivery_count_1
 GO
 
+-- store.queue.undo_receipt
+UPDATE bus_messages SET visible_at=:p_at, lock_token=:lock_token, delivery_count=(bus_messages.delivery_count - :delivery_count_1) WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.lock_token = :p_token
+GO
+
 -- store.queue.unlock
 UPDATE bus_messages SET visible_at=:p_at, lock_token=:lock_token WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :p_token

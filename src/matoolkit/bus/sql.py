@@ -6,6 +6,7 @@ between them. All times are the database's, so the clocks of processes do not ma
 
 import math
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
@@ -17,6 +18,7 @@ from matoolkit.bus import topology
 from matoolkit.bus.boundaries import RECEIVED, SETTLED
 from matoolkit.bus.doorbell import Doorbell
 from matoolkit.bus.envelope import Envelope, sealed
+from matoolkit.errors import StoreError
 from matoolkit.ports import NoLongerOurs, Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
 from matoolkit.store.listening import Listener, announce
@@ -35,6 +37,9 @@ class SqlBus:
         self._store = store
         self._doorbell = Doorbell()
         self._heard: dict[str, int] = {}
+        # Under these tokens messages may be locked that nobody has: the commit may have worked although it failed. If
+        # such messages counted as delivered each time, a night of failures would make dead letters of them (rule M6).
+        self._unsure: defaultdict[Subscription, list[str]] = defaultdict(list)
         self._listener = Listener(store, self._doorbell.ring)
 
     def start(self) -> None:
@@ -68,14 +73,28 @@ class SqlBus:
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
         """Lock messages that are due, oldest first, and return them; an empty list if none are."""
-        token = str(uuid.uuid4())
         # Counted before looking, so that a ring between this look and the next wait is not missed.
         self._heard[subscription.topic] = self._doorbell.count(subscription.topic)
-        with self._store.transaction() as tx:
-            at = tx.time()
-            received = queue.lock_due(tx, subscription, token, at, until=at + topology.LOCK_DURATION, most=most)
+        unsure = self._unsure[subscription]
+        # Each token belongs to one thread at a time, so no two can get the messages of one.
+        try:
+            token, is_unsure = unsure.pop(), True
+        except IndexError:
+            token, is_unsure = str(uuid.uuid4()), False
+        try:
+            received = self._locked(subscription, token, most, is_unsure=is_unsure)
+        except StoreError:
+            unsure.append(token)
+            raise
         RECEIVED.reached()
         return received
+
+    def _locked(self, subscription: Subscription, token: str, most: int, *, is_unsure: bool) -> list[Received]:
+        with self._store.transaction() as tx:
+            at = tx.time()
+            if is_unsure:
+                queue.undo_receipt(tx, subscription, token, at)
+            return queue.lock_due(tx, subscription, token, at, until=at + topology.LOCK_DURATION, most=most)
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""

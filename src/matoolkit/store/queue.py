@@ -168,6 +168,18 @@ def _locked(draft: Drafting, ids: Collection[int], token: str, until: datetime) 
     return ours.values(lock_token=token, visible_at=until, delivery_count=bus_messages.c.delivery_count + 1)
 
 
+def undo_receipt(tx: Transaction, subscription: Subscription, token: str, at: datetime) -> None:
+    """Give back what was locked under a token and reached nobody, so that it does not count as a delivery."""
+    tx.execute(_receipt_undone(tx, subscription.topic, subscription.name, token, at))
+
+
+@prepared
+def _receipt_undone(_draft: Drafting, topic: str, subscription: str, token: str, at: datetime) -> Update:
+    of_it = (bus_messages.c.topic == topic, bus_messages.c.subscription == subscription)
+    undone = update(bus_messages).where(*of_it, bus_messages.c.lock_token == token)
+    return undone.values(lock_token=None, visible_at=at, delivery_count=bus_messages.c.delivery_count - 1)
+
+
 def has_due(tx: Transaction, topic: str, subscription: str, at: datetime) -> bool:
     """Tell whether a message is due, without locking anything."""
     return bool(tx.values(_one_due(tx, topic, subscription, at)))
