@@ -83,6 +83,7 @@ def speaks_json() -> bool:
 def speak_plainly() -> None:
     """Forget that every line has to be JSON: most commands have no log, and print what goes wrong."""
     _json_handlers.clear()
+    _quieten()
 
 
 def send_logs(handler: logging.Handler, level: str) -> None:
@@ -97,11 +98,15 @@ def send_logs(handler: logging.Handler, level: str) -> None:
         log.handlers[:] = [handler]
         log.propagate = False
         log.setLevel(least)
-    for name in QUIET:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _quieten()
     logging.captureWarnings(capture=True)
     threading.excepthook = _thread_ended
     sys.unraisablehook = _not_raised
+
+
+def _quieten() -> None:
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

@@ -176,6 +176,18 @@ def test_m8_a_key_that_may_not_manage_is_told_which_role_is_needed(
         assert "no-secret-either" not in said
 
 
+def test_m8_without_an_identity_it_is_told_in_one_line_which_role_is_needed(
+    bus: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MATOOLKIT_SERVICE_BUS_CONNECTION_STRING")
+    monkeypatch.setenv("MATOOLKIT_SERVICE_BUS_NAMESPACE", "contoso.servicebus.windows.net")
+    # Only an identity of the environment is looked for, and there is none.
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+    said = bus("check", "--worker", "worker-01", code=4)
+    assert said.startswith("error: Service Bus contoso.servicebus.windows.net does not let this identity manage it: ")
+    assert len(said.splitlines()) == 3
+
+
 def test_a_namespace_must_be_named(bus: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MATOOLKIT_SERVICE_BUS_CONNECTION_STRING")
     assert "no Service Bus is named" in bus("check", code=2)

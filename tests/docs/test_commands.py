@@ -3,6 +3,7 @@
 import re
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -11,7 +12,11 @@ from tests.databases import PostgresServer
 from tests.docs.pages import Command, File, deeds, is_shown
 from tests.docs.terminal import ROOT, Terminal
 
+if TYPE_CHECKING:
+    from tests.servers.servicebus.server import ServiceBus
+
 PAGES = [page for page in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]) if deeds(page)]
+SERVICE_BUS = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=operator;SharedAccessKey=KEY"
 POSTGRES = "postgresql+psycopg://matoolkit:secret@localhost/matoolkit"
 FOLLOWED = {"README.md", "docs/tutorial", "docs/how-to", "docs/reference/runbook.md"}
 
@@ -25,9 +30,13 @@ def name(page: Path) -> str:
 def test_a_page_can_be_followed_from_top_to_bottom(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     to_do = deeds(page)
     meant = {}
-    if any(POSTGRES in deed.typed for deed in to_do if isinstance(deed, Command)):
+    typed = "\n".join(deed.typed for deed in to_do if isinstance(deed, Command))
+    if POSTGRES in typed:
         server: PostgresServer = request.getfixturevalue("postgres")
         meant[POSTGRES] = server.url_of(server.make())
+    if SERVICE_BUS in typed:
+        namespace: ServiceBus = request.getfixturevalue("service_bus")
+        meant[SERVICE_BUS] = namespace.connection_string
     with closing(Terminal(tmp_path, meant)) as terminal:
         for deed in to_do:
             terminal.follow(deed)

@@ -14,9 +14,10 @@ from matoolkit.bus.servicebus.wanted import SUBSCRIPTION, TOPIC, Wanted, told
 from matoolkit.errors import BusLibraryMissing, BusManagingRefused, BusUnavailable
 from matoolkit.ports import Subscription
 from matoolkit.records import record
-from matoolkit.tokens import first_line
+from matoolkit.tokens import LibraryMissing, NoToken, first_line, token_of_process
 
 if TYPE_CHECKING:
+    from azure.core.credentials import AccessToken
     from azure.servicebus.management import RuleProperties, ServiceBusAdministrationClient
 
 MISSING = "missing"
@@ -159,6 +160,10 @@ class Administration:
 
         try:
             yield
+        except LibraryMissing:
+            raise BusLibraryMissing from None
+        except NoToken as fault:
+            raise BusManagingRefused(self._address.host, str(fault)) from None
         except AzureError as fault:
             why = self._address.concealed(first_line(fault))
             status = fault.status_code if isinstance(fault, HttpResponseError) else None
@@ -179,13 +184,18 @@ def administration(address: Address) -> Iterator[Administration]:
         with client:
             yield Administration(client, address)
         return
-    from azure.identity import DefaultAzureCredential
-
-    with (
-        DefaultAzureCredential() as credential,
-        ServiceBusAdministrationClient(address.namespace or "", credential) as client,
-    ):
+    with ServiceBusAdministrationClient(address.namespace or "", _Identity()) as client:
         yield Administration(client, address)
+
+
+class _Identity:
+    """The identity of this process, as the SDK asks for its tokens."""
+
+    def get_token(self, *scopes: str, **_: Any) -> "AccessToken":
+        from azure.core.credentials import AccessToken
+
+        issued = token_of_process(scopes[0])
+        return AccessToken(issued.text, int(issued.ends_at))
 
 
 def _compared(entity: str, wanted: Collection[Wanted], found: Any, recreate: str) -> Iterator[Difference]:
