@@ -12,8 +12,8 @@ from tests.infra.bicep import Declared, Node, Template, literal, named, properti
 TYPES = Path(__file__).parent / "types"
 # What the templates use of what Bicep knows; another one is added here.
 FUNCTIONS = frozenset(
-    {"concat", "empty", "environment", "guid", "items", "json", "map", "replace", "resourceGroup", "resourceId"}
-    | {"split", "string", "subscriptionResourceId", "take", "tenant", "union", "uniqueString"}
+    {"concat", "empty", "environment", "guid", "items", "join", "json", "map", "replace", "resourceGroup"}
+    | {"resourceId", "sort", "split", "string", "subscriptionResourceId", "take", "tenant", "union", "uniqueString"}
 )
 DECORATORS = frozenset({"allowed", "description", "export", "maxLength", "maxValue", "minLength", "minValue"})
 # Properties that belong to Bicep and not to the resource.

@@ -24,6 +24,8 @@ param schedulerAppName string = 'func-scheduler-${shared.environmentName}'
 param orchestratorAppName string = 'func-orchestrator-${shared.environmentName}'
 @description('Variables that runbooks name as their sources, for the scheduler. A secret is a Key Vault reference, never a value.')
 param sourceSettings object = {}
+@description('Every worker that has a subscription; jobs for any other are put aside, and their steps fail.')
+param workerIds array = ['worker-01']
 @description('Seconds between two ticks.')
 param tickSeconds int = 300
 @description('How late a phase may begin before somebody is told, in minutes.')
@@ -116,6 +118,9 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' existing = {
   resource events 'topics' existing = {
     name: 'orchestrator-events'
   }
+  resource jobs 'topics' existing = {
+    name: 'worker-jobs'
+  }
   resource results 'topics' existing = {
     name: 'worker-results'
   }
@@ -130,6 +135,7 @@ resource eventsOfOrchestrator 'Microsoft.ServiceBus/namespaces/topics/subscripti
     lockDuration: 'PT1M'
     defaultMessageTimeToLive: 'P7D'
     deadLetteringOnMessageExpiration: true
+    deadLetteringOnFilterEvaluationExceptions: true
   }
 }
 
@@ -141,6 +147,34 @@ resource resultsOfOrchestrator 'Microsoft.ServiceBus/namespaces/topics/subscript
     lockDuration: 'PT1M'
     defaultMessageTimeToLive: 'P7D'
     deadLetteringOnMessageExpiration: true
+    deadLetteringOnFilterEvaluationExceptions: true
+  }
+}
+
+// Jobs for workers without a subscription. Service Bus would drop them without a word.
+resource unclaimedJobs 'Microsoft.ServiceBus/namespaces/topics/subscriptions@2024-01-01' = {
+  parent: namespace::jobs
+  name: 'unclaimed'
+  properties: {
+    maxDeliveryCount: 10
+    lockDuration: 'PT1M'
+    defaultMessageTimeToLive: 'P7D'
+    deadLetteringOnMessageExpiration: true
+    deadLetteringOnFilterEvaluationExceptions: true
+  }
+}
+
+var quotedWorkers = map(sort(workerIds, (one, other) => one < other), one => '\'${one}\'')
+
+// It has the name of the rule that Service Bus makes by itself, and so takes the place of the one that lets all through.
+resource ofNoWorker 'Microsoft.ServiceBus/namespaces/topics/subscriptions/rules@2024-01-01' = {
+  parent: unclaimedJobs
+  name: '$Default'
+  properties: {
+    filterType: 'SqlFilter'
+    sqlFilter: {
+      sqlExpression: empty(workerIds) ? '1=1' : 'WorkerId IS NULL OR WorkerId NOT IN (${join(quotedWorkers, ', ')})'
+    }
   }
 }
 
@@ -216,7 +250,7 @@ resource failingTicks 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: 'requests | where name == "tick" and success'
+          query: 'requests | where name == "tick" and success == true'
           timeAggregation: 'Count'
           operator: 'LessThan'
           threshold: 1
@@ -245,7 +279,7 @@ resource dueLag 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: 'traces | parse message with * "phase dispatched: it was due at " due: datetime * | where timestamp - due > ${dueLagMinutes}m'
+          query: 'traces | where message has "phase dispatched" | extend due = todatetime(extract("it was due at ([0-9T:. +-]+)", 1, message)) | where timestamp - due > ${dueLagMinutes}m'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0
