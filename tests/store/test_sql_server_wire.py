@@ -1,17 +1,25 @@
 """What SQL Server is told, as a server in the tests sees it that knows no SQL."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import BigInteger, Boolean, String, TextClause, Unicode, UnicodeText, bindparam, text
+from sqlalchemy import BigInteger, Boolean, Connection, String, TextClause, Unicode, UnicodeText, bindparam, text
 
 from matoolkit.errors import ReadsNotStable, StoreBusy, StoreError, StoreReadOnly
 from matoolkit.store import Store, open_store
+from matoolkit.store.checkup.samples import Samples, public_functions
+from matoolkit.store.datatables import open_data_table
 from matoolkit.store.dialect.mssql_types import driver_types
 from matoolkit.store.dialect.types import FoldedKey, Instant
+from matoolkit.store.sql.driver import run
+from matoolkit.store.sql.execution import Compiled, Runner
+from matoolkit.store.sql.prepared import Ready
+from matoolkit.store.sql.rehearsal import Answer
+from tests.golden.tsql import THERE, CompilingTransaction
 from tests.servers.tds import Organisation, Refusal, Result
 
 VERSION = "Microsoft SQL Azure (RTM) - 12.0.2000.8"
@@ -128,3 +136,33 @@ def test_a_conflict_that_ended_the_transaction_is_not_told_as_a_conflict(
     with pytest.raises(StoreError, match="Cannot") as failed, store.transaction() as tx, store.within(tx).transaction():
         tx.execute(text("UPDATE steps SET a = 1"))
     assert type(failed.value) is StoreError
+
+
+class NullingRunner(Runner):
+    """Runs every statement with nothing but NULLs, and answers with a made-up row."""
+
+    def run(self, statement: Any, compiled: Compiled, take: Callable[[Any], Any]) -> Any:
+        text, values, kinds = compiled.bound(statement.values if isinstance(statement, Ready) else {})
+        nothing = (None,) * len(values)
+        assert self.typing is not None
+        run(self.connection, text, nothing, lambda _: None, self.typing(kinds, nothing))
+        return take(Answer(statement, self.connection.dialect))
+
+
+class NullingTransaction(CompilingTransaction):
+    """Reaches a server with its statements, and asks it nothing about tables."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._runner = NullingRunner(connection, ())
+
+
+@pytest.mark.parametrize("store", ["driver"], indirect=True)
+def test_no_statement_of_the_store_makes_the_driver_ask_for_a_type(organisation: Organisation, store: Store) -> None:
+    samples = Samples(7, NOON, THERE, open_data_table(CompilingTransaction(), THERE, ["Email", "Aliases"]))
+    with store.engine.connect() as connection:
+        for _, function in public_functions():
+            function(**samples.arguments_for(function, NullingTransaction(connection)))
+    names = Counter(name for name, _ in organisation.calls())
+    assert set(names) <= {"sp_prepexec", "sp_executesql", "sp_unprepare"}
+    assert names["sp_prepexec"] + names["sp_executesql"] > 200
