@@ -24,7 +24,7 @@ need() {
 # output DEPLOYMENT NAME: an output of an earlier deployment, as JSON on one line; nothing if there was none.
 output() {
   az deployment group show --resource-group "$RESOURCE_GROUP" --name "$1" \
-    --query "properties.outputs.$2.value" --output json 2>/dev/null | tr -d '\n' || true
+    --query "properties.outputs.$2.value" --output json | tr -d '\n' || true
 }
 
 # text DEPLOYMENT NAME: the same for an output that is a text.

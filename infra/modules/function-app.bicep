@@ -20,8 +20,6 @@ param alwaysReady array = []
 param maximumInstances int = 40
 @description('Whether the app can be reached from outside the network.')
 param isPublic bool = false
-@description('Whether the app has a private endpoint; deploying code to it from inside the network needs one.')
-param hasEndpoint bool = true
 @description('Object id of the identity that deploys the code; empty is none.')
 param deployerPrincipalId string = ''
 
@@ -159,7 +157,8 @@ resource passwords 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-
   }
 ]
 
-module siteEndpoint 'private-endpoint.bicep' = if (hasEndpoint) {
+// Without it nobody reaches a private app, and no code can be deployed to it.
+module siteEndpoint 'private-endpoint.bicep' = if (!empty(shared.zones.sites)) {
   name: 'pe-sites-${shortName}'
   params: {
     name: '${name}-pe-sites'

@@ -18,7 +18,7 @@ param serviceBusTier string = 'Premium'
 @description('Messaging units of a Premium namespace.')
 @allowed([1, 2, 4, 8, 16])
 param serviceBusCapacity int = 1
-@description('Whether there is a private zone for the endpoints of the three function apps.')
+@description('Whether the three function apps have private endpoints, and there is a zone for their names.')
 param privateSites bool = true
 @description('Days for which Log Analytics keeps what it gets.')
 @minValue(30)
@@ -164,7 +164,7 @@ resource deadLetters 'Microsoft.Insights/metricAlerts@2018-03-01' = {
   name: '${name}-dead-letters'
   location: 'global'
   properties: {
-    description: 'A message could not be handled. See: matoolkit dead-letter list'
+    description: 'A message could not be handled, and no orchestrator has taken it over yet.'
     severity: 2
     enabled: true
     scopes: [namespace.id]

@@ -354,7 +354,7 @@ def test_w1_a_worker_has_time_to_end_its_jobs() -> None:
 def test_five_things_that_matter_have_an_alert() -> None:
     kinds = ("Microsoft.Insights/metricAlerts", "Microsoft.Insights/scheduledQueryRules")
     names = [str(one.value["name"]) for path in STAGES for kind in kinds for one in of_kind(path, kind)]
-    meant = ("dead-letters", "silent-workers", "failing-ticks", "due-lag", "failing-jobs")
+    meant = ("dead-letters", "dead-letters-kept", "silent-workers", "failing-ticks", "due-lag", "failing-jobs")
     assert sorted(text.strip("'").removeprefix("${name}-").removeprefix("${workerId}-") for text in names) == sorted(
         meant
     )
@@ -365,6 +365,7 @@ def test_five_things_that_matter_have_an_alert() -> None:
     [
         (SCHEDULER, "phase dispatched", "scheduler/due_phases.py"),
         (SCHEDULER, "it was due at ", "scheduler/due_phases.py"),
+        (SCHEDULER, " became dead letters", "bus/draining.py"),
         (WORKER, " failed: ", "worker/settlement.py"),
     ],
 )

@@ -23,8 +23,6 @@ param adminApiAppName string = '${shared.namePrefix}-admin-api-func'
 param sourceSettings object = {}
 @description('Whether the API can be reached from outside the network. Entra guards it either way.')
 param isPublic bool = false
-@description('Whether the app has a private endpoint; without one a private API can be reached by nobody.')
-param privateSites bool = true
 @description('Object id of the identity that deploys the apps; empty is none.')
 param deployerPrincipalId string = ''
 
@@ -50,7 +48,6 @@ module adminApi '../../modules/function-app.bicep' = {
     shortName: 'api'
     subnetId: shared.subnets.adminApi
     isPublic: isPublic
-    hasEndpoint: privateSites
     deployerPrincipalId: deployerPrincipalId
     settings: union(sourceSettings, {
       MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::adminApiSql.properties.secretUri})'

@@ -30,8 +30,6 @@ param workerIds array = ['worker-01']
 param tickSeconds int = 300
 @description('How late a phase may begin before somebody is told, in minutes.')
 param dueLagMinutes int = 15
-@description('Whether the apps have private endpoints, through which code is deployed from inside the network.')
-param privateSites bool = true
 @description('Object id of the identity that deploys the apps; empty is none.')
 param deployerPrincipalId string = ''
 
@@ -188,7 +186,6 @@ module scheduler '../../modules/function-app.bicep' = {
     name: schedulerAppName
     shortName: 'sched'
     subnetId: shared.subnets.scheduler
-    hasEndpoint: privateSites
     deployerPrincipalId: deployerPrincipalId
     settings: union(sourceSettings, {
       MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::schedulerSql.properties.secretUri})'
@@ -208,7 +205,6 @@ module orchestrator '../../modules/function-app.bicep' = {
     name: orchestratorAppName
     shortName: 'orch'
     subnetId: shared.subnets.orchestrator
-    hasEndpoint: privateSites
     deployerPrincipalId: deployerPrincipalId
     // One instance of each is always there: a step that ends is followed by the next without a cold start.
     alwaysReady: ['events', 'results']
@@ -280,6 +276,36 @@ resource dueLag 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
       allOf: [
         {
           query: 'traces | where message has "phase dispatched" | extend due = todatetime(extract("it was due at ([0-9T:. +-]+)", 1, message)) | where timestamp - due > ${dueLagMinutes}m'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 0
+          failingPeriods: {
+            numberOfEvaluationPeriods: 1
+            minFailingPeriodsToAlert: 1
+          }
+        }
+      ]
+    }
+    actions: { actionGroups: [shared.actionGroupId] }
+  }
+}
+
+// The orchestrator takes dead letters from Service Bus within half a minute, often before its metric shows them.
+resource deadLettersKept 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: '${name}-dead-letters-kept'
+  location: location
+  properties: {
+    description: 'A message could not be handled. See: matoolkit dead-letter list'
+    severity: 2
+    enabled: true
+    scopes: [orchestrator.outputs.insightsId]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT15M'
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: 'traces | where message has " became dead letters"'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0
