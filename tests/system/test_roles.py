@@ -14,6 +14,8 @@ from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.errors import StoreReadOnly
 from matoolkit.store import Store
+from matoolkit.store.checkup import Outcome
+from matoolkit.store.checkup.statements import check_statements
 from matoolkit.store.roles import PARTS, roles_script
 from matoolkit.store.upgrade import require_current_schema, upgrade
 from tests.databases import Database
@@ -117,6 +119,11 @@ def test_a_whole_wave_works_with_what_each_role_may_do(parts: Parts, clock: Virt
         assert tx.values(text("SELECT count(*) FROM matoolkit_data.runbook_wave_v1 WHERE street = 'Via Appia'")) == [10]
     with api.store.transaction() as tx:
         assert tx.values(text("SELECT count(*) FROM dead_letters")) == [0]
+
+
+def test_every_statement_of_the_store_works_with_what_the_scheduler_may_do(parts: Parts) -> None:
+    checks = list(check_statements(parts.open("scheduler")))
+    assert [(one.name, one.outcome) for one in checks] == [("all", Outcome.OK)]
 
 
 REFUSED = {
