@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import text
 
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.approving import approve
@@ -74,6 +75,21 @@ class TestCancelling:
         states = {(row.batch_member_id, row.step_name): row.status for row in stage.rollbacks(batch)}
         assert sorted(states.values()) == ["cancelled", "cancelled", "succeeded", "succeeded"]
         assert stage.functions()[-1] == "Tell"
+
+    @pytest.mark.parametrize(("first", "finishing"), [("attempt = 1, status = 'pending'", 2), ("status = 'failed'", 1)])
+    def test_o12_a_compensation_that_tries_again_or_could_send_no_job_has_begun(
+        self, stage: Stage, first: str, finishing: int
+    ) -> None:
+        batch = stage.batch(stage.publish(WITH_ROLLBACK))
+        stage.answers["Create"] = Silent()
+        stage.due(batch, "prepare")
+        stage.run()
+        stage.leave(batch, "u0")
+        stage.run()
+        with stage.store.transaction() as tx:
+            tx.execute(text(f"UPDATE rollback_executions SET {first} WHERE step_index = 0"))
+        done = cancel_batch(stage.store, stage.bus, batch.id, by="anna")
+        assert done.compensations_finishing == finishing
 
     def test_o12_init_is_cancelled_too(self, stage: Stage) -> None:
         batch = stage.batch(stage.publish(WITH_INIT))

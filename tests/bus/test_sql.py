@@ -10,7 +10,13 @@ import pytest
 from sqlalchemy import select, update
 
 from matoolkit.bus.sql import SqlBus
-from matoolkit.bus.topology import DUPLICATE_WINDOW, EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, TIME_TO_LIVE
+from matoolkit.bus.topology import (
+    DUPLICATE_WINDOW,
+    EVENTS_OF_ORCHESTRATOR,
+    LOCK_DURATION,
+    RESULTS_OF_ORCHESTRATOR,
+    TIME_TO_LIVE,
+)
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.errors import StoreBusy, StoreUnavailable
@@ -38,6 +44,13 @@ def test_the_order_of_the_fields_of_a_received_message_means_nothing(
     changed = {name for name in names if getattr(after, name) != getattr(before, name)}
     assert changed == {"lock_token", "delivery_count"}
     assert (before.delivery_count, after.delivery_count) == (1, 2)
+
+
+def test_m8_two_subscriptions_of_one_name_get_the_messages_of_their_own_topics(bus: SqlBus) -> None:
+    bus.send([added(1)])
+    assert EVENTS_OF_ORCHESTRATOR.name == RESULTS_OF_ORCHESTRATOR.name
+    assert bus.receive(RESULTS_OF_ORCHESTRATOR, 10) == []
+    assert ids(receive(bus)) == ["member-added-1-0"]
 
 
 def test_m8_a_message_whose_lock_ran_out_is_still_ours_while_nobody_else_has_it(
@@ -147,6 +160,20 @@ def test_whoever_takes_over_gets_what_a_dead_process_had_locked_at_once_but_noth
     successor.take_over()
     assert ids(receive(successor)) == ["member-added-1-0"]
     assert bus.complete_now(lost) == 0
+
+
+def test_m8_a_message_whose_lock_had_run_out_keeps_its_place_when_a_process_takes_over(
+    bus: SqlBus, clock: VirtualClock
+) -> None:
+    bus.send([added(1)])
+    receive(bus)
+    clock.advance(LOCK_DURATION)
+    for number in (2, 3):
+        clock.advance(timedelta(seconds=1))
+        bus.send([added(number)])
+    clock.advance(timedelta(seconds=1))
+    bus.take_over()
+    assert ids(receive(bus, 1)) == ["member-added-1-0"]
 
 
 def test_a_state_in_another_database_cannot_be_published_with(bus: SqlBus, database: Database) -> None:

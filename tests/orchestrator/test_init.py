@@ -6,10 +6,12 @@ import pytest
 
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.reinitializing import retry_init
+from matoolkit.announcing.inits import request_inits
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.states import BatchStatus
 from matoolkit.ports import Outgoing
+from matoolkit.store.batches import cancel_batches
 from tests.stage import Failing, Silent, Stage
 
 from .runbooks import ONE_STEP, WITH_INIT
@@ -196,3 +198,15 @@ def test_v5_a_batch_that_began_after_its_first_init_had_failed_is_held_too(stage
     stage.run()
     held = stage.reload(batch)
     assert (held.status, held.is_held) == (BatchStatus.INIT_DISPATCHED, True)
+
+
+def test_o1_the_init_of_a_batch_that_has_ended_is_not_requested(stage: Stage) -> None:
+    runbook = stage.publish(WITH_INIT)
+    ended, unfinished = stage.batch(runbook), stage.batch_at(runbook, 1, days=9)
+    with stage.store.transaction() as tx:
+        cancel_batches(tx, [ended.id], stage.now)
+        assert request_inits(tx, stage.bus, 1, [ended, unfinished], stage.now) == 1
+    assert [stage.reload(batch).init_count for batch in (ended, unfinished)] == [
+        ended.init_count,
+        unfinished.init_count + 1,
+    ]
