@@ -7,7 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("compare", "work", "latency", "tick", "tick --grow", "wide", "api", "worker", "bus", "store")
+BENCHES = (
+    "compare",
+    "work",
+    "latency",
+    "tick",
+    "tick --grow",
+    "wide",
+    "api",
+    "worker",
+    "bus",
+    "bus --servicebus",
+    "store",
+)
 
 
 def main() -> int:

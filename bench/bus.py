@@ -2,6 +2,7 @@
 
     python -m bench.bus              SQLite in a temporary folder, and PostgreSQL (see --postgres)
     python -m bench.bus --record     the same, and write the results to bench/RESULTS.md
+    python -m bench.bus --servicebus     on Azure Service Bus instead, see bench/servicebus.py
 
 Every message is published, received and completed in piles of 500, each pile a commit that is on the disk. The bare
 loop inserts, locks and deletes the same rows of the same table in the same piles, and does nothing else.
@@ -13,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import delete
 
+from bench import servicebus
 from bench.measuring import NOW, ROUNDS, Ratio, ratio_of, run, seconds
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
@@ -123,4 +125,4 @@ def measure(store: Store) -> list[Ratio]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("The bus", measure, __doc__))
+    sys.exit(servicebus.main() if "--servicebus" in sys.argv else run("The bus", measure, __doc__))

@@ -23,6 +23,7 @@ def shared_namespace() -> Iterator[Namespace]:
         namespace = Namespace(server)
         yield namespace
         namespace.bus.stop()
+    server.forget_broken(at_the_end=True)
 
 
 @pytest.fixture

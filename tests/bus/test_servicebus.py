@@ -111,6 +111,18 @@ def test_m8_links_that_were_idle_for_long_are_opened_again(namespace: Namespace,
     assert bus.complete_now(pile) == 1
 
 
+def test_m8_a_pile_whose_link_drops_unseen_does_not_wait_for_answers_that_cannot_come(
+    namespace: Namespace, bus: ServiceBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: the SDK tells only some of the settlements that the link broke, and all waited for the others."""
+    monkeypatch.setattr("matoolkit.bus.servicebus.links.SETTLE_SECONDS", 1000)
+    bus.send([added(number) for number in range(40)])
+    pile = received(bus, 40)
+    namespace.server.cut()
+    assert in_threads([lambda: bus.complete_now(pile)]) == [40]
+    assert events(namespace) == []
+
+
 def test_m8_messages_of_two_links_are_settled_in_one_call(namespace: Namespace, bus: ServiceBus) -> None:
     """Defect: the SDK numbers deliveries for each link, and takes one message for the other."""
     bus.send([added(1), added(2)])

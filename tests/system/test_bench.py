@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from bench import measuring
+from bench import measuring, servicebus
 from bench.compare import bars_of, is_met, table_of
 from bench.contestants import BARE_FULL, BARS, CONTESTANTS, FULL, PLAIN_FULL, THREADS, Bar, Contestant, Costs
 from bench.latency import latency
@@ -13,6 +13,7 @@ from bench.wave import Wave
 
 from matoolkit.store import open_store
 from matoolkit.store.upgrade import upgrade
+from tests.servers.servicebus.fixtures import MISSING
 
 HERE = Path(__file__).parents[2]
 REQUIREMENTS = HERE / "bench" / "peers" / "requirements"
@@ -76,3 +77,13 @@ def test_what_others_need_is_pinned_and_made_by_the_makefile() -> None:
     lines = [line for file in REQUIREMENTS.glob("*.txt") for line in file.read_text().splitlines()]
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
     assert {one.venv for one in CONTESTANTS if one.venv} <= set(peers[1].split())
+
+
+def test_a_message_over_service_bus_is_measured_beside_the_bare_sdk() -> None:
+    pytest.importorskip("proton", reason=MISSING)
+    with servicebus.namespace() as server:
+        ratios, told = servicebus.throughput(server, 50)
+        taken = servicebus.job_to_result(server, 3)
+    assert len(ratios) == 2
+    assert "none was lost, 0 came again, and 50 counted as settled" in told
+    assert len(taken) == 3

@@ -19,7 +19,7 @@ def service_bus_server(certificate: tuple[Path, Path]) -> Iterator["ServiceBus"]
 
     with ServiceBus(certificate=certificate[0]) as server:
         yield server
-    server.forget_broken()
+    server.forget_broken(at_the_end=True)
 
 
 @pytest.fixture

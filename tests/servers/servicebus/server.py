@@ -54,9 +54,9 @@ class ServiceBus:
             f"SharedAccessKey={self.tokens.keys[key].secret};UseDevelopmentEmulator=true;"
         )
 
-    def forget_broken(self) -> None:
+    def forget_broken(self, *, at_the_end: bool = False) -> None:
         """Let go of what the SDK does not close: the sockets of connections that broke, in 7.15."""
-        if self._gate.broken:
+        if self._gate.broken or at_the_end:
             self._gate.broken = 0
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)

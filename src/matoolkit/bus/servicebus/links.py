@@ -29,6 +29,8 @@ OPEN_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
 # A settlement or a renewal that is not answered after this long goes over another link.
 SETTLE_SECONDS = 10.0
+# How long the others of a pile may take after one of them has failed.
+_REST_SECONDS = 0.5
 # How long an answer to a receive may be late before the link counts as hung.
 _LATE_SECONDS = 5.0
 # How long nobody sends after a fault. The longest is far below the claim of the outbox.
@@ -270,11 +272,18 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
         """Settle messages of the open link; return which are done, and which another link has to try."""
         if not pile or receiver is None:
             return [], []
-        outcomes = await asyncio.gather(*(_settled(receiver, one, act) for one in pile), return_exceptions=True)
+        tasks = [asyncio.ensure_future(_settled(receiver, one, act)) for one in pile]
+        _, unanswered = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if unanswered:
+            # One failed. If the link broke, the SDK never tells the others; if not, their answers are on their way.
+            await asyncio.wait(unanswered, timeout=_REST_SECONDS)
+            for task in unanswered:
+                task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         done = [one for one, outcome in zip(pile, outcomes, strict=True) if outcome is True]
         left = [one for one, outcome in zip(pile, outcomes, strict=True) if isinstance(outcome, BaseException)]
         for outcome in outcomes:
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, Exception):
                 self._broken(receiver, outcome)
         return done, left
 
