@@ -2,6 +2,7 @@
 
 import pytest
 
+from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
@@ -216,3 +217,12 @@ def test_m9_a_job_that_no_bus_would_carry_fails_its_step_and_says_why(stage: Sta
     large = stage.steps(batch)[0]
     assert (large.status, large.error_type) == ("failed", "MessageTooLarge")
     assert stage.states(batch, "u1") == {"create": "succeeded"}
+
+
+def test_t8_a_phase_that_has_begun_since_it_was_read_is_not_announced_again(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP))
+    phases = stage.phase_rows(batch)
+    with stage.store.transaction() as tx:
+        begun = dispatch_and_announce(tx, stage.bus, phases, {batch.id: batch}, stage.now)
+        assert [phase.id for phase in begun] == [phase.id for phase in phases]
+        assert dispatch_and_announce(tx, stage.bus, phases, {batch.id: batch}, stage.now) == []

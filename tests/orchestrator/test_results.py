@@ -138,6 +138,14 @@ def test_o7_throttling_is_waited_for_five_minutes_without_a_retry_and_only_for_s
     assert (first(stage, batch).status, first(stage, batch).error_message) == ("failed", "busy")
 
 
+def test_o15_what_an_answer_says_that_is_not_complete_is_not_put_out(stage: Stage) -> None:
+    batch = started(stage, WITH_POLL)
+    stage.answers["Create"] = {"complete": False, "id": "too early"}
+    stage.run()
+    assert first(stage, batch).status == "polling"
+    assert stage.outputs(batch) == {}
+
+
 def test_o6_a_step_polls_until_it_is_complete_and_takes_the_outputs_from_data(stage: Stage) -> None:
     batch = started(stage, WITH_POLL)
     stage.answers["Create"] = {"complete": False}
