@@ -412,7 +412,6 @@ PLANTED: tuple[Plant, ...] = (
     jobs_that_a_worker_has_are_taken_back,
     jobs_that_may_have_been_sent_are_taken_back,
     returners_cut_off_a_compensation_that_has_begun,
-    outputs_of_an_earlier_epoch_are_kept,
     a_retry_runs_the_version_that_failed,
     ignore_skips_what_was_never_done,
     removals_are_counted_one_tick_at_a_time,

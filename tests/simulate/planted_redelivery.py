@@ -26,7 +26,7 @@ from matoolkit.store import rollbacks as stored_rollbacks
 from matoolkit.store import steps as stored_steps
 from matoolkit.store.catalogue import AnnouncedFunction
 from matoolkit.store.schema import worker_functions
-from tests.simulate.planted import nothing
+from tests.simulate.planted import nothing, outputs_of_an_earlier_epoch_are_kept
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
@@ -169,4 +169,5 @@ REDELIVERY: tuple[Plant, ...] = (
     old_announcements_replace_newer_ones,
     messages_leave_the_outbox_before_they_are_sent,
     nobody_sends_what_a_dead_process_left,
+    outputs_of_an_earlier_epoch_are_kept,
 )
