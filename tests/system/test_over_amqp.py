@@ -126,7 +126,7 @@ def store(database: Database) -> Iterator[Store]:
 
 @pytest.mark.waits
 @pytest.mark.on("postgresql")
-def test_over_service_bus_a_kill_of_any_part_loses_nothing_and_repeats_nothing(
+def test_m8_over_service_bus_a_kill_of_any_part_loses_nothing_and_repeats_nothing(
     database: Database, store: Store, service_bus: "ServiceBus", tmp_path: Path
 ) -> None:
     service_bus.lay_out(PYTHON, POWERSHELL)
