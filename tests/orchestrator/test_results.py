@@ -159,6 +159,7 @@ def test_o6_a_step_polls_until_it_is_complete_and_takes_the_outputs_from_data(st
     stage.answers["Create"] = {"complete": True, "data": {"id": 7}, "id": 8}
     stage.later(minutes=1)
     assert stage.outputs(batch) == {"UserId": 7}
+    assert first(stage, batch).missing_outputs_json is None, "it owes nothing"
     assert stage.states(batch) == {"create": "succeeded", "license": "succeeded"}
 
 
