@@ -9,11 +9,15 @@ _GAPS = "It ignores HOLDLOCK: of two that insert the same row at once, one gets 
 _CUT = "It cuts texts of more than 4,000 characters that arrive as rows (OPENJSON … WITH NVARCHAR(MAX))."
 _CUT_RUNBOOK = f"{_CUT} The sample runbook has 8,000."
 _ALTER = "It does not read ALTER COLUMN … NULL."
+_RENAME = "It renames a table only where sp_rename is told that it is one, which Alembic does not say."
 _WIDE = "It hands over at most 100 columns with OPENJSON."
 _CATALOGUE = "It reports indexes under names of its own and no primary keys, so each of them is a difference."
 _CASE = "It reports the names of columns in lower case."
 
 _BY_FILE = {
+    "tests/bus/test_consumer.py": {
+        "test_m6_a_message_alone_does_not_count_its_failure_on_a_database_that_is_not_well[mssql]": _RENAME,
+    },
     "tests/bus/test_sql.py": {
         "test_publishers_of_the_same_ids_in_different_orders_do_not_wait_for_each_other[mssql]": _GAPS,
     },
