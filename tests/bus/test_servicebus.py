@@ -318,14 +318,6 @@ def test_an_identity_without_rights_is_told_which_roles_it_needs(namespace: Name
         other.send([added(1)])
 
 
-def test_the_identity_of_the_process_is_used_where_there_is_no_connection_string() -> None:
-    """Nobody listens where Service Bus would: that is found out before a token is asked for."""
-    bus = ServiceBus(Address(namespace="localhost"))
-    with pytest.raises(BusUnavailable, match="localhost"):
-        bus.send([added(1)])
-    bus.stop()
-
-
 def test_a_namespace_that_nobody_serves_is_unavailable_and_the_key_is_nowhere(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
