@@ -29,8 +29,6 @@ OPEN_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
 # A settlement or a renewal that is not answered after this long goes over another link.
 SETTLE_SECONDS = 10.0
-# How long the others of a pile may take after one of them has failed.
-_REST_SECONDS = 0.5
 # How long an answer to a receive may be late before the link counts as hung.
 _LATE_SECONDS = 5.0
 # How long nobody sends after a fault. The longest is far below the claim of the outbox.
@@ -89,18 +87,17 @@ class Connection:
             self._credential = self.address.credential()
         return self.address.client(self._credential)
 
-    def let_go(self, *ends: "Closable | None") -> None:
-        """Close things beside the work: to close a broken link takes long, and nobody has to wait for it."""
-        for end in ends:
-            if end is not None:
-                task = asyncio.ensure_future(_closed(end))
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+    def let_go(self, end: "Closable") -> None:
+        """Close something beside the work: to close a broken link takes long, and nobody has to wait for it."""
+        task = asyncio.ensure_future(_closed(end))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
         """Wait until everything is closed, and forget the identity."""
-        self.let_go(self._credential)
-        self._credential = None
+        if self._credential is not None:
+            self.let_go(self._credential)
+            self._credential = None
         while self._closing:
             await asyncio.wait(tuple(self._closing))
 
@@ -112,7 +109,6 @@ class Link(Generic[EndT]):
         self.entity = entity
         self._connection = connection
         self._end: EndT | None = None
-        self._client: ServiceBusClient | None = None
         self._opening = asyncio.Lock()
 
     def close(self) -> None:
@@ -126,23 +122,22 @@ class Link(Generic[EndT]):
     async def _opened(self) -> EndT:
         async with self._opening:
             if self._end is None:
-                client = self._connection.client()
-                end = self._make(client)
+                end = self._make(self._connection.client())
                 try:
                     async with asyncio.timeout(OPEN_SECONDS):
                         await end.__aenter__()
                 except BaseException:
-                    self._connection.let_go(end, client)
+                    self._connection.let_go(end)
                     raise
-                self._end, self._client = end, client
+                self._end = end
             return self._end
 
     def _drop(self, end: EndT) -> None:
         """Let a link go, unless another user of it has already done so."""
         if self._end is end:
-            # Both: the client knows its links only as long as somebody else does.
-            self._connection.let_go(end, self._client)
-            self._end = self._client = None
+            # Only the link: its client has nothing else that is open, and would close it a second time.
+            self._connection.let_go(end)
+            self._end = None
 
     async def _try_twice(self, work: Callable[[EndT], Awaitable[ResultT]]) -> ResultT:
         """Do work with the link. A broken link is replaced quietly; if the new one fails too, the error is raised."""
@@ -269,23 +264,30 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
     async def _settle_at_once(
         self, receiver: "ServiceBusReceiver | None", pile: Sequence[Locked], act: Settle
     ) -> tuple[list[Locked], list[Locked]]:
-        """Settle messages of the open link; return which are done, and which another link has to try."""
-        if not pile or receiver is None:
-            return [], []
-        tasks = [asyncio.ensure_future(_settled(receiver, one, act)) for one in pile]
-        _, unanswered = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        if unanswered:
-            # One failed. If the link broke, the SDK never tells the others; if not, their answers are on their way.
-            await asyncio.wait(unanswered, timeout=_REST_SECONDS)
-            for task in unanswered:
+        """Settle messages of the open link; return which are done, and which another link has to try.
+
+        Over a broken link the SDK would open a connection for each message. So one goes ahead, and shows whether the
+        link is well; and if it breaks meanwhile, the first fault stops all others.
+        """
+        done: list[Locked] = []
+        for some in (pile[:1], pile[1:]):
+            if not some or receiver is None:
+                break
+            tasks = [asyncio.ensure_future(_settled(receiver, one, act)) for one in some]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in tasks:
                 task.cancel()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        done = [one for one, outcome in zip(pile, outcomes, strict=True) if outcome is True]
-        left = [one for one, outcome in zip(pile, outcomes, strict=True) if isinstance(outcome, BaseException)]
-        for outcome in outcomes:
-            if isinstance(outcome, Exception):
-                self._broken(receiver, outcome)
-        return done, left
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            done += [one for one, outcome in zip(some, outcomes, strict=True) if outcome is True]
+            faults = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+            if faults:
+                self._broken(receiver, faults[0])
+                if leaves_the_link_alone(faults[0]):
+                    # A busy namespace: another try at once would only add to its load.
+                    raise self._told(faults[0]) from faults[0]
+                lost = [one for one, outcome in zip(some, outcomes, strict=True) if outcome is False]
+                return done, [one for one in pile if one not in done and one not in lost]
+        return done, []
 
     def _make(self, client: "ServiceBusClient") -> "ServiceBusReceiver":
         from azure.servicebus import ServiceBusSubQueue

@@ -1,6 +1,7 @@
 """The private thread in which all work with the SDK happens."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -48,6 +49,7 @@ class LoopThread:
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
+    logging.getLogger("asyncio").addFilter(_is_news)
     try:
         loop.run_forever()
         left = asyncio.all_tasks(loop)
@@ -57,3 +59,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out what asyncio says of every message that was being settled when a link broke: we tell it once."""
+    return "socket.send() raised exception" not in record.getMessage()
