@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from matoolkit.bus.consumer import Consumer
-from matoolkit.bus.relay import CLAIM_DURATION, Relay
+from matoolkit.bus.relay import CLAIM_DURATION, MAX_TRIES, Relay
 from matoolkit.bus.servicebus import Address, ServiceBus
 from matoolkit.bus.servicebus.bus import SEND_SECONDS
 from matoolkit.bus.servicebus.inbox import MOST_AT_ONCE
@@ -28,13 +28,14 @@ from matoolkit.errors import (
     BusLibraryMissing,
     BusSignInFailed,
     BusUnavailable,
+    MessageRefused,
 )
 from matoolkit.ports import Delivery, Outgoing, Received, Transaction
 from matoolkit.store import Store
 from tests.threads import in_threads
 from tests.waiting import until
 
-from .messages import added, ids, receive
+from .messages import added, dead_letters, ids, receive
 from .namespace import Namespace, bodies
 
 # The state is beside the point here: one kind of database is enough.
@@ -295,6 +296,33 @@ def test_m8_a_message_that_is_late_is_received_when_it_comes(
     assert receive(bus) == []
     clock.advance(timedelta(seconds=namespace.server.faults.late_by))
     assert ids(receive(bus)) == ["member-added-1-0"]
+
+
+# Messages that the bus never takes
+
+
+@pytest.mark.parametrize("bad", ["x" * 130, "member-added-2-0"], ids=["by the SDK", "by the namespace"])
+def test_m1_a_message_that_is_refused_holds_up_no_other_and_is_put_aside_in_the_end(
+    namespace: Namespace, bus: ServiceBus, store: Store, clock: VirtualClock, bad: str
+) -> None:
+    namespace.server.faults.refused_id = "member-added-2-0"
+    relay = Relay(store, bus)
+    with store.transaction() as tx:
+        relay.publish(tx, [added(1), Outgoing(bad, MemberAdded(1, "u2", 1)), added(3)])
+    assert sorted(map(str, events(namespace))) == ["member-added-1-0", "member-added-3-0"]
+    for _ in range(MAX_TRIES):
+        clock.advance(CLAIM_DURATION)
+        relay.sweep()
+    (letter,) = dead_letters(store)
+    assert (letter.message_id, letter.reason) == (bad, "Undeliverable")
+
+
+def test_a_message_that_is_refused_is_named_and_stops_no_later_one(namespace: Namespace, bus: ServiceBus) -> None:
+    with pytest.raises(MessageRefused, match=f"message {'x' * 130}: .*128") as refused:
+        bus.send([Outgoing("x" * 130, MemberAdded(1, "u2", 1))])
+    assert not refused.value.transient
+    bus.send([added(1)])
+    assert events(namespace) == ["member-added-1-0"]
 
 
 # What a person has to put right

@@ -15,7 +15,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.delivery import MAX_DELIVERIES
 from matoolkit.domain.messages import ResultStatus
-from matoolkit.errors import BusUnavailable
+from matoolkit.errors import BusUnavailable, MessageRefused
 from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.settings import Settings
 from matoolkit.simulate.apart import BusApart
@@ -50,6 +50,15 @@ class NotedBus(SqlBus):
         if self.is_down:
             raise BusUnavailable("the bus is away")
         return []
+
+
+class PickyBus(SqlBus):
+    """A bus that takes no answer to one job."""
+
+    def answer(self, answers: Sequence[Outgoing], messages: Sequence[Received]) -> None:
+        if any(message.message_id == job_id_of(2) for message in messages):
+            raise MessageRefused(f"one of {len(answers)} messages", "its id is too long")
+        super().answer(answers, messages)
 
 
 def passed(clock: VirtualClock, seconds: float) -> bool:
@@ -111,6 +120,15 @@ def test_w1_results_of_quick_jobs_leave_together(workshop: Workshop, noted: Note
         workshop.until_settled()
     assert noted.asked.count("answer") < 250
     assert len(workshop.results()) == 500
+
+
+def test_w1_a_job_whose_result_the_bus_never_takes_is_put_aside_and_stops_no_other(workshop: Workshop) -> None:
+    workshop.send("Do-It", 1, 2, 3)
+    with workshop.running(workshop.runner(bus=PickyBus(workshop.store))):
+        workshop.until_settled()
+    assert sorted(workshop.results()) == [job_id_of(1), job_id_of(3)]
+    (letter,) = workshop.dead_letters()
+    assert (letter.message_id, letter.reason) == (job_id_of(2), "Undeliverable")
 
 
 def test_w1_a_crash_between_result_and_settlement_answers_once(workshop: Workshop, clock: VirtualClock) -> None:

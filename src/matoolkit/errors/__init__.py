@@ -78,6 +78,7 @@
     ├── UnreadableMessage         BU422   a message cannot be read
     ├── UnwritableMessage         BU414   a message cannot be written
     ├── MessageTooLarge           BU413   a message is larger than any bus would carry
+    ├── MessageRefused            BU415   a message is not one that the bus takes
     ├── BusManagingRefused        BU403   the identity of this process may not manage the bus
     ├── WorkerHasNoSubscription   BU405   a job is for a worker that has no subscription on the bus
     ├── BusUnavailable            BU503   the bus cannot be reached
@@ -152,6 +153,7 @@ from matoolkit.errors.bus import (
     BusManagingRefused,
     BusSignInFailed,
     BusUnavailable,
+    MessageRefused,
     MessageTooLarge,
     UnreadableMessage,
     UnwritableMessage,
@@ -266,6 +268,7 @@ __all__ = [
     "KeyReused",
     "LeaseLost",
     "MatoolkitError",
+    "MessageRefused",
     "MessageTooLarge",
     "MissingColumn",
     "NaiveTime",

@@ -38,6 +38,19 @@ class UnwritableMessage(MatoolkitError):
         self.message_id = message_id
 
 
+class MessageRefused(MatoolkitError):
+    """A message is not one that the bus takes, and never will be: its id may be too long."""
+
+    code = "BU415"
+    http_status = 422
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(
+            f"the bus does not take {what}: {why}",
+            hint="messages in the outbox are tried one by one; after ten tries a refused one is a dead letter",
+        )
+
+
 class BusUnavailable(MatoolkitError):
     """The bus cannot be reached; messages wait until it is back."""
 

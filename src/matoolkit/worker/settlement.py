@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from matoolkit.clock import Clock
 from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult
-from matoolkit.errors import MatoolkitError, MessageTooLarge, StoreError, UnwritableMessage
+from matoolkit.errors import MatoolkitError, MessageRefused, MessageTooLarge, StoreError, UnwritableMessage
 from matoolkit.ids import result_id
 from matoolkit.outages import FIRST_PAUSE_SECONDS, Outage
 from matoolkit.ports import Bus, Outgoing
@@ -99,9 +99,21 @@ class Settlement:
                 self._publish(tasks)
             except (MessageTooLarge, UnwritableMessage) as error:
                 _shrink(tasks, error.message_id)
+            except MessageRefused as error:
+                self._answer_each(tasks, error)
+                return
             else:
                 return
         self._publish(tasks)
+
+    def _answer_each(self, tasks: Sequence[Task], error: MessageRefused) -> None:
+        """Answer jobs one by one; one whose result the bus never takes is put aside for a person."""
+        if len(tasks) > 1:
+            for task in tasks:
+                self._answer([task])
+            return
+        log.error("job %s is put aside: %s", tasks[0].job.job_id, error.message)
+        self._bus.dead_letter(tasks[0].received, "Undeliverable", f"its result cannot be sent: {error.message}")
 
     def _publish(self, tasks: Sequence[Task]) -> None:
         self._bus.answer([_outgoing(task) for task in tasks], [task.received for task in tasks])

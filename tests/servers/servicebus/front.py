@@ -24,6 +24,8 @@ MANAGEMENT = "/$management"
 BUSY = "com.microsoft:server-busy"
 THROTTLED = "The request was terminated because the entity is being throttled."
 
+WRONG = "com.microsoft:argument-error"
+
 _log = logging.getLogger(__name__)
 _MOVED = 0.01  # seconds
 _EITHER = 0  # proton's state mask for links in any state
@@ -224,7 +226,11 @@ class Front:
         if self.faults.strike("busy"):
             self._reject(delivery, BUSY, THROTTLED)
             return
-        for message in read(raw):
+        messages = read(raw)
+        if any(message.message_id == self.faults.refused_id for message in messages):
+            self._reject(delivery, WRONG, "The argument is wrong.")
+            return
+        for message in messages:
             late = self.faults.late_by if self.faults.strike("late") else 0.0
             topic.accept(message, late, copies=2 if self.faults.strike("doubled") else 1)
         if not self.faults.strike("lost_sends"):
@@ -299,7 +305,7 @@ class Front:
             )
         except Exception as error:  # noqa: BLE001 - a request that cannot be read must not end the reactor
             _log.exception("a request could not be answered")
-            return Reply(400, None, repr(error), "com.microsoft:argument-error")
+            return Reply(400, None, repr(error), WRONG)
 
 
 def _links(connection: Any) -> Iterator[Any]:

@@ -4,6 +4,15 @@ from matoolkit.bus.servicebus.address import Address
 from matoolkit.errors import BusBusy, BusEntityMissing, BusFull, BusSignInFailed, BusUnavailable, MatoolkitError
 from matoolkit.tokens import first_line
 
+# What AMQP and Service Bus call a message that is wrong in itself.
+_REFUSALS = (
+    b"com.microsoft:argument-error",
+    b"com.microsoft:argument-out-of-range",
+    b"amqp:not-allowed",
+    b"amqp:invalid-field",
+    b"amqp:link:message-size-exceeded",
+)
+
 
 def is_lost(fault: BaseException) -> bool:
     """Whether a message is no longer ours: its lock ran out, or it is settled already."""
@@ -25,6 +34,15 @@ def may_pass_with_a_new_link(fault: BaseException) -> bool:
         | sdk.ServiceBusQuotaExceededError
         | sdk.ServiceBusServerBusyError,
     )
+
+
+def is_refusal(fault: BaseException) -> bool:
+    """Whether a send failed because of what was sent, so that every later try fails too."""
+    from azure.core.exceptions import AzureError
+    from azure.servicebus.exceptions import MessageSizeExceededError
+
+    inner = fault.inner_exception if isinstance(fault, AzureError) else None
+    return isinstance(fault, MessageSizeExceededError) or getattr(inner, "condition", None) in _REFUSALS
 
 
 def leaves_the_link_alone(fault: BaseException) -> bool:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from matoolkit.backoff import Backoff
 from matoolkit.bus.servicebus.address import Address
-from matoolkit.bus.servicebus.faults import is_lost, leaves_the_link_alone, may_pass_with_a_new_link, told
+from matoolkit.bus.servicebus.faults import is_lost, is_refusal, leaves_the_link_alone, may_pass_with_a_new_link, told
 from matoolkit.bus.servicebus.messages import pieces
 from matoolkit.clock import Clock
-from matoolkit.errors import MatoolkitError
+from matoolkit.errors import MatoolkitError, MessageRefused
 from matoolkit.pauses import Pause
+from matoolkit.tokens import first_line
 
 if TYPE_CHECKING:
     from azure.identity.aio import DefaultAzureCredential
@@ -200,7 +201,13 @@ class SendingLink(Link["ServiceBusSender"]):
 
         async def send_left(sender: "ServiceBusSender") -> None:
             async for piece in pieces(sender, tuple(left)):
-                await sender.send_messages(piece, timeout=timeout)
+                try:
+                    await sender.send_messages(piece, timeout=timeout)
+                except Exception as fault:
+                    if not is_refusal(fault):
+                        raise
+                    why = self._connection.address.concealed(first_line(fault))
+                    raise MessageRefused(f"one of {len(piece)} messages for {self.entity}", why) from fault
                 del left[: len(piece)]
 
         await self._try_twice(send_left)

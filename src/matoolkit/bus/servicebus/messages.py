@@ -9,7 +9,8 @@ import orjson
 from matoolkit.bus import topology
 from matoolkit.bus.envelope import Envelope
 from matoolkit.domain.delivery import MAX_BODY_BYTES
-from matoolkit.errors import MessageTooLarge
+from matoolkit.errors import MessageRefused, MessageTooLarge
+from matoolkit.tokens import first_line
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
 
 
 def written(envelope: Envelope) -> "ServiceBusMessage":
-    """Return an envelope as the SDK sends it."""
+    """Return an envelope as the SDK sends it; the SDK refuses some, for example one whose id is too long."""
     from azure.servicebus import ServiceBusMessage
 
-    return ServiceBusMessage(
-        envelope.body,
-        message_id=envelope.message_id,
-        content_type="application/json",
-        application_properties=orjson.loads(envelope.properties_json),
-        scheduled_enqueue_time_utc=envelope.not_before,
-    )
+    try:
+        return ServiceBusMessage(
+            envelope.body,
+            message_id=envelope.message_id,
+            content_type="application/json",
+            application_properties=orjson.loads(envelope.properties_json),
+            scheduled_enqueue_time_utc=envelope.not_before,
+        )
+    except (ValueError, TypeError) as fault:
+        raise _refused(envelope.message_id, fault) from fault
 
 
 async def pieces(
@@ -52,7 +56,13 @@ def _added(batch: "ServiceBusMessageBatch", message: "ServiceBusMessage") -> boo
         batch.add_message(message)
     except MessageSizeExceededError:
         return False
+    except (ValueError, TypeError) as fault:
+        raise _refused(str(message.message_id), fault) from fault
     return True
+
+
+def _refused(message_id: str, fault: Exception) -> MessageRefused:
+    return MessageRefused(f"message {message_id}", first_line(fault))
 
 
 def body_of(message: "ServiceBusMessage") -> str:
