@@ -17,7 +17,7 @@ from matoolkit.bus.relay import CLAIM_DURATION, MAX_TRIES, Relay
 from matoolkit.bus.servicebus import Address, ServiceBus
 from matoolkit.bus.servicebus.bus import SEND_SECONDS
 from matoolkit.bus.servicebus.inbox import MOST_AT_ONCE
-from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, jobs_of_worker
+from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, LOCK_DURATION, ORCHESTRATOR_EVENTS, jobs_of_worker
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.messages import MemberAdded
@@ -30,7 +30,7 @@ from matoolkit.errors import (
     BusUnavailable,
     MessageRefused,
 )
-from matoolkit.ports import Delivery, Outgoing, Received, Transaction
+from matoolkit.ports import Delivery, Outgoing, Received, Subscription, Transaction
 from matoolkit.store import Store
 from tests.threads import in_threads
 from tests.waiting import until
@@ -202,6 +202,51 @@ def test_m8_a_message_that_was_kept_until_its_lock_is_nearly_over_is_given_back(
 # Publishing and settling
 
 
+def test_m8_a_look_ends_although_messages_keep_coming(namespace: Namespace, bus: ServiceBus) -> None:
+    """Defect: under a steady flow it ended when the pile was full, and results waited for seconds."""
+    looked = threading.Event()
+
+    def keep_sending() -> None:
+        with namespace.another_process() as other:
+            for number in range(MOST_AT_ONCE):
+                if looked.is_set():
+                    return
+                other.send([added(number)])
+
+    def look() -> int:
+        try:
+            return len(received(bus, 1))
+        finally:
+            looked.set()
+
+    sizes: list[int] = []
+    in_threads([keep_sending, lambda: sizes.append(look())])
+    assert 0 < sizes[0] < MOST_AT_ONCE
+
+
+def test_m8_messages_whose_lock_is_over_are_forgotten(bus: ServiceBus, clock: VirtualClock) -> None:
+    """Defect: they were kept until the process stopped, with their bodies."""
+    bus.send([added(1)])
+    pile = receive(bus)
+    clock.advance(LOCK_DURATION)
+    assert bus.renew(pile) == []
+    assert bus._out == {}  # noqa: SLF001
+    assert len(receive(bus)) == 1
+    clock.advance(LOCK_DURATION)
+    assert len(receive(bus)) == len(bus._out) == 1  # noqa: SLF001
+
+
+def test_m8_a_message_whose_lock_was_renewed_is_given_back_on_stop(namespace: Namespace, clock: VirtualClock) -> None:
+    with namespace.another_process() as other:
+        other.send([added(1)])
+        pile = received(other, 1)
+        clock.advance(LOCK_DURATION / 2)
+        assert other.renew(pile) == pile
+        clock.advance(LOCK_DURATION / 2 + timedelta(seconds=1))
+        assert receive(other) == []
+    assert [one.delivery_count for one in receive(namespace.bus)] == [2]
+
+
 def test_m4_what_a_handler_publishes_leaves_before_its_messages_are_settled(
     namespace: Namespace, bus: ServiceBus, store: Store
 ) -> None:
@@ -232,6 +277,21 @@ def test_m6_what_is_handled_is_settled_later_if_the_bus_goes_away_after_the_comm
     namespace.server.faults.unauthorised = False
     assert handled(store, bus, nothing) == []
     assert events(namespace) == []
+
+
+def test_m6_what_cannot_be_settled_on_one_subscription_keeps_no_other_waiting(
+    namespace: Namespace, store: Store
+) -> None:
+    side = Subscription(ORCHESTRATOR_EVENTS, "side")
+    namespace.server.subscribe(side.topic, side.name)
+    with namespace.another_process() as other:
+        other.send([added(1)])
+        pile = other.receive(side, 10)
+        namespace.server.delete(side.topic, side.name)
+        with store.transaction() as tx:
+            other.complete(tx, pile)
+        assert ids(received(other, 1)) == ["member-added-1-0"]
+    assert [one.delivery_count for one in receive(namespace.bus)] == [2]
 
 
 def test_m1_a_send_whose_answer_is_lost_is_repeated_under_the_same_id(

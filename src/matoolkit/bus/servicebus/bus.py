@@ -7,12 +7,14 @@ are settled: a crash in between repeats a message, which handlers are guarded ag
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 
 from matoolkit import ports
+from matoolkit.bus import topology
 from matoolkit.bus.boundaries import ANSWERED, RECEIVED, SETTLED
 from matoolkit.bus.draining import Letter
 from matoolkit.bus.envelope import Envelope, sealed
@@ -31,6 +33,8 @@ from matoolkit.ports import Outgoing, Received, Subscription
 SEND_SECONDS = 40.0
 # The handler of a message may wait for this, with the rows of its batches locked.
 _PROBE_SECONDS = 5.0
+# A worker answers while it keeps the locks of other jobs: it must not wait as long as they last.
+ANSWER_SECONDS = 15.0
 # A process that stops gives messages back for so long; the locks of the others run out.
 _STOP_SECONDS = 5.0
 # Service Bus keeps so many characters of a reason and of a description.
@@ -57,7 +61,7 @@ class ServiceBus:
         # What was handed out and is not settled, by identity.
         self._out: dict[int, Locked] = {}
         # What is handled but could not be settled after the commit. It is settled before the next look.
-        self._owed: list[Locked] = []
+        self._owed: dict[ReceivingLink, list[Locked]] = {}
         self._settling = Outage("settling messages", log)
         self._reach = Reach(self.probe, self._clock)
 
@@ -76,12 +80,14 @@ class ServiceBus:
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Publish messages at once, with no state of ours."""
-        self.deliver(sealed(messages))
+        envelopes = sealed(messages)
+        if envelopes:
+            self._do(self._deliver(envelopes, ANSWER_SECONDS))
 
     def deliver(self, envelopes: Sequence[Envelope]) -> None:
         """Publish envelopes; those of one topic keep their order."""
         if envelopes:
-            self._do(self._deliver(envelopes))
+            self._do(self._deliver(envelopes, SEND_SECONDS))
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
         """Lock messages that are due, and return them; an empty list if none are."""
@@ -161,19 +167,21 @@ class ServiceBus:
         else:
             self._settling.failed(error)
 
-    async def _deliver(self, envelopes: Sequence[Envelope]) -> None:
+    async def _deliver(self, envelopes: Sequence[Envelope], seconds: float) -> None:
         by_topic: dict[str, list[Envelope]] = {}
         for envelope in envelopes:
             by_topic.setdefault(self._named(envelope.topic), []).append(envelope)
-        ends_at = asyncio.get_running_loop().time() + SEND_SECONDS
+        ends_at = asyncio.get_running_loop().time() + seconds
         for topic, some in by_topic.items():
             link = self._senders.setdefault(topic, SendingLink(self._connection, topic, self._clock))
             left = max(ends_at - asyncio.get_running_loop().time(), 1.0)
             await link.send([written(envelope) for envelope in some], left)
 
     async def _take(self, subscription: Subscription, most: int, *, is_dead: bool = False) -> list[Received]:
-        await self._settle_owed()
-        taken = await self._inbox(subscription, is_dead=is_dead).take(most)
+        inbox = self._inbox(subscription, is_dead=is_dead)
+        await self._settle_owed(inbox.link)
+        self._forget_lost()
+        taken = await inbox.take(most)
         if others := [one for one in taken if _is_for_another(subscription, one)]:
             # Copies: the subscription of the other worker has the job itself.
             log.warning("%s also takes jobs of others: run `matoolkit bus check`", subscription.name)
@@ -196,17 +204,27 @@ class ServiceBus:
             link.close()
 
     async def _settled_or_owed(self, pile: Sequence[Locked]) -> MatoolkitError | None:
-        try:
-            await self._settled(pile, complete)
-        except MatoolkitError as error:
-            self._owed += pile
-            return error
-        return None
+        failed: MatoolkitError | None = None
+        for link, some in _by_link(pile).items():
+            try:
+                await self._settled(some, complete)
+            except MatoolkitError as error:
+                self._owed.setdefault(link, []).extend(some)
+                failed = error
+        return failed
 
-    async def _settle_owed(self) -> None:
-        owed, self._owed = self._owed, []
+    async def _settle_owed(self, link: ReceivingLink) -> None:
+        """Settle what is owed over a link; a message whose lock is over comes again anyway."""
+        now = self._clock.monotonic()
+        owed = [one for one in self._owed.pop(link, ()) if one.ends_at > now]
         if owed and (error := await self._settled_or_owed(owed)):
             raise error
+
+    def _forget_lost(self) -> None:
+        """Forget messages whose locks are over: nobody can settle them any more."""
+        now = self._clock.monotonic()
+        for key in [key for key, one in self._out.items() if one.ends_at <= now]:
+            del self._out[key]
 
     async def _settled(self, pile: Sequence[Locked], act: Settle) -> int:
         done = 0
@@ -218,20 +236,35 @@ class ServiceBus:
 
     async def _renewed(self, pile: Sequence[Locked]) -> set[int]:
         ours: set[int] = set()
+        ends_at = self._clock.monotonic() + topology.LOCK_DURATION.total_seconds()
         for link, some in _by_link(pile).items():
-            ours |= {id(one) for one in await link.renew(some)}
+            for one in await link.renew(some):
+                one.ends_at = ends_at
+                ours.add(id(one))
+        for one in pile:
+            if id(one) not in ours:
+                self._out.pop(id(one), None)
         return ours
 
-    async def _close(self) -> None:
+    async def _give_back(self) -> None:
+        """Settle what is owed, and abandon everything else that this process has."""
+        owed = [one for some in self._owed.values() for one in some]
         kept = [one for inbox in self._inboxes.values() for one in inbox.emptied()]
-        unsettled = [*kept, *self._out.values()]
+        unsettled = [one for one in (*kept, *self._out.values()) if one not in owed]
+        self._owed.clear()
         self._out.clear()
-        try:
+        # All links at once: one that is broken keeps no other waiting.
+        acts = [link.settle(some, complete) for link, some in _by_link(owed).items()]
+        acts += [link.settle(some, abandon) for link, some in _by_link(unsettled).items()]
+        with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
-                await self._settle_owed()
-                await self._settled(unsettled, abandon)
-        except (MatoolkitError, TimeoutError):
-            log.warning("%d messages could not be given back; their locks run out", len(unsettled))
+                done = await asyncio.gather(*acts, return_exceptions=True)
+                if not any(isinstance(one, BaseException) for one in done):
+                    return
+        log.warning("messages could not all be given back; their locks run out")
+
+    async def _close(self) -> None:
+        await self._give_back()
         for sender in self._senders.values():
             sender.close()
         for inbox in self._inboxes.values():

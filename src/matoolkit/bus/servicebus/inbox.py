@@ -1,5 +1,6 @@
 """What comes from one subscription: messages that were received while somebody waited are kept for the next look."""
 
+import asyncio
 from collections.abc import Sequence
 
 from matoolkit.bus import topology
@@ -10,6 +11,8 @@ from matoolkit.clock import Clock
 MOST_AT_ONCE = 250
 # How long a look waits for what is due.
 LOOK_SECONDS = 0.05
+# Under a steady flow a look would go on until the pile is full, and what has come would wait.
+_LONGEST_LOOK_SECONDS = 0.2
 # A message whose lock ends sooner is not handed out: it could not be handled in time.
 _LEAST_LOCK_SECONDS = 10.0
 
@@ -26,9 +29,13 @@ class Inbox:
         """Return messages that are due, those first that were kept."""
         most = min(most, MOST_AT_ONCE)
         await self._refuse_stale()
-        # As long as messages come: the SDK gives back at once what comes over the link between two looks.
+        # While messages come: the SDK gives back at once what comes over the link between two looks.
+        time = asyncio.get_running_loop().time
+        until = time() + _LONGEST_LOOK_SECONDS
         while len(self._kept) < most and (came := await self._receive(most - len(self._kept), LOOK_SECONDS)):
             self._kept += came
+            if time() >= until:
+                break
         taken, self._kept = self._kept[:most], self._kept[most:]
         return taken
 
@@ -45,15 +52,15 @@ class Inbox:
 
     async def _receive(self, most: int, seconds: float) -> list[Locked]:
         # The lock begins at the server, after the request has left.
-        fresh_until = self._clock.monotonic() + topology.LOCK_DURATION.total_seconds() - _LEAST_LOCK_SECONDS
+        ends_at = self._clock.monotonic() + topology.LOCK_DURATION.total_seconds()
         pile = await self.link.receive(most, seconds)
         for one in pile:
-            one.fresh_until = fresh_until
+            one.ends_at = ends_at
         return pile
 
     async def _refuse_stale(self) -> None:
-        now = self._clock.monotonic()
-        stale: Sequence[Locked] = [one for one in self._kept if one.fresh_until <= now]
+        soon = self._clock.monotonic() + _LEAST_LOCK_SECONDS
+        stale: Sequence[Locked] = [one for one in self._kept if one.ends_at <= soon]
         if stale:
-            self._kept = [one for one in self._kept if one.fresh_until > now]
+            self._kept = [one for one in self._kept if one.ends_at > soon]
             await self.link.settle(stale, abandon)

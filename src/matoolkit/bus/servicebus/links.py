@@ -46,7 +46,8 @@ class Locked:
     message: "ServiceBusReceivedMessage"
     receiver: "ServiceBusReceiver"
     link: "ReceivingLink"
-    fresh_until: float = 0.0
+    # When its lock ends, or a little earlier: our own clock, which is not the server's.
+    ends_at: float = 0.0
 
 
 class Closable(Protocol):
