@@ -348,6 +348,31 @@ def test_m8_a_message_that_is_delivered_twice_is_handled_and_settled_twice(
     assert events(namespace) == []
 
 
+def test_m8_a_process_whose_clock_is_ahead_settles_its_messages(namespace: Namespace, bus: ServiceBus) -> None:
+    """Defect: the SDK compares the end of a lock with the machine's clock, and does not ask the bus."""
+    namespace.server.faults.behind = LOCK_DURATION.total_seconds() * 2
+    bus.send([added(number) for number in range(4)])
+    done, kept, aside, back = received(bus, 4)
+    assert bus.renew([kept]) == [kept]
+    assert bus.complete_now([done, kept]) == 2
+    bus.dead_letter(aside, "Unreadable", "a test")
+    assert events(namespace, dead=True) == [aside.message_id]
+    bus.abandon([back])
+    assert ids(received(bus, 1)) == [back.message_id]
+
+
+def test_m8_a_process_whose_clock_is_behind_settles_nothing_that_is_no_longer_its_own(
+    namespace: Namespace, bus: ServiceBus
+) -> None:
+    namespace.server.faults.behind = -LOCK_DURATION.total_seconds() * 2
+    bus.send([added(1)])
+    pile = received(bus, 1)
+    namespace.server.expire(EVENTS_OF_ORCHESTRATOR.topic, EVENTS_OF_ORCHESTRATOR.name)
+    assert bus.renew(pile) == []
+    assert bus.complete_now(pile) == 0
+    assert events(namespace) == ["member-added-1-0"]
+
+
 def test_m8_a_message_that_is_late_is_received_when_it_comes(
     namespace: Namespace, bus: ServiceBus, clock: VirtualClock
 ) -> None:

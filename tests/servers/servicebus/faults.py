@@ -13,6 +13,7 @@ class Faults:
     doubled: int = 0  # messages that arrive twice
     late: int = 0  # messages that arrive later, by the clock, than they were sent
     late_by: float = 60.0  # seconds
+    behind: float = 0.0  # seconds by which the server's clock is behind the client's
     refused_id: str = ""  # the message with this id is refused, and whatever is sent together with it
     unauthorised: bool = False  # whatever token a client shows is refused
 

@@ -78,7 +78,7 @@ class Front:
 
     def _told(self, until: float) -> float:
         """Say when a lock ends in real time: the SDK compares that with the machine's clock before it settles."""
-        return until + (self._real.now() - self.broker.clock.now()).total_seconds()
+        return until + (self._real.now() - self.broker.clock.now()).total_seconds() - self.faults.behind
 
     def detach(self, condition: str, description: str, *, orphans: bool = False) -> None:
         """Close all links to entities with an error, or only those whose entity is gone."""

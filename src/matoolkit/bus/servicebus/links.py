@@ -7,13 +7,14 @@ next use opens another one. Messages that came over the old link are settled by 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from matoolkit.backoff import Backoff
 from matoolkit.bus.servicebus.address import Address
 from matoolkit.bus.servicebus.faults import is_lost, is_refusal, leaves_the_link_alone, may_pass_with_a_new_link, told
-from matoolkit.bus.servicebus.messages import pieces
+from matoolkit.bus.servicebus.messages import pieces, without_lock_end
 from matoolkit.clock import Clock
 from matoolkit.errors import MatoolkitError, MessageRefused
 from matoolkit.pauses import Pause
@@ -72,7 +73,8 @@ async def abandon(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMe
 
 async def renew(receiver: "ServiceBusReceiver", message: "ServiceBusReceivedMessage") -> None:
     """Keep a message locked for another lock duration."""
-    await receiver.renew_message_lock(message)
+    # A copy: the SDK notes on it when the lock ends, and compares that with the clock of this machine.
+    await receiver.renew_message_lock(copy(message))
 
 
 class Connection:
@@ -242,7 +244,7 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
         async def receive(receiver: "ServiceBusReceiver") -> list[Locked]:
             async with asyncio.timeout(seconds + _LATE_SECONDS):
                 messages = await receiver.receive_messages(most, max_wait_time=seconds)
-            return [Locked(message, receiver, self) for message in messages]
+            return [Locked(without_lock_end(message), receiver, self) for message in messages]
 
         async with self._receiving:
             return await self._try_twice(receive)

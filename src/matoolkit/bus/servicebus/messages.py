@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
     from azure.servicebus.aio import ServiceBusSender
 
+_LOCKED_UNTIL = b"x-opt-locked-until"
+
 
 def written(envelope: Envelope) -> "ServiceBusMessage":
     """Return an envelope as the SDK sends it; the SDK refuses some, for example one whose id is too long."""
@@ -82,6 +84,15 @@ def body_of(message: "ServiceBusMessage") -> str:
 def properties_of(message: "ServiceBusReceivedMessage") -> dict[str, str]:
     """Return the application properties of a message as text."""
     return {_text(name): _text(value) for name, value in (message.application_properties or {}).items()}
+
+
+def without_lock_end(message: "ServiceBusReceivedMessage") -> "ServiceBusReceivedMessage":
+    """Return a message that does not say when its lock ends, so that only the bus decides whether it is still ours.
+
+    The SDK compares the end with the clock of this machine. If that clock is ahead, it settles nothing.
+    """
+    (message.raw_amqp_message.annotations or {}).pop(_LOCKED_UNTIL, None)
+    return message
 
 
 def type_of(message: "ServiceBusReceivedMessage") -> str:
