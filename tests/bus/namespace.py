@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from matoolkit.bus.servicebus import Address, ServiceBus
 from matoolkit.bus.servicebus.inbox import Inbox
-from matoolkit.bus.topology import UNCLAIMED_JOBS, condition_of
+from matoolkit.bus.topology import UNCLAIMED_JOBS, condition_of, jobs_of_worker
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.ports import Subscription
 
@@ -79,6 +79,20 @@ class Namespace:
             yield
         finally:
             self.server.call(lambda: found.change_rules(rules))
+
+    @contextmanager
+    def subscribed(self, worker: str) -> Iterator[Subscription]:
+        """Give a worker a subscription for a while, and let `unclaimed` leave its jobs alone."""
+        mine = jobs_of_worker(worker)
+        unclaimed = self.server.broker.topics[UNCLAIMED_JOBS.topic].subscriptions[UNCLAIMED_JOBS.name]
+        rules, condition = unclaimed.rules, condition_of(UNCLAIMED_JOBS, (*WORKERS, worker))
+        self.server.subscribe(mine.topic, mine.name, condition_of(mine, ()))
+        self.server.call(lambda: unclaimed.change_rules({"matoolkit": condition}))
+        try:
+            yield mine
+        finally:
+            self.server.call(lambda: unclaimed.change_rules(rules))
+            self.server.delete(mine.topic, mine.name)
 
     @contextmanager
     def another_process(self) -> Iterator[ServiceBus]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
-from matoolkit.bus.draining import KEPT, Drain
+from matoolkit.bus.draining import KEPT, Drain, Letter
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.servicebus import ServiceBus
 from matoolkit.bus.topology import (
@@ -19,13 +19,16 @@ from matoolkit.bus.topology import (
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult, correlation_of
-from matoolkit.ids import Kind
+from matoolkit.domain.states import StepStatus
+from matoolkit.ids import Kind, reissued
 from matoolkit.ports import Outgoing, Subscription
 from matoolkit.store import Store
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
 from matoolkit.store.deadletters import DeadLetterRow
+from matoolkit.store.schema import step_executions
 from matoolkit.system import read_message
 from tests.databases import NOON
+from tests.store.world import World, put
 
 from .messages import added, dead_letters, job
 from .namespace import Namespace, bodies
@@ -147,6 +150,84 @@ def test_m8_a_copy_of_a_job_whose_worker_has_a_subscription_fails_nothing(
     assert "run `matoolkit bus create`" in caplog.text
 
 
+@pytest.fixture
+def steps(store: Store, clock: VirtualClock) -> list[int]:
+    """Two steps that wait for the results of their jobs."""
+    world = World(store, clock)
+    batch = world.batch()
+    numbers = world.steps(batch, world.phase(batch), world.members(batch, 2))
+    with store.transaction() as tx:
+        world.dispatched(tx, numbers)
+    return numbers
+
+
+def test_m8_a_job_that_came_before_its_workers_subscription_is_sent_again(
+    namespace: Namespace, bus: ServiceBus, store: Store, steps: list[int]
+) -> None:
+    """An operator created the subscription that the log asked for, before the sweep came."""
+    bus.send([job("late", number) for number in steps])
+    with namespace.subscribed("late") as late, namespace.another_process() as worker:
+        Drain(store, bus).sweep()
+        received = worker.receive(late, 10)
+        assert [read_message(late.topic, one.message_type, one.body) for one in received] == [
+            job("late", number).message for number in steps
+        ]
+        assert bodies(namespace.server, UNCLAIMED_JOBS) == []
+        assert dead_letters(store) == []
+
+
+def test_m8_a_job_that_nothing_waits_for_any_more_is_not_sent_again(
+    namespace: Namespace, bus: ServiceBus, store: Store, steps: list[int]
+) -> None:
+    """A step was cancelled, or its next attempt is out."""
+    cancelled, again = steps
+    bus.send([job("late", number) for number in steps])
+    with store.transaction() as tx:
+        put(tx, step_executions, cancelled, status=StepStatus.CANCELLED)
+        put(tx, step_executions, again, attempt=2, job_id=f"step-{again}-retry-2")
+    with namespace.subscribed("late") as late:
+        Drain(store, bus).sweep()
+        assert bodies(namespace.server, late) == []
+    assert bodies(namespace.server, UNCLAIMED_JOBS) == []
+
+
+def test_m8_a_copy_of_a_job_that_is_waited_for_is_sent_again_once(
+    namespace: Namespace, bus: ServiceBus, store: Store, steps: list[int]
+) -> None:
+    """The state cannot tell it from a job that came too early; workers do the same job twice, but not for ever."""
+    number, _ = steps
+    with namespace.taking_everything(UNCLAIMED_JOBS):
+        bus.send([job("worker-01", number)])
+        for _ in range(3):
+            Drain(store, bus).sweep()
+    name = f"step-{number}-attempt-1"
+    assert bodies(namespace.server, WORKER) == [name, f"{name}-r1"]
+    assert bodies(namespace.server, UNCLAIMED_JOBS) == []
+    assert dead_letters(store) == []
+
+
+def test_m7_a_job_that_was_sent_again_and_died_is_known_by_its_own_id(bus: ServiceBus, store: Store) -> None:
+    """Otherwise its step would not fail, and its secrets would not be masked."""
+    first = job("worker-01", 1)
+    put_aside(bus, WORKER, Outgoing(reissued(first.message_id, 1), first.message))
+    Drain(store, bus).sweep()
+    assert [one.message_id for one in dead_letters(store)] == [first.message_id]
+
+
+def test_m8_a_crash_between_sending_again_and_settling_sends_nothing_a_third_time(
+    namespace: Namespace, bus: ServiceBus, store: Store, steps: list[int], clock: VirtualClock
+) -> None:
+    number, _ = steps
+    bus.send([job("late", number)])
+    with namespace.subscribed("late") as late:
+        with pytest.raises(SimulatedCrash), crashing(KEPT.name):
+            Drain(store, bus).sweep()
+        clock.advance(timedelta(minutes=2))
+        Drain(store, bus).sweep()
+        assert bodies(namespace.server, late) == [f"step-{number}-attempt-1-r1"]
+    assert bodies(namespace.server, UNCLAIMED_JOBS) == []
+
+
 def test_m8_a_worker_leaves_alone_what_a_missing_rule_lets_in(namespace: Namespace, bus: ServiceBus) -> None:
     """A new subscription takes everything until its rule is there; answering would fail the step of another worker."""
     with namespace.taking_everything(WORKER):
@@ -164,3 +245,33 @@ def test_m7_a_subscription_that_is_missing_stops_no_other(namespace: Namespace, 
         assert other.reaches("worker-01")
         assert not other.reaches("a-new-one")
     assert len(dead_letters(store)) == 1
+
+
+def test_m7_a_fault_of_any_kind_in_one_subscription_stops_no_other(
+    bus: ServiceBus, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_aside(bus, WORKER, job("worker-01", 1))
+    letters = bus.letters
+
+    def fails_for_events(subscription: Subscription, most: int, *, dead: bool) -> list[Letter]:
+        if subscription == EVENTS_OF_ORCHESTRATOR:
+            raise ZeroDivisionError
+        return letters(subscription, most, dead=dead)
+
+    monkeypatch.setattr(bus, "letters", fails_for_events)
+    Drain(store, bus).sweep()
+    assert len(dead_letters(store)) == 1
+    assert "draining orchestrator fails, and is tried again: ZeroDivisionError" in caplog.text
+
+
+def test_m7_a_runbook_that_cannot_be_read_stops_no_draining(
+    bus: ServiceBus, store: Store, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An earlier release may have taken what this one refuses."""
+    World(store, clock).batch()
+    put_aside(bus, WORKER, job("worker-01", 1))
+    drain = Drain(store, bus)
+    for _ in range(2):
+        drain.sweep()
+    assert len(dead_letters(store)) == 1
+    assert caplog.text.count("version 1 of runbook wave") == 1

@@ -2,10 +2,13 @@
 
 Each letter is kept first and settled then. If the process dies in between, the bus delivers the letter again, and it is
 kept once: topic, subscription, message id and time of publication are its key.
+
+A job that no worker takes becomes a dead letter too. Its worker may have got a subscription since: then the job is sent
+again, if the state still waits for its result.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -14,12 +17,16 @@ from matoolkit.bus.wire import decode
 from matoolkit.bus.workers import KnownWorkers
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.messages import WorkerJob
+from matoolkit.domain.states import OPEN_STEPS
 from matoolkit.errors import BusEntityMissing, MatoolkitError
+from matoolkit.ids import parse_job_id, reissued
 from matoolkit.outages import Outage
-from matoolkit.ports import Received, Subscription
+from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.records import record
 from matoolkit.store import Store
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
+from matoolkit.store.narrow_executions import states_of
+from matoolkit.store.sql.transaction import Transaction
 
 KEPT = crash_point("drain.kept")
 
@@ -48,6 +55,9 @@ class BusWithLetters(Protocol):
 
     def letters(self, subscription: Subscription, most: int, *, dead: bool) -> list[Letter]:
         """Lock dead letters of a subscription, or its messages, and return them."""
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Publish messages at once."""
 
     def complete_now(self, messages: Sequence[Received]) -> int:
         """Settle at once the messages that are still ours."""
@@ -78,7 +88,7 @@ class Drain:
             except BusEntityMissing:
                 # The dispatch of a job says so, and so does `matoolkit bus check`.
                 continue
-            except MatoolkitError as fault:
+            except Exception as fault:  # noqa: BLE001 - it is told, and the next subscription is not to blame
                 trouble.failed(fault)
             else:
                 trouble.worked()
@@ -88,24 +98,40 @@ class Drain:
             self._keep(letters, [_kept(letter, letter.reason or "Unknown", letter.description) for letter in letters])
 
     def _drain_unclaimed(self) -> None:
-        """Make dead letters of jobs whose worker has no subscription."""
+        """Make dead letters of jobs whose worker has no subscription, and send the others again."""
         while letters := self._bus.letters(topology.UNCLAIMED_JOBS, _AT_ONCE, dead=False):
-            workers = {letter.received.message_id: _worker(letter.received) for letter in letters}
-            lost = {worker for worker in set(workers.values()) if not self._has_subscription(worker)}
-            unclaimed = [letter for letter in letters if workers[letter.received.message_id] in lost]
-            if len(unclaimed) < len(letters):
-                log.warning(
-                    "the rule of %s takes jobs of workers that have a subscription: run `matoolkit bus create`",
-                    topology.UNCLAIMED_JOBS.name,
-                )
-            self._keep(
-                letters,
-                [_kept(letter, NO_SUBSCRIPTION, _why(workers[letter.received.message_id])) for letter in unclaimed],
-            )
+            jobs = [(letter, _job(letter.received)) for letter in letters]
+            workers = {job.worker_id for _, job in jobs if job is not None}
+            reached = {worker for worker in workers if self._has_subscription(worker)}
+            self._send_again([(letter, job) for letter, job in jobs if job is not None and job.worker_id in reached])
+            unclaimed = [(letter, job) for letter, job in jobs if job is None or job.worker_id not in reached]
+            self._keep(letters, [_kept(letter, NO_SUBSCRIPTION, _why(job)) for letter, job in unclaimed])
 
-    def _has_subscription(self, worker: str | None) -> bool:
-        if worker is None:
-            return False
+    def _send_again(self, jobs: Sequence[tuple[Letter, WorkerJob]]) -> None:
+        """Send the jobs whose results are waited for, once more each.
+
+        A job came before its worker had a subscription, or it is a copy, because the rule takes too much. Nobody can
+        tell which, and to do a job twice is allowed. A job that comes back here is a copy.
+        """
+        with self._store.reading() as tx:
+            waited_for = _waited_for(tx, {job.job_id for _, job in jobs})
+        again = [
+            job
+            for letter, job in jobs
+            if job.job_id in waited_for and letter.received.message_id != reissued(job.job_id, 1)
+        ]
+        if len(again) < len(jobs):
+            log.warning(
+                "%d jobs in %s are copies, or nothing waits for them: run `matoolkit bus create` if this goes on",
+                len(jobs) - len(again),
+                topology.UNCLAIMED_JOBS.name,
+            )
+        if again:
+            log.warning("%d jobs that no worker had taken are sent again", len(again))
+            # The bus would drop a second message with the same id.
+            self._bus.send([Outgoing(reissued(job.job_id, 1), job) for job in again])
+
+    def _has_subscription(self, worker: str) -> bool:
         try:
             self._bus.probe(topology.jobs_of_worker(worker))
         except BusEntityMissing:
@@ -127,7 +153,7 @@ def _kept(letter: Letter, reason: str, description: str | None) -> NewDeadLetter
     return NewDeadLetter(
         received.subscription.topic,
         received.subscription.name,
-        received.message_id[:_LONGEST_ID],
+        _first_id(received)[:_LONGEST_ID],
         received.message_type[:_LONGEST_TYPE],
         received.body,
         letter.properties_json,
@@ -138,16 +164,33 @@ def _kept(letter: Letter, reason: str, description: str | None) -> NewDeadLetter
     )
 
 
-def _worker(received: Received) -> str | None:
-    """Return the worker that a job is for, if the message is a job."""
+def _first_id(received: Received) -> str:
+    """Return the id of a message; a job that was sent again is kept under its own, by which its work is found."""
+    job = _job(received)
+    return received.message_id if job is None or received.message_id != reissued(job.job_id, 1) else job.job_id
+
+
+def _job(received: Received) -> WorkerJob | None:
+    """Return the job that a message is, if it is one."""
     try:
         message = decode(received.subscription.topic, received.message_type, received.body)
     except MatoolkitError:
         return None
-    return message.worker_id if isinstance(message, WorkerJob) else None
+    return message if isinstance(message, WorkerJob) else None
 
 
-def _why(worker: str | None) -> str:
-    if worker is None:
+def _waited_for(tx: Transaction, job_ids: Collection[str]) -> set[str | None]:
+    """Return the jobs that the open work of these jobs waits for."""
+    refs = [ref for name in job_ids if (ref := parse_job_id(name)) is not None]
+    states = [
+        state
+        for kind in {ref.kind for ref in refs}
+        for state in states_of(tx, kind, {ref.execution_id for ref in refs if ref.kind is kind}).values()
+    ]
+    return {state.job_id for state in states if state.is_in_flight and state.status in OPEN_STEPS}
+
+
+def _why(job: WorkerJob | None) -> str:
+    if job is None:
         return "it is no job for any worker"
-    return f"worker {worker} has no subscription: run `matoolkit bus create --worker {worker}`"
+    return f"worker {job.worker_id} has no subscription: run `matoolkit bus create --worker {job.worker_id}`"

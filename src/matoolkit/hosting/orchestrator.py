@@ -29,8 +29,8 @@ def orchestrator_parts(settings: Settings, store: Store, messaging: Messaging) -
     bus, orchestrator = messaging.bus, build_orchestrator(settings, store, messaging.publisher)
     sweeps = [*messaging.sweeps, orchestrator.sweep]
     if messaging.drain:
-        # First, so that work whose job is a dead letter fails at once.
-        sweeps.insert(0, messaging.drain.sweep)
+        # Last: while the bus is away it takes long, and it makes nothing else wait.
+        sweeps.append(messaging.drain.sweep)
     return {
         "events": Consumer(store, bus, EVENTS_OF_ORCHESTRATOR, orchestrator.handle).run,
         "results": Consumer(store, bus, RESULTS_OF_ORCHESTRATOR, orchestrator.handle).run,

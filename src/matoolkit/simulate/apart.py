@@ -41,6 +41,10 @@ class LettersApart:
         place = subscription.topic, subscription.name
         return [_letter(subscription, row) for row in found if (row.topic, row.subscription) == place]
 
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Publish messages at once."""
+        SqlBus(self._store).send(messages)
+
     def complete_now(self, messages: Sequence[Received]) -> int:
         """Settle dead letters."""
         with self._store.transaction() as tx:

@@ -10,7 +10,8 @@ from matoolkit.errors import BusEntityMissing, MatoolkitError
 from matoolkit.ports import Subscription
 from matoolkit.records import record
 
-_YES_LASTS = timedelta(minutes=10)
+# Jobs for a subscription that is deleted in this time are lost until their time limit.
+_YES_LASTS = timedelta(minutes=1)
 # A person who has just created a subscription does not wait long.
 _NO_LASTS = timedelta(seconds=30)
 
