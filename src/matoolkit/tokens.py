@@ -90,7 +90,7 @@ def token_of_process(scope: str, client_id: str | None = None) -> Token:
             issued = credential.get_token(scope)
         except AzureError as fault:
             kind = NoTokenNow if transport.is_away else NoToken
-            raise kind(_reason(str(fault), len(credential.credentials))) from fault
+            raise kind(why_no_token(str(fault), len(credential.credentials))) from fault
     return Token(issued.token, issued.expires_on)
 
 
@@ -114,7 +114,7 @@ def _watched_transport() -> Any:
     return Watched()
 
 
-def _reason(said: str, looked_for: int) -> str:
+def why_no_token(said: str, looked_for: int) -> str:
     """Say in one line why no identity got a token: each that was tried has a line, and the last one was refused."""
     tried = [line.strip() for line in said.splitlines() if line.startswith("\t")]
     if not tried:

@@ -64,11 +64,14 @@ class BusSignInFailed(BusUnavailable):
 
     code = "BU401"
 
-    def __init__(self, host: str, why: str) -> None:
+    def __init__(self, host: str, why: str, *, has_token: bool = True) -> None:
+        rights = (
+            "its identity needs the roles Azure Service Bus Data Sender and Data Receiver on the namespace;"
+            " a new role takes some minutes"
+        )
+        identity = "it needs a managed identity, the variables AZURE_CLIENT_ID and so on, or a sign-in to the Azure CLI"
         super().__init__(
-            f"Service Bus {host} does not let this process in: {why}",
-            hint="its identity needs the roles Azure Service Bus Data Sender and Data Receiver on the namespace;"
-            " a new role takes some minutes",
+            f"Service Bus {host} does not let this process in: {why}", hint=rights if has_token else identity
         )
 
 

@@ -1,14 +1,15 @@
 """Where a Service Bus namespace is, and how this process signs in to it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import SecretStr
 
 from matoolkit.errors import BusAddressInvalid, BusLibraryMissing
 from matoolkit.records import record
+from matoolkit.tokens import NoToken, why_no_token
 
 if TYPE_CHECKING:
-    from azure.identity.aio import DefaultAzureCredential
+    from azure.core.credentials import AccessToken
     from azure.servicebus.aio import ServiceBusClient
 
 
@@ -56,15 +57,11 @@ class Address:
                 # The text of the fault is not repeated: it may quote the string.
                 raise BusAddressInvalid from None
 
-    def credential(self) -> "DefaultAzureCredential | None":
+    def credential(self) -> "Identity | None":
         """Return the identity of the process, to be closed in the end; a connection string needs none."""
-        if self.connection_string is not None:
-            return None
-        from azure.identity.aio import DefaultAzureCredential
+        return Identity() if self.connection_string is None else None
 
-        return DefaultAzureCredential()
-
-    def client(self, credential: "DefaultAzureCredential | None") -> "ServiceBusClient":
+    def client(self, credential: "Identity | None") -> "ServiceBusClient":
         """Return a client, which has not connected yet."""
         from azure.servicebus.aio import ServiceBusClient
 
@@ -73,6 +70,34 @@ class Address:
             return ServiceBusClient(self.namespace or "", credential, retry_total=0)
         secret = self.connection_string.get_secret_value() if self.connection_string else ""
         return ServiceBusClient.from_connection_string(secret, retry_total=0)
+
+
+class Identity:
+    """The identity of this process, as the SDK asks for its tokens. If it gets none, a `NoToken` says why."""
+
+    def __init__(self) -> None:
+        from azure.identity.aio import DefaultAzureCredential
+
+        self._found = DefaultAzureCredential()
+
+    async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
+        """Return a token for the bus."""
+        from azure.core.exceptions import AzureError
+
+        try:
+            return await self._found.get_token(*scopes, **options)
+        except AzureError as fault:
+            raise NoToken(why_no_token(str(fault), len(self._found.credentials))) from fault
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._found.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 def _parts(connection_string: str) -> dict[str, str]:

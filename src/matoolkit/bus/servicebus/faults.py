@@ -2,7 +2,7 @@
 
 from matoolkit.bus.servicebus.address import Address
 from matoolkit.errors import BusBusy, BusEntityMissing, BusFull, BusSignInFailed, BusUnavailable, MatoolkitError
-from matoolkit.tokens import first_line
+from matoolkit.tokens import NoToken, first_line
 
 # What AMQP and Service Bus call a message that is wrong in itself.
 _REFUSALS = (
@@ -26,8 +26,9 @@ def may_pass_with_a_new_link(fault: BaseException) -> bool:
     from azure.servicebus import exceptions as sdk
 
     return not isinstance(
-        fault,
+        _bared(fault),
         MatoolkitError
+        | NoToken
         | sdk.MessagingEntityNotFoundError
         | sdk.MessagingEntityDisabledError
         | sdk.ServiceBusAuthorizationError
@@ -54,16 +55,18 @@ def leaves_the_link_alone(fault: BaseException) -> bool:
 
 def told(fault: BaseException, address: Address, entity: str) -> MatoolkitError:
     """Return the error of ours for a fault of the SDK; its text never has the key in it."""
-    from azure.core.exceptions import ClientAuthenticationError
     from azure.servicebus import exceptions as sdk
 
+    fault = _bared(fault)
     if isinstance(fault, MatoolkitError):
         return fault
     why = address.concealed(first_line(fault)) if isinstance(fault, Exception) else type(fault).__name__
     match fault:
         case sdk.MessagingEntityNotFoundError() | sdk.MessagingEntityDisabledError():
             return BusEntityMissing(entity, address.host)
-        case sdk.ServiceBusAuthenticationError() | sdk.ServiceBusAuthorizationError() | ClientAuthenticationError():
+        case NoToken():
+            return BusSignInFailed(address.host, why, has_token=False)
+        case sdk.ServiceBusAuthenticationError() | sdk.ServiceBusAuthorizationError():
             return BusSignInFailed(address.host, why)
         case sdk.ServiceBusServerBusyError():
             return BusBusy(entity)
@@ -72,3 +75,11 @@ def told(fault: BaseException, address: Address, entity: str) -> MatoolkitError:
         case TimeoutError():
             return BusUnavailable(f"Service Bus {address.host} does not answer in time ({entity})")
     return BusUnavailable(f"Service Bus {address.host} cannot be used ({entity}): {why}")
+
+
+def _bared(fault: BaseException) -> BaseException:
+    """Take off what the SDK wraps around a token that it did not get; it wraps every fault that is not its own."""
+    from azure.core.exceptions import AzureError
+
+    inner = fault.inner_exception if isinstance(fault, AzureError) else None
+    return inner if isinstance(inner, NoToken) else fault

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from matoolkit.backoff import Backoff
-from matoolkit.bus.servicebus.address import Address
+from matoolkit.bus.servicebus.address import Address, Identity
 from matoolkit.bus.servicebus.faults import is_lost, is_refusal, leaves_the_link_alone, may_pass_with_a_new_link, told
 from matoolkit.bus.servicebus.messages import pieces, without_lock_end
 from matoolkit.clock import Clock
@@ -21,7 +21,6 @@ from matoolkit.pauses import Pause
 from matoolkit.tokens import first_line
 
 if TYPE_CHECKING:
-    from azure.identity.aio import DefaultAzureCredential
     from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
     from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 
@@ -82,7 +81,7 @@ class Connection:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._credential: DefaultAzureCredential | None = None
+        self._credential: Identity | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
     def client(self) -> "ServiceBusClient":
