@@ -1,12 +1,17 @@
 """W6: a worker says what it can do when it starts, and the catalogue keeps it."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+
+import pytest
 
 from matoolkit.admin.catalogue import known_catalogue
 from matoolkit.bus.consumer import Consumer
+from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.messages import AnnouncedFunction, WorkerHello
+from matoolkit.errors import BusFull, MatoolkitError, MessageRefused
 from matoolkit.ids import worker_hello_id
 from matoolkit.ports import Outgoing
 from matoolkit.settings import Settings
@@ -27,6 +32,34 @@ def test_w6_it_can_be_told_not_to(workshop: Workshop) -> None:
     with workshop.running(workshop.runner(worker_announce=False)):
         workshop.until_settled()
     assert len(workshop.answers()) == 1
+
+
+class DeafBus(SqlBus):
+    """A bus that takes no announcement, until it does."""
+
+    error: MatoolkitError | None = None
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        if self.error is not None:
+            raise self.error
+        super().send(messages)
+
+
+@pytest.mark.parametrize("error", [BusFull("worker-results"), MessageRefused("one message", "its id is too long")])
+def test_w6_a_worker_that_cannot_announce_itself_does_its_jobs_and_tries_again(
+    workshop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture, error: MatoolkitError
+) -> None:
+    deaf = DeafBus(workshop.store)
+    deaf.error = error
+    workshop.send("Do-It", 1)
+    with workshop.running(workshop.runner(bus=deaf, worker_announce=True)):
+        workshop.until_settled()
+        assert len(workshop.answers()) == 1
+        deaf.error = None
+        clock.advance(timedelta(minutes=1))
+        until(lambda: workshop.waiting("orchestrator"))
+    assert workshop.answers() == [WorkerHello(WORKER, workshop.registry.catalogue())]
+    assert "announcing functions fails, and is tried again" in caplog.text
 
 
 def test_w6_a_worker_that_starts_again_announces_again(workshop: Workshop, clock: VirtualClock) -> None:

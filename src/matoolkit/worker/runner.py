@@ -28,6 +28,7 @@ _LOOK_SECONDS = 0.5
 _LONGEST_HANG_SECONDS = 300.0
 _FIRST_SIGN_IN_SECONDS = 5.0
 _LONGEST_SIGN_IN_SECONDS = 30.0
+_LONGEST_SILENCE_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,8 @@ class Runner:
             first_seconds=_FIRST_SIGN_IN_SECONDS,
             longest_seconds=_LONGEST_SIGN_IN_SECONDS,
         )
-        self._is_announced = not limits.announces
+        self._announcing = Outage("announcing functions", log, self._clock, longest_seconds=_LONGEST_SILENCE_SECONDS)
+        self._announce_at = None if not limits.announces else self._clock.monotonic()
         self._tended_at = self._clock.monotonic()
         self.is_ready = False
 
@@ -96,7 +98,6 @@ class Runner:
         hello = WorkerHello(worker_id, self._execution.registry.catalogue())
         with self._bus_lock:
             self._bus.send([Outgoing(worker_hello_id(worker_id, self._clock.now()), hello)])
-        self._is_announced = True
 
     def run(self, stop: threading.Event) -> None:
         """Do jobs until told to stop or idle for too long; then end what runs and give the rest back."""
@@ -175,9 +176,20 @@ class Runner:
         self._signing_in.worked()
         return 0.0
 
-    def _fetch_once(self, stop: threading.Event) -> None:
-        if not self._is_announced:
+    def _announce_when_due(self) -> None:
+        """Announce functions until it worked once; jobs do not wait for it, because they come over another topic."""
+        if self._announce_at is None or self._clock.monotonic() < self._announce_at:
+            return
+        try:
             self.announce()
+        except MatoolkitError as error:
+            self._announce_at = self._clock.monotonic() + self._announcing.failed(error)
+        else:
+            self._announcing.worked()
+            self._announce_at = None
+
+    def _fetch_once(self, stop: threading.Event) -> None:
+        self._announce_when_due()
         if self._suspects:
             if self._at_hand.wait_until_clear(_LOOK_SECONDS):
                 suspect, *others = self._suspects
