@@ -20,6 +20,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult, correlation_of
 from matoolkit.domain.states import StepStatus
+from matoolkit.errors import BusEntityDisabled
 from matoolkit.ids import Kind, reissued
 from matoolkit.ports import Outgoing, Subscription
 from matoolkit.store import Store
@@ -245,6 +246,19 @@ def test_m7_a_subscription_that_is_missing_stops_no_other(namespace: Namespace, 
         assert other.reaches("worker-01")
         assert not other.reaches("a-new-one")
     assert len(dead_letters(store)) == 1
+
+
+def test_m8_a_disabled_subscription_is_there(namespace: Namespace, store: Store) -> None:
+    """An operator pauses a worker so: its jobs wait, and its steps do not fail."""
+    namespace.server.faults.disabled = "worker-jobs/Subscriptions/worker-worker-01"
+    with namespace.another_process() as bus, namespace.taking_everything(UNCLAIMED_JOBS):
+        assert bus.reaches("worker-01")
+        with pytest.raises(BusEntityDisabled, match="worker-jobs/worker-worker-01 is disabled in Service Bus"):
+            bus.receive(WORKER, 1)
+        bus.send([job("worker-01", 1)])
+        Drain(store, bus).sweep()
+    assert dead_letters(store) == []
+    assert bodies(namespace.server, WORKER) == ["step-1-attempt-1"]
 
 
 def test_m7_a_fault_of_any_kind_in_one_subscription_stops_no_other(

@@ -188,6 +188,20 @@ def test_m8_without_an_identity_it_is_told_in_one_line_which_role_is_needed(
     assert len(said.splitlines()) == 3
 
 
+def test_m8_a_login_that_is_away_is_an_outage_and_not_a_missing_role(
+    bus: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MATOOLKIT_SERVICE_BUS_CONNECTION_STRING")
+    monkeypatch.setenv("MATOOLKIT_SERVICE_BUS_NAMESPACE", "contoso.servicebus.windows.net")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        monkeypatch.setenv(name, "contoso")
+    monkeypatch.setenv("AZURE_AUTHORITY_HOST", "https://localhost:1")
+    said = bus("check", "--worker", "worker-01", code=6)
+    assert said.startswith("error: Service Bus contoso.servicebus.windows.net cannot be managed: ")
+    assert "BU503" in said
+
+
 def test_a_namespace_must_be_named(bus: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MATOOLKIT_SERVICE_BUS_CONNECTION_STRING")
     assert "no Service Bus is named" in bus("check", code=2)

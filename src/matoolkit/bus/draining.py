@@ -18,7 +18,7 @@ from matoolkit.bus.workers import KnownWorkers
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.messages import WorkerJob
 from matoolkit.domain.states import OPEN_STEPS
-from matoolkit.errors import BusEntityMissing, MatoolkitError
+from matoolkit.errors import BusEntityDisabled, BusEntityMissing, MatoolkitError
 from matoolkit.ids import parse_job_id, reissued
 from matoolkit.outages import Outage
 from matoolkit.ports import Outgoing, Received, Subscription
@@ -136,6 +136,9 @@ class Drain:
             self._bus.probe(topology.jobs_of_worker(worker))
         except BusEntityMissing:
             return False
+        except BusEntityDisabled:
+            # It takes messages and gives none.
+            return True
         return True
 
     def _keep(self, letters: Sequence[Letter], kept: Sequence[NewDeadLetter]) -> None:

@@ -84,6 +84,7 @@
     ├── BusUnavailable            BU503   the bus cannot be reached
     │   ├── BusSignInFailed       BU401   the identity of this process may not use the bus
     │   ├── BusEntityMissing      BU404   a topic or a subscription does not exist
+    │   ├── BusEntityDisabled     BU423   a topic or a subscription is disabled
     │   ├── BusBusy               BU429   the bus asks to wait
     │   └── BusFull               BU507   a topic has no room left
     ├── SourceFailed              SC502   a source could not be queried
@@ -147,6 +148,7 @@ from matoolkit.errors.api import (
 from matoolkit.errors.bus import (
     BusAddressInvalid,
     BusBusy,
+    BusEntityDisabled,
     BusEntityMissing,
     BusFull,
     BusLibraryMissing,
@@ -242,6 +244,7 @@ __all__ = [
     "BodyTooLarge",
     "BusAddressInvalid",
     "BusBusy",
+    "BusEntityDisabled",
     "BusEntityMissing",
     "BusFull",
     "BusLibraryMissing",

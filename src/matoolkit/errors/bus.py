@@ -104,16 +104,27 @@ class WorkerHasNoSubscription(MatoolkitError):
 
 
 class BusEntityMissing(BusUnavailable):
-    """A topic or a subscription does not exist, or is disabled; messages wait until it is there."""
+    """A topic or a subscription does not exist; messages wait until it is there."""
 
     code = "BU404"
 
     def __init__(self, entity: str, host: str) -> None:
         super().__init__(
-            f"{entity} does not exist in Service Bus {host}, or is disabled",
+            f"{entity} does not exist in Service Bus {host}",
             hint="`matoolkit bus check` says what is missing, and `matoolkit bus create` makes it",
         )
         self.entity = entity
+
+
+class BusEntityDisabled(BusUnavailable):
+    """A person disabled a topic or a subscription; messages wait until it is enabled."""
+
+    code = "BU423"
+
+    def __init__(self, entity: str, host: str) -> None:
+        super().__init__(
+            f"{entity} is disabled in Service Bus {host}", hint="nothing is lost; set its status to Active to go on"
+        )
 
 
 class BusBusy(BusUnavailable):

@@ -15,6 +15,7 @@ class Faults:
     late_by: float = 60.0  # seconds
     behind: float = 0.0  # seconds by which the server's clock is behind the client's
     refused_id: str = ""  # the message with this id is refused, and whatever is sent together with it
+    disabled: str = ""  # the subscription with this path takes messages and gives none
     unauthorised: bool = False  # whatever token a client shows is refused
 
     def strike(self, kind: str) -> bool:

@@ -151,6 +151,9 @@ class Front:
         if queue is None or LISTEN not in link.connection.rights:
             self._refuse(link, LISTEN)
             return
+        if queue.path == self.faults.disabled:
+            self._refuse_for(link, Condition("com.microsoft:entity-disabled", "Receiving from it is disabled."))
+            return
         link.open()
         link.queue = queue
         link.reader = LinkReader(link, self._told)
@@ -168,14 +171,17 @@ class Front:
         link.flow(CREDIT)
 
     def _refuse(self, link: Any, claim: str) -> None:
-        """Answer an attach as AMQP wants it: with no address, and closed at once with the reason."""
-        link.source.type = link.target.type = Terminus.UNSPECIFIED
         if claim in link.connection.rights:
             text = f"The messaging entity '{link.path}' could not be found."
-            link.condition = Condition(ENTITY_NOT_FOUND, text)
+            self._refuse_for(link, Condition(ENTITY_NOT_FOUND, text))
         else:
             text = f"Unauthorized access. '{claim}' claim(s) are required to perform this operation."
-            link.condition = Condition("amqp:unauthorized-access", text)
+            self._refuse_for(link, Condition("amqp:unauthorized-access", text))
+
+    def _refuse_for(self, link: Any, condition: Condition) -> None:
+        """Answer an attach as AMQP wants it: with no address, and closed at once with the reason."""
+        link.source.type = link.target.type = Terminus.UNSPECIFIED
+        link.condition = condition
         link.open()
         link.close()
 

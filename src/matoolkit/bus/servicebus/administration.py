@@ -14,7 +14,7 @@ from matoolkit.bus.servicebus.wanted import SUBSCRIPTION, TOPIC, Wanted, told
 from matoolkit.errors import BusLibraryMissing, BusManagingRefused, BusUnavailable
 from matoolkit.ports import Subscription
 from matoolkit.records import record
-from matoolkit.tokens import LibraryMissing, NoToken, first_line, token_of_process
+from matoolkit.tokens import LibraryMissing, NoToken, NoTokenNow, first_line, token_of_process
 
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken
@@ -162,6 +162,8 @@ class Administration:
             yield
         except LibraryMissing:
             raise BusLibraryMissing from None
+        except NoTokenNow as fault:
+            raise BusUnavailable(f"Service Bus {self._address.host} cannot be managed: {fault}") from None
         except NoToken as fault:
             raise BusManagingRefused(self._address.host, str(fault)) from None
         except AzureError as fault:

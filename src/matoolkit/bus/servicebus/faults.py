@@ -1,7 +1,15 @@
 """What the SDK's faults mean to us: which error of ours, and whether a new link may help at once."""
 
 from matoolkit.bus.servicebus.address import Address
-from matoolkit.errors import BusBusy, BusEntityMissing, BusFull, BusSignInFailed, BusUnavailable, MatoolkitError
+from matoolkit.errors import (
+    BusBusy,
+    BusEntityDisabled,
+    BusEntityMissing,
+    BusFull,
+    BusSignInFailed,
+    BusUnavailable,
+    MatoolkitError,
+)
 from matoolkit.tokens import NoToken, first_line
 
 # What AMQP and Service Bus call a message that is wrong in itself.
@@ -62,8 +70,10 @@ def told(fault: BaseException, address: Address, entity: str) -> MatoolkitError:
         return fault
     why = address.concealed(first_line(fault)) if isinstance(fault, Exception) else type(fault).__name__
     match fault:
-        case sdk.MessagingEntityNotFoundError() | sdk.MessagingEntityDisabledError():
+        case sdk.MessagingEntityNotFoundError():
             return BusEntityMissing(entity, address.host)
+        case sdk.MessagingEntityDisabledError():
+            return BusEntityDisabled(entity, address.host)
         case NoToken():
             return BusSignInFailed(address.host, why, has_token=False)
         case sdk.ServiceBusAuthenticationError() | sdk.ServiceBusAuthorizationError():
