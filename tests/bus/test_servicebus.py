@@ -453,6 +453,13 @@ def test_a_connection_string_that_cannot_be_read_is_refused_and_not_repeated(add
     assert KEY not in str(invalid.value)
 
 
+def test_a_connection_string_of_one_topic_is_refused_before_anything_is_sent(namespace: Namespace) -> None:
+    address = f"{namespace.server.connection_string}EntityPath=orchestrator-events"
+    with pytest.raises(BusAddressInvalid, match="only for orchestrator-events") as invalid:
+        ServiceBus(Address(connection_string=SecretStr(address)))
+    assert "of the namespace" in (invalid.value.hint or "")
+
+
 @pytest.mark.parametrize("missing", ["azure.servicebus", "azure.identity.aio", "aiohttp"])
 def test_without_the_library_the_command_to_install_it_is_said(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, missing, None)

@@ -207,6 +207,18 @@ def test_a_namespace_must_be_named(bus: Command, monkeypatch: pytest.MonkeyPatch
     assert "no Service Bus is named" in bus("check", code=2)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["nonsense", "Endpoint=sb://x.example/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=t"],
+    ids=["unreadable", "of one topic"],
+)
+def test_a_connection_string_that_cannot_be_used_is_refused(
+    bus: Command, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.setenv("MATOOLKIT_SERVICE_BUS_CONNECTION_STRING", wrong)
+    assert "BU400" in bus("check", "--worker", "worker-01", code=2)
+
+
 def test_a_worker_with_an_impossible_name_is_refused(bus: Command) -> None:
     assert "--worker" in bus("create", "--worker", "it's me", code=2)
 

@@ -164,8 +164,9 @@ class BusAddressInvalid(Refused):
 
     code = "BU400"
 
-    def __init__(self) -> None:
+    def __init__(self, why: str = "cannot be read") -> None:
         super().__init__(
-            "the connection string of the Service Bus cannot be read",
-            hint="it looks like Endpoint=sb://NAME.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=...",
+            f"the connection string of the Service Bus {why}",
+            hint="one of the namespace looks like"
+            " Endpoint=sb://NAME.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=...",
         )

@@ -52,10 +52,13 @@ class Address:
             raise BusLibraryMissing from None
         if self.connection_string is not None:
             try:
-                parse_connection_string(self.connection_string.get_secret_value())
+                found = parse_connection_string(self.connection_string.get_secret_value())
             except ValueError:
                 # The text of the fault is not repeated: it may quote the string.
                 raise BusAddressInvalid from None
+            if found.entity_path:
+                # The SDK would refuse every other topic, each time that one is used.
+                raise BusAddressInvalid(f"is only for {found.entity_path} (EntityPath)")
 
     def credential(self) -> "Identity | None":
         """Return the identity of the process, to be closed in the end; a connection string needs none."""

@@ -177,10 +177,9 @@ class Administration:
 @contextmanager
 def administration(address: Address) -> Iterator[Administration]:
     """Open the administration of a namespace for a while."""
-    try:
-        from azure.servicebus.management import ServiceBusAdministrationClient
-    except ImportError:
-        raise BusLibraryMissing from None
+    address.check()
+    from azure.servicebus.management import ServiceBusAdministrationClient
+
     if address.connection_string is not None:
         client = ServiceBusAdministrationClient.from_connection_string(address.connection_string.get_secret_value())
         with client:
