@@ -91,11 +91,11 @@ class Publisher(Protocol):
     def withdraw(self, tx: Transaction, job_ids: Collection[str]) -> list[str]:
         """Take back jobs that have not reached a worker, if and when the transaction commits; return which."""
 
-    def reaches(self, worker_id: str) -> bool:
-        """Tell whether a job for a worker would wait for it; if that cannot be known now, the answer is yes.
+    def unreached(self, worker_ids: Collection[str]) -> Collection[str]:
+        """Return the workers for which no job would wait; a worker of which that cannot be known now is not among them.
 
-        Asked for every job, so the answer is remembered for a while. A bus that has no subscription for the worker
-        would drop the job without a word.
+        Asked for every pile of jobs, so answers are remembered for a while. A bus that has no subscription for a worker
+        would drop its jobs without a word.
         """
 
 

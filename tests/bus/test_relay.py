@@ -1,7 +1,7 @@
 """Rule M1 where state and bus are apart: two databases, an outbox in the one and a bus in the other."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -40,8 +40,8 @@ def relay(store: Store, far_bus: SqlBus) -> Relay:
 class Willing:
     """A bus on which every worker has a subscription."""
 
-    def reaches(self, _worker_id: str) -> bool:
-        return True
+    def unreached(self, _worker_ids: Collection[str]) -> Collection[str]:
+        return ()
 
 
 class Unreachable(Willing):

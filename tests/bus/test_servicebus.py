@@ -414,11 +414,12 @@ def test_a_message_that_is_refused_is_named_and_stops_no_later_one(namespace: Na
 
 
 def test_a_subscription_that_does_not_exist_is_named_with_what_to_do(bus: ServiceBus) -> None:
-    with pytest.raises(BusEntityMissing, match="worker-jobs/worker-nobody does not exist") as missing:
-        bus.probe(jobs_of_worker("nobody"))
-    assert missing.value.transient
-    assert "bus create" in (missing.value.hint or "")
-    bus.probe(jobs_of_worker("worker-01"))
+    missing, fine = bus.probe([jobs_of_worker("nobody"), jobs_of_worker("worker-01")])
+    assert isinstance(missing, BusEntityMissing)
+    assert missing.message.startswith("worker-jobs/worker-nobody does not exist")
+    assert missing.transient
+    assert "bus create" in (missing.hint or "")
+    assert fine is None
 
 
 def test_an_identity_without_rights_is_told_which_roles_it_needs(namespace: Namespace, clock: VirtualClock) -> None:

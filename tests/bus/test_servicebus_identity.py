@@ -94,7 +94,10 @@ def test_an_identity_that_gets_no_token_is_told_with_its_reason_and_what_to_do(
         monkeypatch.setenv("IDENTITY_ENDPOINT", f"{address}/msi/token")
         monkeypatch.setenv("IDENTITY_HEADER", "h")
         monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
-        uses: list[Callable[[], None]] = [lambda: bus.send([added(1)]), lambda: bus.probe(EVENTS_OF_ORCHESTRATOR)]
+        uses: list[Callable[[], object]] = [
+            lambda: bus.send([added(1)]),
+            lambda: bus.receive(EVENTS_OF_ORCHESTRATOR, 1),
+        ]
         for use in uses:
             with pytest.raises(
                 BusSignInFailed, match=r"localhost does not let this process in: .*not found"

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -112,8 +112,8 @@ class Unreachable:
     def deliver(self, _envelopes: Sequence[Envelope]) -> None:
         raise BusUnavailable("gone")
 
-    def reaches(self, _worker_id: str) -> bool:
-        return True
+    def unreached(self, _worker_ids: Collection[str]) -> Collection[str]:
+        return ()
 
 
 def left_behind(database: Database) -> None:

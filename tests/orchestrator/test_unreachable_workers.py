@@ -12,7 +12,7 @@ from .runbooks import ONE_STEP, TWO_STEPS
 def missing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Workers without a subscription."""
     workers: set[str] = set()
-    monkeypatch.setattr(stage.bus, "reaches", lambda worker: worker not in workers)
+    monkeypatch.setattr(stage.bus, "unreached", workers.intersection)
     return workers
 
 

@@ -62,8 +62,8 @@ class BusWithLetters(Protocol):
     def complete_now(self, messages: Sequence[Received]) -> int:
         """Settle at once the messages that are still ours."""
 
-    def probe(self, subscription: Subscription) -> None:
-        """Do nothing if a subscription exists, and raise `BusEntityMissing` if it does not."""
+    def probe(self, subscriptions: Sequence[Subscription]) -> list[MatoolkitError | None]:
+        """Say what is wrong with each subscription; one that does not exist is a `BusEntityMissing`."""
 
 
 class Drain:
@@ -101,8 +101,7 @@ class Drain:
         """Make dead letters of jobs whose worker has no subscription, and send the others again."""
         while letters := self._bus.letters(topology.UNCLAIMED_JOBS, _AT_ONCE, dead=False):
             jobs = [(letter, _job(letter.received)) for letter in letters]
-            workers = {job.worker_id for _, job in jobs if job is not None}
-            reached = {worker for worker in workers if self._has_subscription(worker)}
+            reached = self._with_subscription({job.worker_id for _, job in jobs if job is not None})
             self._send_again([(letter, job) for letter, job in jobs if job is not None and job.worker_id in reached])
             unclaimed = [(letter, job) for letter, job in jobs if job is None or job.worker_id not in reached]
             self._keep(letters, [_kept(letter, NO_SUBSCRIPTION, _why(job)) for letter, job in unclaimed])
@@ -131,15 +130,14 @@ class Drain:
             # The bus would drop a second message with the same id.
             self._bus.send([Outgoing(reissued(job.job_id, 1), job) for job in again])
 
-    def _has_subscription(self, worker: str) -> bool:
-        try:
-            self._bus.probe(topology.jobs_of_worker(worker))
-        except BusEntityMissing:
-            return False
-        except BusEntityDisabled:
-            # It takes messages and gives none.
-            return True
-        return True
+    def _with_subscription(self, workers: Collection[str]) -> set[str]:
+        """Return the workers that have a subscription; a disabled one takes messages, and gives none."""
+        asked = sorted(workers)
+        faults = self._bus.probe([topology.jobs_of_worker(worker) for worker in asked])
+        for fault in faults:
+            if fault is not None and not isinstance(fault, BusEntityMissing | BusEntityDisabled):
+                raise fault
+        return {worker for worker, fault in zip(asked, faults, strict=True) if not isinstance(fault, BusEntityMissing)}
 
     def _keep(self, letters: Sequence[Letter], kept: Sequence[NewDeadLetter]) -> None:
         with self._store.transaction() as tx:

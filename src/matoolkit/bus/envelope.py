@@ -1,6 +1,6 @@
 """A message on its way: encoded, addressed, and small enough for every bus."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Protocol
@@ -37,8 +37,8 @@ class Carrier(Protocol):
         An error that is not transient means that the bus will not take one of them.
         """
 
-    def reaches(self, worker_id: str) -> bool:
-        """Tell whether a job for a worker would wait for it."""
+    def unreached(self, worker_ids: Collection[str]) -> Collection[str]:
+        """Return the workers for which no job would wait."""
 
 
 def sealed(messages: Sequence[Outgoing]) -> list[Envelope]:

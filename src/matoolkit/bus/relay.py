@@ -68,9 +68,9 @@ class Relay:
         """Take back nothing: each message is claimed by the process that wrote it, which may have sent it."""
         return []
 
-    def reaches(self, worker_id: str) -> bool:
-        """Tell whether a job for a worker would wait for it."""
-        return self._carrier.reaches(worker_id)
+    def unreached(self, worker_ids: Collection[str]) -> Collection[str]:
+        """Return the workers for which no job would wait."""
+        return self._carrier.unreached(worker_ids)
 
     def sweep(self) -> int:
         """Send what other processes left behind, and say how many messages were claimed for it."""

@@ -58,9 +58,9 @@ class SqlBus:
         """Take back jobs that no worker has ever received, if and when the transaction commits; say which."""
         return queue.remove_untouched(self._own(tx), topology.WORKER_JOBS, job_ids)
 
-    def reaches(self, worker_id: str) -> bool:  # noqa: ARG002
-        """Say yes: a job waits for its worker even if that worker has never run."""
-        return True
+    def unreached(self, worker_ids: Collection[str]) -> Collection[str]:  # noqa: ARG002
+        """Return nobody: a job waits for its worker even if that worker has never run."""
+        return ()
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Publish messages at once, with no state of ours."""

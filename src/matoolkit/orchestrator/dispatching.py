@@ -45,15 +45,16 @@ _REST_OF_A_JOB = 2048
 class _Departing:
     """Jobs that are about to leave together with the rows that send them."""
 
-    def __init__(self, agenda: Agenda, kind: Kind) -> None:
+    def __init__(self, agenda: Agenda, kind: Kind, definitions: Sequence[Definition]) -> None:
         self._agenda = agenda
         self._kind = kind
+        self._unreached = agenda.publisher.unreached({definition.step.worker_id for definition in definitions})
         self._dispatches: list[Dispatch] = []
         self._jobs: dict[int, Outgoing] = {}
 
     def add(self, state: Dispatchable, definition: Definition, reason: Reason, call: Call, params_json: str) -> None:
         """Make a job of a call that fits into a message; its worker must have a subscription."""
-        if not self._agenda.publisher.reaches(definition.step.worker_id):
+        if definition.step.worker_id in self._unreached:
             raise WorkerHasNoSubscription(definition.step.worker_id)
         # The guard demands the attempt before in the row, so each attempt is dispatched once (rule M3).
         number, attempt = state.id, state.attempt + 1
@@ -76,10 +77,10 @@ class _Departing:
 
 def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], members: Mapping[int, MemberInFull]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
-    departing = _Departing(agenda, kind)
+    definitions = [definition_of(agenda, state) for state in states]
+    departing = _Departing(agenda, kind, definitions)
     impossible: dict[int, Impossible] = {}
-    for state in states:
-        definition = definition_of(agenda, state)
+    for state, definition in zip(states, definitions, strict=True):
         try:
             scope, key = scope_of(agenda, state, definition.version.number, members)
             call = definition.call.resolve(scope, key)
@@ -94,11 +95,11 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
     """Send jobs of work that is retried or polled, with the stored parameters (rule R8)."""
     calls = {call.id: call for call in stored_calls(agenda.tx, kind, [state.id for state, _ in states])}
     members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
-    departing = _Departing(agenda, kind)
+    definitions = [definition_of(agenda, state) for state, _ in states]
+    departing = _Departing(agenda, kind, definitions)
     impossible: dict[int, Impossible] = {}
-    for state, reason in states:
+    for (state, reason), definition in zip(states, definitions, strict=True):
         stored = calls[state.id]
-        definition = definition_of(agenda, state)
         call = Call(stored.function_name, orjson.loads(stored.params_json))
         try:
             if _OPENING in stored.params_json:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from matoolkit.bus.boundaries import ANSWERED
 from matoolkit.bus.draining import Letter
 from matoolkit.bus.sql import SqlBus
+from matoolkit.errors import MatoolkitError
 from matoolkit.ports import Outgoing, Received, Subscription
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.store import Store
@@ -50,8 +51,9 @@ class LettersApart:
         with self._store.transaction() as tx:
             return len(discard_dead_letters(tx, [message.handle for message in messages], "the drain", tx.time()))
 
-    def probe(self, subscription: Subscription) -> None:
-        """Do nothing: every subscription exists."""
+    def probe(self, subscriptions: Sequence[Subscription]) -> list[MatoolkitError | None]:
+        """Say that nothing is wrong: every subscription exists."""
+        return [None for _ in subscriptions]
 
 
 def _letter(subscription: Subscription, row: DeadLetterRow) -> Letter:

@@ -6,7 +6,7 @@ are settled: a crash in between repeats a message, which handlers are guarded ag
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -99,13 +99,13 @@ class ServiceBus:
         """Lock dead letters of a subscription, or its messages, and return them with what the bus says about them."""
         return [_letter(received) for received in self._do(self._take(subscription, most, is_dead=dead))]
 
-    def probe(self, subscription: Subscription) -> None:
-        """Open a link to a subscription; one that does not exist is a `BusEntityMissing`."""
-        self._do(self._probe(subscription))
+    def probe(self, subscriptions: Sequence[Subscription]) -> list[MatoolkitError | None]:
+        """Open links to subscriptions, all at once, and say what is wrong with each; a missing one is missing."""
+        return self._do(self._probe_all(subscriptions))
 
-    def reaches(self, worker_id: str) -> bool:
-        """Tell whether a worker has a subscription; Service Bus would drop its jobs without a word."""
-        return self._reach.of(worker_id)
+    def unreached(self, worker_ids: Collection[str]) -> Collection[str]:
+        """Return the workers that have no subscription; Service Bus would drop their jobs without a word."""
+        return self._reach.missing(worker_ids)
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait for a message, but not longer than that; it is kept for the next look."""
@@ -193,15 +193,21 @@ class ServiceBus:
     async def _wait(self, subscription: Subscription, seconds: float) -> None:
         await self._inbox(subscription).wait(seconds)
 
-    async def _probe(self, subscription: Subscription) -> None:
+    async def _probe_all(self, subscriptions: Sequence[Subscription]) -> list[MatoolkitError | None]:
+        return list(await asyncio.gather(*map(self._probe, subscriptions)))
+
+    async def _probe(self, subscription: Subscription) -> MatoolkitError | None:
         link = ReceivingLink(self._connection, self._named(subscription.topic), subscription.name)
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
                 await link.open()
         except TimeoutError:
-            raise BusUnavailable(f"Service Bus does not say in time whether {subscription.name} exists") from None
+            return BusUnavailable(f"Service Bus does not say in time whether {subscription.name} exists")
+        except MatoolkitError as fault:
+            return fault
         finally:
             link.close()
+        return None
 
     async def _settled_or_owed(self, pile: Sequence[Locked]) -> MatoolkitError | None:
         failed: MatoolkitError | None = None
