@@ -247,6 +247,15 @@ def test_m7_a_subscription_that_is_missing_stops_no_other(namespace: Namespace, 
     assert len(dead_letters(store)) == 1
 
 
+def test_m8_a_subscription_that_was_deleted_is_noticed_within_a_minute(
+    namespace: Namespace, bus: ServiceBus, clock: VirtualClock
+) -> None:
+    with namespace.subscribed("fleeting"):
+        assert bus.unreached(["fleeting"]) == set()
+    clock.advance(timedelta(minutes=1))
+    assert bus.unreached(["fleeting"]) == {"fleeting"}
+
+
 def test_m8_a_disabled_subscription_is_there(namespace: Namespace, store: Store) -> None:
     """An operator pauses a worker so: its jobs wait, and its steps do not fail."""
     namespace.server.faults.disabled = "worker-jobs/Subscriptions/worker-worker-01"
