@@ -79,6 +79,7 @@ def test_what_others_need_is_pinned_and_made_by_the_makefile() -> None:
     assert {one.venv for one in CONTESTANTS if one.venv} <= set(peers[1].split())
 
 
+@pytest.mark.service_bus
 @pytest.mark.waits
 def test_a_message_over_service_bus_is_measured_beside_the_bare_sdk() -> None:
     pytest.importorskip("proton", reason=MISSING)

@@ -21,6 +21,8 @@ _TLS = b"\x16"  # how a client that wants to encrypt begins
 class Gate:
     """Passes on what comes, in a thread of its own."""
 
+    was_used = False  # whether the SDK has had connections in this process
+
     def __init__(self, host: str, port: int, certificate: Path | None) -> None:
         self.delay = 0.0  # seconds, in each direction
         self.broken = 0  # connections that were cut
@@ -39,6 +41,7 @@ class Gate:
 
     def start(self, amqp: int, http: int) -> None:
         """Begin to pass on connections to two ports of this machine."""
+        type(self).was_used = True
         self._inside = {b"AMQP": amqp, b"": http}
         self._thread.start()
 

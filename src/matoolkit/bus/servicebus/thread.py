@@ -57,6 +57,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
+        # Once more round, so that connections that were closed just now let go of their sockets.
+        loop.run_until_complete(asyncio.sleep(0))
     finally:
         loop.close()
 
