@@ -75,7 +75,7 @@ def open_bus(settings: Settings, store: Store) -> Messaging:
     if settings.bus == "sql":
         bus = SqlBus(store)
         return Messaging(bus, bus)
-    far = ServiceBus(_address(settings))
+    far = ServiceBus(service_bus_address(settings))
     relay = Relay(store, far)
     return Messaging(far, relay, relay, Drain(store, far))
 
@@ -91,13 +91,14 @@ def bus_of_worker(settings: Settings, worker: WorkerSettings) -> Iterator[SqlBus
             bus = SqlBus(store)
         else:
             names = {WORKER_JOBS: worker.jobs_topic_name, WORKER_RESULTS: worker.results_topic_name}
-            bus = ServiceBus(_address(settings), topic_names=names)
+            bus = ServiceBus(service_bus_address(settings), topic_names=names)
         bus.start()
         stack.callback(bus.stop)
         yield bus
 
 
-def _address(settings: Settings) -> Address:
+def service_bus_address(settings: Settings) -> Address:
+    """Return where the Service Bus of the settings is."""
     return Address(settings.service_bus_namespace, settings.service_bus_connection_string)
 
 

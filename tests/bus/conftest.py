@@ -23,15 +23,14 @@ def shared_namespace() -> Iterator[Namespace]:
         namespace = Namespace(server)
         yield namespace
         namespace.bus.stop()
-    server.forget_broken(at_the_end=True)
+    server.forget_broken()
 
 
 @pytest.fixture
-def namespace(shared_namespace: Namespace, clock: VirtualClock) -> Iterator[Namespace]:
+def namespace(shared_namespace: Namespace, clock: VirtualClock) -> Namespace:
     """Every entity that the tests need, and no message."""
     shared_namespace.emptied(clock)
-    yield shared_namespace
-    shared_namespace.server.forget_broken()
+    return shared_namespace
 
 
 @pytest.fixture

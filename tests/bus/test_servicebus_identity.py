@@ -57,7 +57,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Server]
     server.lay_out()
     yield server
     server.__exit__(None, None, None)
-    server.forget_broken(at_the_end=True)
+    server.forget_broken()
 
 
 @pytest.fixture

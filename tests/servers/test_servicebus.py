@@ -91,7 +91,6 @@ def opened(service_bus_server: "ServiceBus") -> Iterator[Links]:
     links = Links(service_bus_server)
     yield links
     links.close()
-    service_bus_server.forget_broken()
 
 
 @pytest.fixture

@@ -93,20 +93,25 @@ def test_a_client_id_chooses_one_of_several_managed_identities(azure: Opening, i
     assert identity.client_ids == [CLIENT_ID]
 
 
+def be_a_workload(monkeypatch: pytest.MonkeyPatch, entra: Entra, folder: Path, trusted: Path, *, tenant: str) -> None:
+    """Let this process have a workload identity of a tenant."""
+    (folder / "federated").write_text("assertion")
+    for name, value in {
+        "AZURE_TENANT_ID": tenant,
+        "AZURE_CLIENT_ID": CLIENT_ID,
+        "AZURE_FEDERATED_TOKEN_FILE": str(folder / "federated"),
+        "AZURE_AUTHORITY_HOST": entra.address,
+        "AZURE_TOKEN_CREDENTIALS": "WorkloadIdentityCredential",
+        "REQUESTS_CA_BUNDLE": str(trusted),
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
 def test_a_workload_identity_signs_in(azure: Opening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ends_at = int((NOON + HOUR).timestamp())
     entra = Entra(access_token=lambda number: token_for(AUDIENCE, number, ends_at))
-    (tmp_path / "federated").write_text("assertion")
     with entra.served(tmp_path) as trusted:
-        for name, value in {
-            "AZURE_TENANT_ID": "contoso",
-            "AZURE_CLIENT_ID": CLIENT_ID,
-            "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "federated"),
-            "AZURE_AUTHORITY_HOST": entra.address,
-            "AZURE_TOKEN_CREDENTIALS": "WorkloadIdentityCredential",
-            "REQUESTS_CA_BUNDLE": str(trusted),
-        }.items():
-            monkeypatch.setenv(name, value)
+        be_a_workload(monkeypatch, entra, tmp_path, trusted, tenant="contoso")
         work(azure())
     (asked,) = entra.asked("/token")
     assert (asked["scope"], asked["client_id"]) == ([f"{AUDIENCE}/.default"], [CLIENT_ID])
@@ -207,17 +212,8 @@ def test_an_identity_that_entra_does_not_know_is_no_passing_error(
 
 def test_a_wrong_tenant_is_no_passing_error(azure: Opening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     entra = Entra()
-    (tmp_path / "federated").write_text("assertion")
     with entra.served(tmp_path) as trusted:
-        for name, value in {
-            "AZURE_TENANT_ID": "fabrikam",
-            "AZURE_CLIENT_ID": CLIENT_ID,
-            "AZURE_FEDERATED_TOKEN_FILE": str(tmp_path / "federated"),
-            "AZURE_AUTHORITY_HOST": entra.address,
-            "AZURE_TOKEN_CREDENTIALS": "WorkloadIdentityCredential",
-            "REQUESTS_CA_BUNDLE": str(trusted),
-        }.items():
-            monkeypatch.setenv(name, value)
+        be_a_workload(monkeypatch, entra, tmp_path, trusted, tenant="fabrikam")
         with pytest.raises(SignInRefused, match="AADSTS90002"):
             work(azure())
 

@@ -6,7 +6,6 @@ the system works, and only in the schema of the data tables; the deploying ident
 
 from collections.abc import Mapping
 
-from matoolkit.errors import RolesNotSupported
 from matoolkit.store.dialect import Dialect
 from matoolkit.store.dialect.questions import Rights
 from matoolkit.store.schema import metadata
@@ -23,8 +22,6 @@ _OF_THE_BUS = ("bus_messages", "bus_recent_ids", "dead_letters")
 
 def roles_script(dialect: Dialect, names: Mapping[str, str], database: str) -> str:
     """Write the SQL that creates the roles and users with what they may do; names are those of the identities."""
-    if dialect.data_schema is None:
-        raise RolesNotSupported(dialect.title)
     return dialect.roles([_rights(part, names.get(part)) for part in PARTS], database)
 
 

@@ -42,6 +42,21 @@ class SchemaState(StrEnum):
     UNKNOWN = "unknown"
 
 
+_MEANING = {
+    SchemaState.CURRENT: "up to date",
+    SchemaState.MISSING: "no tables yet",
+    SchemaState.OLD: "older than this version needs",
+    SchemaState.NEW: "newer than this version",
+    SchemaState.UNKNOWN: "there are tables, but no record of their version",
+}
+_TODO = {
+    SchemaState.MISSING: "run `matoolkit db upgrade`",
+    SchemaState.OLD: "run `matoolkit db upgrade`",
+    SchemaState.NEW: "install the newer matoolkit",
+    SchemaState.UNKNOWN: "give this database a name of its own, or restore a backup",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
     """The schema version that was found, the one that is needed, and what lies between."""
@@ -50,6 +65,16 @@ class SchemaStatus:
     found: str | None
     wanted: str
     pending: tuple[str, ...]
+
+    @property
+    def said(self) -> str:
+        """The versions and what they mean, for people."""
+        return f"schema {self.found or 'none'}, needed {self.wanted}: {_MEANING[self.state]}"
+
+    @property
+    def todo(self) -> str | None:
+        """What to do about it, if anything."""
+        return _TODO.get(self.state)
 
 
 def revisions() -> tuple[str, ...]:

@@ -19,15 +19,14 @@ def service_bus_server(certificate: tuple[Path, Path]) -> Iterator["ServiceBus"]
 
     with ServiceBus(certificate=certificate[0]) as server:
         yield server
-    server.forget_broken(at_the_end=True)
+    server.forget_broken()
 
 
 @pytest.fixture
 def service_bus(
     service_bus_server: "ServiceBus", certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> Iterator["ServiceBus"]:
+) -> "ServiceBus":
     """An empty namespace on the machine's clock; `reset(clock)` gives it another."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate[1]))  # for the administration client
     service_bus_server.reset()
-    yield service_bus_server
-    service_bus_server.forget_broken()
+    return service_bus_server

@@ -25,7 +25,6 @@ class Gate:
 
     def __init__(self, host: str, port: int, certificate: Path | None) -> None:
         self.delay = 0.0  # seconds, in each direction
-        self.broken = 0  # connections that were cut
         self._listener = socket.create_server((host, port))
         self._listener.setblocking(False)
         self._inside: dict[bytes, int] = {}
@@ -55,7 +54,6 @@ class Gate:
         """Break all connections without a word."""
 
         async def abort() -> None:
-            self.broken += len(self._open)
             for transport in list(self._open):
                 transport.abort()
 

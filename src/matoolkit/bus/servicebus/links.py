@@ -5,6 +5,7 @@ next use opens another one. Messages that came over the old link are settled by 
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -105,7 +106,7 @@ class Connection:
             await asyncio.wait(tuple(self._closing))
 
 
-class Link(Generic[EndT]):
+class Link(ABC, Generic[EndT]):
     """A sender or a receiver that is opened when needed, and again after it broke."""
 
     def __init__(self, connection: Connection, entity: str) -> None:
@@ -119,8 +120,9 @@ class Link(Generic[EndT]):
         if self._end is not None:
             self._drop(self._end)
 
+    @abstractmethod
     def _make(self, client: "ServiceBusClient") -> EndT:
-        raise NotImplementedError
+        """Make a sender or a receiver, which has not connected yet."""
 
     async def _opened(self) -> EndT:
         async with self._opening:
@@ -264,7 +266,6 @@ class ReceivingLink(Link["ServiceBusReceiver"]):
 
     async def renew(self, pile: Sequence[Locked]) -> list[Locked]:
         """Renew the locks of messages, and return those that are still ours."""
-
         return [one for one in pile if await self._settled_alone(one, renew)]
 
     async def _settled_alone(self, one: Locked, act: Settle) -> bool:

@@ -79,8 +79,8 @@ def create(
 
 def _opened(stack: ExitStack, given: list[str] | None) -> "tuple[Administration, set[str]]":
     """Open the namespace, and find its workers: those that are known, and those that have a subscription."""
-    from matoolkit.bus.servicebus.address import Address
     from matoolkit.bus.servicebus.administration import administration
+    from matoolkit.system import service_bus_address
 
     settings = load_settings(Settings)
     if not (settings.service_bus_namespace or settings.service_bus_connection_string):
@@ -89,9 +89,7 @@ def _opened(stack: ExitStack, given: list[str] | None) -> "tuple[Administration,
             hint="set MATOOLKIT_SERVICE_BUS_NAMESPACE or MATOOLKIT_SERVICE_BUS_CONNECTION_STRING",
         )
     workers = {_worker(one) for one in given} if given else _known_workers(settings)
-    opened = stack.enter_context(
-        administration(Address(settings.service_bus_namespace, settings.service_bus_connection_string))
-    )
+    opened = stack.enter_context(administration(service_bus_address(settings)))
     return opened, workers | opened.workers()
 
 

@@ -29,13 +29,6 @@ _CHECKS = (
     Column("ANSWER", "said"),
     Column("TO DO", "todo"),
 )
-_MEANING = {
-    "current": "up to date",
-    "missing": "no tables yet: run `matoolkit db upgrade`",
-    "old": "older than this version needs: run `matoolkit db upgrade`",
-    "new": "newer than this version: install the newer matoolkit",
-    "unknown": "there are tables, but no record of their version: `matoolkit db check` compares them",
-}
 
 
 @app.command()
@@ -118,4 +111,5 @@ def _store(patience_seconds: float | None = None) -> "Store":
 
 
 def _described(found: "SchemaStatus") -> str:
-    return f"schema {found.found or 'none'}, needed {found.wanted}: {_MEANING[found.state]}"
+    todo = "`matoolkit db check` compares them" if found.state == "unknown" else found.todo
+    return f"{found.said}: {todo}" if todo else found.said

@@ -14,20 +14,6 @@ from matoolkit.store.upgrade import SchemaState, file_is_missing, schema_differe
 
 _MOST_APART = timedelta(seconds=5)
 
-_MEANING = {
-    SchemaState.CURRENT: "up to date",
-    SchemaState.MISSING: "no tables yet",
-    SchemaState.OLD: "older than this version needs",
-    SchemaState.NEW: "newer than this version",
-    SchemaState.UNKNOWN: "there are tables, but no record of their version",
-}
-_TODO = {
-    SchemaState.MISSING: "run `matoolkit db upgrade`",
-    SchemaState.OLD: "run `matoolkit db upgrade`",
-    SchemaState.NEW: "install the newer matoolkit",
-    SchemaState.UNKNOWN: "give this database a name of its own, or restore a backup",
-}
-
 
 def check_database(store: Store, reopen: Reopen, clock: Clock | None = None) -> Iterator[Checked]:
     """Check server, options, clock, tables, every statement, texts, and what two processes do to each other."""
@@ -74,8 +60,7 @@ def check_clock(store: Store, clock: Clock) -> Iterator[Checked]:
 
 def _schema(store: Store) -> Iterator[Checked]:
     status = schema_status(store)
-    said = f"schema {status.found or 'none'}, needed {status.wanted}: {_MEANING[status.state]}"
-    todo = _TODO.get(status.state)
+    said, todo = status.said, status.todo
     yield fine("schema", "version", said) if todo is None else wrong("schema", "version", said, todo)
     if status.state is SchemaState.MISSING:
         return

@@ -26,7 +26,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock
-from matoolkit.errors import StoreError
+from matoolkit.errors import RolesNotSupported, StoreError
 from matoolkit.store.dialect.types import Instant
 
 # Names and types of the columns of rows that are handed to the database as one parameter.
@@ -196,9 +196,9 @@ class Dialect(ABC):
     def lock_schema(self, connection: Connection) -> None:
         """Let only one process at a time change the tables, until its transaction ends."""
 
-    def roles(self, rights: Sequence[Rights], database: str) -> str:
+    def roles(self, rights: Sequence[Rights], database: str) -> str:  # noqa: ARG002
         """Write the SQL that creates roles and users with these rights in a database."""
-        raise NotImplementedError(f"{self.title} has no users")
+        raise RolesNotSupported(self.title)
 
     @abstractmethod
     def error_for(self, fault: BaseException) -> type[StoreError]:
