@@ -1,9 +1,11 @@
 import platform
+import re
 from pathlib import Path
 
 import pytest
 
 from matoolkit.store.checkup.samples import public_functions
+from matoolkit.store.schema.metadata import metadata
 from tests.golden.parser import Parser
 from tests.golden.tsql import MIGRATIONS, ROLES, STATEMENTS, migrations, roles, statements
 
@@ -25,6 +27,18 @@ def test_the_roles_for_sql_server_are_the_ones_that_were_read() -> None:
 def test_every_function_of_the_store_has_its_statements() -> None:
     written = STATEMENTS.read_text(encoding="utf-8")
     assert [name for name, _ in public_functions() if f"-- {name}\n" not in written] == []
+
+
+def test_m4_rows_that_get_numbers_get_them_in_their_order() -> None:
+    """SQL Server numbers the rows of a query in order only if the query is sorted."""
+    unsorted = {
+        table
+        for statement in STATEMENTS.read_text(encoding="utf-8").split("\nGO")
+        for table in re.findall(r"^INSERT INTO (\w+) .*", statement, re.MULTILINE)
+        if "OPENJSON" in statement and "ORDER BY" not in statement
+    }
+    numbered = {name for name in unsorted if "id" in metadata.tables[name].c}
+    assert numbered == {"bus_recent_ids"}  # those numbers only tell old rows from new ones
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,6 @@ from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.errors import TooManyColumns, UnusableKey
 from matoolkit.runbook.templates import Json
 from matoolkit.store.datanames import DataTableName, column_names
-from matoolkit.store.dialect.questions import insert_from
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant
 from matoolkit.store.schema import data_table_columns
 from matoolkit.store.sql.prepared import Drafting, prepared
@@ -259,7 +258,7 @@ def _insert(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], a
     values: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in names}
     values["_first_seen_at"] = values["_last_seen_at"] = literal(at, Instant)
     values["_is_current"] = literal(value=True)
-    tx.execute(insert_from(data.table, values, given))
+    tx.execute(tx.dialect.insert_from(data.table, values, given))
 
 
 def _update(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], at: datetime) -> None:

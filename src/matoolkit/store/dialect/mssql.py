@@ -55,6 +55,7 @@ class SqlServer(Dialect):
     driver = "mssql+mssqlpython"
     extra = "mssql"
     reads_apart = True
+    keeps_order = False
     # NVARCHAR(max) instead of NTEXT, which is deprecated.
     writing_options: ClassVar[Mapping[str, Any]] = {"deprecate_large_types": True}
 
@@ -131,6 +132,17 @@ class SqlServer(Dialect):
         """Lock the rows until the transaction ends; without the hints the query would lock nothing."""
         return statement.with_hint(table, _LOCK_WHAT_IS_FREE if skip_locked else _LOCK, "mssql")
 
+    def insert_from(
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        order_by: ColumnElement[Any] | None = None,
+    ) -> Insert:
+        """Number the rows in the order that is asked for."""
+        query = select(*(value.label(name) for name, value in values.items())).select_from(source)
+        return _inserted(table, values, query, order_by)
+
     def insert_missing(
         self,
         table: Table,
@@ -144,10 +156,7 @@ class SqlServer(Dialect):
         same_key = [there.c[name] == values[name] for name in key]
         missing = ~exists().where(*same_key).select_from(there).with_hint(there, _LOCK_WITH_GAP, "mssql")
         cells = (value.label(name) for name, value in values.items())
-        query = select(*cells).select_from(source).where(missing)
-        if order_by is not None:
-            query = query.order_by(order_by).limit(_ALL)
-        return table.insert().from_select(list(values), query, include_defaults=False)
+        return _inserted(table, values, select(*cells).select_from(source).where(missing), order_by)
 
     def properties(self, connection: Connection) -> Iterator[Property]:
         """Ask for version, options and session."""
@@ -184,6 +193,12 @@ class SqlServer(Dialect):
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Go by the words of the driver and of the server."""
         return told_apart(str(fault))
+
+
+def _inserted(table: Table, names: Iterable[str], query: Select[Any], order_by: ColumnElement[Any] | None) -> Insert:
+    if order_by is not None:
+        query = query.order_by(order_by).limit(_ALL)
+    return table.insert().from_select(list(names), query, include_defaults=False)
 
 
 def _stored(value: Any) -> Any:

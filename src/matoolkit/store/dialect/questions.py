@@ -98,6 +98,8 @@ class Dialect(ABC):
     can_listen: ClassVar[bool] = False
     # Whether those who only read have connections of their own, prepared for it, because a transaction cannot be told.
     reads_apart: ClassVar[bool] = False
+    # Whether rows that are handed over are numbered in their order, without being told to sort them.
+    keeps_order: ClassVar[bool] = True
     # Where new data tables are made, so that the scheduler need not be allowed to make tables anywhere else.
     data_schema: ClassVar[str | None] = "matoolkit_data"
     # What SQLAlchemy's dialect must be told to write statements alike with and without a connection.
@@ -160,6 +162,17 @@ class Dialect(ABC):
         """Let a condition be checked on rows that are found by their ids, and no rows be found by it."""
         return condition
 
+    def insert_from(
+        self,
+        table: Table,
+        values: Mapping[str, ColumnElement[Any]],
+        source: FromClause,
+        order_by: ColumnElement[Any] | None = None,
+    ) -> Insert:
+        """Insert a row for each row of a source."""
+        query = select(*(value.label(name) for name, value in values.items())).select_from(source)
+        return table.insert().from_select(list(values), query.order_by(order_by), include_defaults=False)
+
     @abstractmethod
     def insert_missing(
         self,
@@ -203,12 +216,6 @@ class Dialect(ABC):
     @abstractmethod
     def error_for(self, fault: BaseException) -> type[StoreError]:
         """Tell which of our errors an error of the driver is."""
-
-
-def insert_from(table: Table, values: Mapping[str, ColumnElement[Any]], source: FromClause) -> Insert:
-    """Insert a row for each row of a source."""
-    query = select(*(value.label(name) for name, value in values.items())).select_from(source)
-    return table.insert().from_select(list(values), query, include_defaults=False)
 
 
 def parameter(name: str, kind: TypeEngine[Any], given: Mapping[str, Any] | None) -> BindParameter[Any]:

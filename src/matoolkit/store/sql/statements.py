@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Executable,
     FromClause,
+    Integer,
     Select,
     Table,
     Update,
@@ -21,13 +22,14 @@ from sqlalchemy import (
     update,
 )
 
-from matoolkit.store.dialect.questions import insert_from
 from matoolkit.store.sql.prepared import Draft, Drafting, Named, Ready, prepared
 from matoolkit.store.sql.transaction import Transaction
 
 RowT = TypeVar("RowT")
 Record = Callable[..., Any]  # a dataclass whose fields are columns
 
+# The place of a record among those that are inserted, where the database has to be told their order.
+_PLACE = "place"
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -174,7 +176,7 @@ def _changed_each(
     differing: tuple[str, ...],
 ) -> Update:
     table, names, expressions, guards = shape
-    cells = _cells_given(table, _rows_of(draft, table, names, rows), shared)
+    cells = _cells_given(table, _rows_of(draft, table, names, rows), names, shared)
     checked = [table.c[name] == cells[name] for name in matching]
     checked += [table.c[name] == cells[name] - 1 for name in following]
     checked += [table.c[name].is_distinct_from(cells[name]) for name in differing]
@@ -194,7 +196,8 @@ def insert_each(
 ) -> Ready:
     """Prepare the insertion of records with some values in common; with a key, of those not there yet.
 
-    What is in `often_alike` is handed over once if all records have the same.
+    Rows get their numbers in the order of the records. What is in `often_alike` is handed over once if all records have
+    the same.
     """
     if key:
         rows = _first_of_each(rows, [name for name in key if name not in values])
@@ -202,6 +205,8 @@ def insert_each(
     record: Record = type(rows[0])
     names = tuple(name for name in _names_of(record) if name not in shared)
     cells = _cells_of(names, rows)
+    if not tx.dialect.keeps_order:
+        cells = [(*row, place) for place, row in enumerate(cells)]
     return _inserted_each(tx, cells, shared, table=table, names=names, key=key, returning=returning)
 
 
@@ -216,9 +221,16 @@ def _inserted_each(
     key: tuple[str, ...],
     returning: tuple[Column[Any], ...],
 ) -> Executable:
-    given = _rows_of(draft, table, names, rows)
-    written = _cells_given(table, given, shared)
-    statement = draft.insert_missing(table, written, given, key) if key else insert_from(table, written, given)
+    columns = {name: table.c[name].type for name in names}
+    if not draft.dialect.keeps_order:
+        columns[_PLACE] = Integer()
+    given = draft.rows_of(columns, rows)
+    order = None if draft.dialect.keeps_order else given.c[_PLACE]
+    written = _cells_given(table, given, names, shared)
+    if key:
+        statement = draft.insert_missing(table, written, given, key, order)
+    else:
+        statement = draft.dialect.insert_from(table, written, given, order)
     return statement.returning(*returning) if returning else statement
 
 
@@ -259,7 +271,9 @@ def _rows_of(draft: Draft, table: Table, names: tuple[str, ...], rows: Any) -> F
     return draft.rows_of({name: table.c[name].type for name in names}, rows)
 
 
-def _cells_given(table: Table, given: FromClause, shared: Mapping[str, Any]) -> dict[str, ColumnElement[Any]]:
+def _cells_given(
+    table: Table, given: FromClause, names: Sequence[str], shared: Mapping[str, Any]
+) -> dict[str, ColumnElement[Any]]:
     """Return what is given for each column of a table: in rows, or once for all of them."""
     alike = {name: type_coerce(value, table.c[name].type) for name, value in shared.items()}
-    return {**{column.name: column for column in given.c}, **alike}
+    return {**{name: given.c[name] for name in names}, **alike}
