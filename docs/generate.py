@@ -7,20 +7,21 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
-import typer.main
 from pictures import batch_picture, live_view, story_picture
 from pydantic import BaseModel, SecretStr
 from sqlalchemy import Boolean, Column, ColumnElement, Integer, String, Table, UniqueConstraint
 
 from matoolkit import errors
 from matoolkit.api.app import openapi_document
-from matoolkit.cli.main import app
+from matoolkit.cli.program import program
+from matoolkit.client_settings import VARIABLES, ClientSettings
 from matoolkit.domain.moves import Move, batch, member, phase, step
 from matoolkit.duration import format_duration
 from matoolkit.runbook import values
@@ -28,7 +29,7 @@ from matoolkit.runbook.catalogue import BUILT_IN
 from matoolkit.runbook.findings import FINDING_KINDS
 from matoolkit.runbook.offsets import OFFSET_PATTERN
 from matoolkit.runbook.schema import json_schema
-from matoolkit.settings import ClientSettings, Settings, WorkerSettings, variable_names
+from matoolkit.settings import Settings, WorkerSettings, variable_names
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.schema import MEANINGS, metadata
 from matoolkit.worker.functions import built_in
@@ -185,6 +186,14 @@ def _settings(settings: type[BaseModel]) -> Callable[[], str]:
     return block
 
 
+def _client_settings() -> str:
+    rows = (
+        (f"`{VARIABLES[one.name]}`", _default(one.default), one.metadata["description"])
+        for one in fields(ClientSettings)
+    )
+    return _table(("variable", "default", "meaning"), rows)
+
+
 def _default(value: Any) -> str:
     match value:
         case None:
@@ -292,11 +301,10 @@ def _routes(topic: str) -> Callable[[], str]:
 
 def _commands(*groups: str) -> Callable[[], str]:
     def block() -> str:
-        program = cast("Any", typer.main.get_command(app))
         rows = (
             (f"`matoolkit {group} {name}{_usage(command)}`", " ".join((command.help or "").split()))
             for group in groups
-            for name, command in program.commands[group].commands.items()
+            for name, command in program().commands[group].real.commands.items()
             if _is_asking(command)
         )
         return _table(("command", "does"), rows)
@@ -354,7 +362,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "worker-functions": _worker_functions,
     "errors": _errors,
     "settings": _settings(Settings),
-    "client-settings": _settings(ClientSettings),
+    "client-settings": _client_settings,
     "worker-settings": _settings(WorkerSettings),
     **{f"routes-{topic}": _routes(topic) for topic in ("runbooks", "batches", "members", "operations", "system")},
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),

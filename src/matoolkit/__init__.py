@@ -1,5 +1,4 @@
 """Runs tenant-to-tenant migrations from runbooks: who moves, when, and every step on the way."""
 
-from importlib.metadata import version
-
-__version__ = version("matoolkit")
+# The package is built with this version: pyproject.toml reads it here.
+__version__ = "0.1.0"

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,10 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from matoolkit.duration import parse_duration
+from matoolkit.client_settings import PREFIX, VARIABLES, duration
 from matoolkit.errors import InvalidSettings, did_you_mean
 
-PREFIX = "MATOOLKIT_"
 # Variables that are no settings: each holds a secret for a worker without a Key Vault (rule W8).
 SECRET_PREFIX = "MATOOLKIT_SECRET_"  # noqa: S105 - the beginning of a name, not a secret
 
@@ -38,30 +35,10 @@ _ALSO_KNOWN = (
 
 
 def _duration(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    duration = parse_duration(value)
-    if not duration:
-        raise ValueError("is no time at all: write a duration longer than zero")
-    return duration
+    return duration(value) if isinstance(value, str) else value
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
-
-
-def _address(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        parts.port  # noqa: B018 - looks whether it is a number
-    except ValueError:
-        raise ValueError("should be an address") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in value:
-        raise ValueError("should be an address that begins with https:// or http://, without a name or a query in it")
-    # Other code looks at the scheme, so it has one spelling.
-    return parts.geturl().rstrip("/")
-
-
-Address = Annotated[str, AfterValidator(_address)]
 
 
 class _FromEnvironment(BaseModel):
@@ -135,26 +112,6 @@ class Settings(_FromEnvironment):
         return self
 
 
-class ClientSettings(_FromEnvironment):
-    """Settings of the command line when it talks to an admin API."""
-
-    prefix = PREFIX
-
-    api_url: Address = Field("http://127.0.0.1:8080", description="Address of the admin API.")
-    tenant_id: str | None = Field(None, description="Entra tenant in which people sign in.")
-    client_id: str | None = Field(None, description="Application id of the command line in that tenant.")
-    api_scope: str | None = Field(
-        None,
-        description="Scope to ask a token for: `{client-id}/.default`, which is the default, or `api://{client-id}/.default`.",
-    )
-    authority: Address = Field(
-        "https://login.microsoftonline.com",
-        description="Where people sign in; another cloud has an address of its own.",
-    )
-    api_timeout: Duration = Field(timedelta(seconds=60), description="How long the admin API may take to answer.")
-    access_token: SecretStr | None = Field(None, description="A token to use as it is, for pipelines.")
-
-
 class WorkerSettings(_FromEnvironment):
     """Settings of a worker; these names have no prefix."""
 
@@ -196,7 +153,7 @@ class WorkerSettings(_FromEnvironment):
     worker_announce: bool = Field(True, description="Whether the worker announces its functions at start.")
 
 
-SETTINGS_CLASSES: tuple[type[_FromEnvironment], ...] = (Settings, ClientSettings, WorkerSettings)
+SETTINGS_CLASSES: tuple[type[_FromEnvironment], ...] = (Settings, WorkerSettings)
 
 SettingsT = TypeVar("SettingsT", bound=_FromEnvironment)
 
@@ -221,7 +178,7 @@ def load_settings(settings: type[SettingsT], environ: Mapping[str, str] = os.env
 
     Everything that is wrong is said in one error, which never repeats a value: it may be a secret.
     """
-    problems, hint = _unknown_names(environ)
+    problems, hint = unknown_names(environ)
     variables = variable_names(settings)
     given = {field: environ[name] for field, name in variables.items() if environ.get(name)}
     try:
@@ -243,8 +200,10 @@ def bus_variables_of_worker(environ: Mapping[str, str]) -> dict[str, str]:
     return {**environ, **bus, f"{PREFIX}SERVICE_BUS_CONNECTION_STRING": ""}
 
 
-def _unknown_names(environ: Mapping[str, str]) -> tuple[list[str], str | None]:
-    known = {name for cls in SETTINGS_CLASSES for name in variable_names(cls).values()} | set(_ALSO_KNOWN)
+def unknown_names(environ: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """Return what is wrong with names that begin like settings and are none, and a hint at those that were meant."""
+    known = {name for cls in SETTINGS_CLASSES for name in variable_names(cls).values()}
+    known |= {*VARIABLES.values(), *_ALSO_KNOWN}
     unknown = sorted(name for name in environ if _is_setting(name) and name not in known)
     hints = {name: did_you_mean(name, known) for name in unknown}
     problems = [f"{name} is not a setting" for name in unknown]

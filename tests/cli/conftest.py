@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from matoolkit.api.services import Services
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.clock import VirtualClock
 from tests.api.conftest import DOCUMENT
 from tests.servers.api import serving

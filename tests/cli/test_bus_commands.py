@@ -10,7 +10,7 @@ import pytest
 
 from matoolkit.bus import topology
 from matoolkit.bus.servicebus.wanted import told
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.runbook.values import MAX_WORKER_ID
 from tests.databases import NOON
 from tests.documents import document

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from matoolkit.cli import client as client_module
-from matoolkit.cli.client import Client, path_of
-from matoolkit.cli.main import run
+from matoolkit.cli.client import path_of
+from matoolkit.cli.http import Client
+from matoolkit.cli.program import run
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.errors import (
     InvalidSettings,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 
 
 def shown(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, tuple[str | None, str]]:

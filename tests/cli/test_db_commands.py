@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.store import open_store
 from matoolkit.store.upgrade import revisions
 from tests.golden.tsql import MIGRATIONS

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler

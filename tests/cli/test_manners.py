@@ -15,7 +15,7 @@ import yaml
 
 from matoolkit.api.bodies import CSV_BYTES
 from matoolkit.cli.commands import batch as batch_commands
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from tests.cli.conftest import Cli
 from tests.stage import Stage
 

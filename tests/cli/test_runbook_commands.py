@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 
 RUNBOOKS = Path(__file__).parents[2] / "runbooks"
 GOOD = str(RUNBOOKS / "demo.yaml")
@@ -254,7 +254,7 @@ def test_a_bug_is_a_sentence_and_a_traceback_only_on_request(
     def broken_linter(_: bytes) -> None:
         raise ZeroDivisionError("hunter2")
 
-    monkeypatch.setattr("matoolkit.cli.commands.runbook.lint_runbook", broken_linter)
+    monkeypatch.setattr("matoolkit.runbook.parse.lint_runbook", broken_linter)
     assert run(["runbook", "lint", GOOD]) == 6
     assert "Traceback" not in (err := capsys.readouterr().err)
     assert "MT500" in err

@@ -12,7 +12,7 @@ import pytest
 from msal_extensions import LockError
 
 from matoolkit.cli.config import client_settings
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.cli.signing_in import SignIn
 from matoolkit.clock import SystemClock, VirtualClock
 from matoolkit.errors import InvalidSettings, SignInFailed, SignInNeeded
@@ -455,7 +455,8 @@ def test_only_a_command_that_signs_in_or_renews_imports_what_it_needs_for_that(
     """Importing takes a tenth of a second, which every other command would lose."""
     code = (
         "import sys; from matoolkit.cli.config import client_settings; from matoolkit.cli.signing_in import SignIn;"
-        "from matoolkit.cli.main import run; from matoolkit.clock import SystemClock; status = run(['auth', 'status']);"
+        "from matoolkit.cli.program import run; from matoolkit.clock import SystemClock;"
+        "status = run(['auth', 'status']);"
         "assert status or SignIn(client_settings(), SystemClock()).token(); print(status);"
         "assert not {'msal', 'msal_extensions', 'requests', 'azure.identity'} & set(sys.modules)"
     )

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 
 JANE = {"displayName": "Jane", "userPrincipalName": "jane@contoso.example"}
 

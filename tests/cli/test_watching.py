@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.clock import VirtualClock
 from tests.cli.test_client import JSON, Scripted
 from tests.databases import NOON

@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 
 
 @pytest.fixture(autouse=True)

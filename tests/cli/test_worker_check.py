@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.clock import SystemClock
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.needs import ROLE_IDS, NeedKind

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from tests.docs.pages import Command, Deed, File, Interrupt, is_shown
 from tests.waiting import until
 

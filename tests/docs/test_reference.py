@@ -9,11 +9,9 @@ from types import ModuleType
 
 import orjson
 import pytest
-import typer
-import typer.main
 
 from matoolkit.api.app import openapi_document
-from matoolkit.cli.main import app, run
+from matoolkit.cli.program import program, run
 from matoolkit.errors import MatoolkitError
 
 ROOT = Path(__file__).parents[2]
@@ -48,9 +46,8 @@ def test_the_tree_in_the_docstring_is_the_tree_of_errors() -> None:
 
 
 def commands() -> Iterator[str]:
-    group = typer.main.get_command(app)
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
-        yield from (f"matoolkit {name} {inner}" for inner in getattr(command, "commands", [""]))
+    for name, command in program().commands.items():
+        yield from (f"matoolkit {name} {inner}" for inner in getattr(command.real, "commands", [""]))
 
 
 @pytest.mark.parametrize("command", list(commands()))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.simulate.faults import Fault
 from matoolkit.simulate.many_seeds import play, played, summed_up
 from matoolkit.simulate.plans import Plan

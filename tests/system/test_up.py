@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 from matoolkit.clock import SystemClock
 from matoolkit.hosting.demo import make_source
 from matoolkit.store import open_store

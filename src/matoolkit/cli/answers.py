@@ -1,19 +1,22 @@
 """What came back, in words: an object, the server's own problem, or something unreadable."""
 
 import re
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import orjson
 
 from matoolkit.errors import MatoolkitError, ProblemOfServer, UnreadableAnswer
+
+if TYPE_CHECKING:
+    import httpx
 
 _LONGEST = 2000
 _ERRNO = re.compile(r"\[Errno -?\d+\]\s*")
 _SIGN_IN = "sign in with `matoolkit auth login`, or set MATOOLKIT_ACCESS_TOKEN"
 
 
-def as_object(address: str, answer: httpx.Response, content: bytes) -> dict[str, Any]:
+def as_object(address: str, answer: "httpx.Response", content: bytes) -> dict[str, Any]:
     """Read an answer that should be a JSON object."""
     found = _loaded(content)
     if isinstance(found, dict):
@@ -21,7 +24,7 @@ def as_object(address: str, answer: httpx.Response, content: bytes) -> dict[str,
     raise UnreadableAnswer(address, f"it is {_kind(answer, content)}, not a JSON object")
 
 
-def problem_of(address: str, answer: httpx.Response, content: bytes) -> MatoolkitError:
+def problem_of(address: str, answer: "httpx.Response", content: bytes) -> MatoolkitError:
     """Return the error that an answer stands for."""
     status = answer.status_code
     if answer.is_redirect:
@@ -35,7 +38,7 @@ def problem_of(address: str, answer: httpx.Response, content: bytes) -> Matoolki
         printable(problem["detail"]),
         status=status,
         code=_text(problem.get("code"), 20),
-        hint=_SIGN_IN if status == httpx.codes.UNAUTHORIZED else _text(problem.get("hint"), _LONGEST),
+        hint=_SIGN_IN if status == HTTPStatus.UNAUTHORIZED else _text(problem.get("hint"), _LONGEST),
         errors=[error for error in problem.get("errors") or [] if isinstance(error, dict)],
     )
 
@@ -66,7 +69,7 @@ def _loaded(content: bytes) -> Any:
         return None
 
 
-def _kind(answer: httpx.Response, content: bytes) -> str:
+def _kind(answer: "httpx.Response", content: bytes) -> str:
     if not content:
         return "nothing"
     if _loaded(content) is not None:

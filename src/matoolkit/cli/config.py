@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from matoolkit.cli.files import write_privately
+from matoolkit.client_settings import PREFIX, VARIABLES, ClientSettings, read_client_settings
 from matoolkit.errors import InvalidSettings, did_you_mean
-from matoolkit.settings import ClientSettings, load_settings, variable_names
 
-_VARIABLES = {field.replace("_", "-"): name for field, name in variable_names(ClientSettings).items()}
+_VARIABLES = {field.replace("_", "-"): name for field, name in VARIABLES.items()}
 _TOKEN = "access-token"  # noqa: S105 - its name
 KEYS = tuple(key for key in _VARIABLES if key != _TOKEN)
 _MOST_BYTES = 64 * 1024
@@ -45,14 +45,14 @@ def client_settings(api_url: str | None = None, environ: Mapping[str, str] = os.
     told = {_VARIABLES[key]: value for key, value in _read().items()}
     given = {name: value for name, value in environ.items() if value}
     option = {_VARIABLES["api-url"]: api_url} if api_url else {}
-    try:
-        return load_settings(ClientSettings, {**told, **given, **option})
-    except InvalidSettings as wrong:
+    strangers, hint = _strangers(given)
+    settings, problems = read_client_settings({**told, **given, **option})
+    if strangers or problems:
         # The settings know only variables, but the error names the file if the value is there.
         in_file = {_VARIABLES[key]: f"{key} in {config_path()}" for key in KEYS if _VARIABLES[key] in told}
         places = {**in_file, **{name: name for name in given}, **dict.fromkeys(option, "--api-url")}
-        problems = [_at_its_place(problem, places) for problem in wrong.problems]
-        raise InvalidSettings(problems, hint=wrong.hint) from None
+        raise InvalidSettings([_at_its_place(problem, places) for problem in [*strangers, *problems]], hint=hint)
+    return settings
 
 
 def everything_told(api_url: str | None = None, environ: Mapping[str, str] = os.environ) -> list[Told]:
@@ -69,11 +69,22 @@ def tell(key: str, value: str) -> Path:
         hint = f"set {_VARIABLES[_TOKEN]} where it is needed, or sign in with `matoolkit auth login`"
         raise InvalidSettings(["a token is not kept in the configuration"], hint=hint)
     _require_known(known, "")
-    load_settings(ClientSettings, {_VARIABLES[known]: value})
+    _, problems = read_client_settings({_VARIABLES[known]: value})
+    if problems:
+        raise InvalidSettings(problems)
     path = config_path()
     kept = {name: old for name, old in _read().items() if name != known}
     write_privately(path, orjson.dumps({**kept, **({known: value} if value else {})}, option=orjson.OPT_INDENT_2))
     return path
+
+
+def _strangers(environ: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """Return what is wrong with names that begin like settings and are none of ours."""
+    if not any(name.startswith(PREFIX) and name not in VARIABLES.values() for name in environ):
+        return [], None
+    from matoolkit.settings import unknown_names
+
+    return unknown_names(environ)
 
 
 def _told(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from rich.cells import cell_len
@@ -13,9 +13,11 @@ from matoolkit.cli.answers import printable
 from matoolkit.cli.output import stderr
 from matoolkit.errors import Finding, UnreadableFile
 from matoolkit.runbook.findings import FINDING_KINDS
-from matoolkit.runbook.parse import Report
 from matoolkit.runbook.presentable import presentable_line
 from matoolkit.runbook.source import Source
+
+if TYPE_CHECKING:
+    from matoolkit.runbook.parse import Report
 
 _KEY = re.compile(r"[\"']?[\w.-]+[\"']?\s{0,20}:\s{0,20}")
 _WORD = re.compile(r"[\w.-]+")
@@ -26,7 +28,7 @@ class LintedFile:
     """A file and what was found in it."""
 
     name: str
-    report: Report
+    report: "Report"
 
 
 def as_text(linted: LintedFile, found: Finding) -> Text:
@@ -89,6 +91,8 @@ def as_github(linted: LintedFile, found: Finding) -> str:
 def print_findings(name: str, content: bytes, errors: Sequence[Mapping[str, Any]]) -> None:
     """Print on standard error what a server found in a document, each with its line."""
     known = [found for error in errors if (found := _finding(error))]
+    from matoolkit.runbook.parse import Report
+
     source = Source(content.decode(errors="replace").removeprefix("\ufeff"))
     linted = LintedFile(name, Report(known, None, source))
     for found in known:

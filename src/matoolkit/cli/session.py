@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from matoolkit.cli.answers import printable
-from matoolkit.cli.client import Client, Pages
+from matoolkit.cli.client import Pages
 from matoolkit.cli.config import client_settings
+from matoolkit.cli.interrupts import raise_as_usual
 from matoolkit.cli.output import stderr
 from matoolkit.cli.signing_in import SignIn
 from matoolkit.cli.tables import Column, Form, Item, print_item, print_items
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import ConfirmationNeeded, UnreadableAnswer
+
+if TYPE_CHECKING:
+    from matoolkit.cli.http import Client
 
 ApiUrl = Annotated[
     str | None, typer.Option("--api-url", help="Address of the admin API.", metavar="URL", show_default=False)
@@ -34,7 +38,7 @@ _OF_NONSENSE = (AttributeError, KeyError, TypeError, ValueError)
 class Session:
     """One command's talk with the admin API."""
 
-    client: Client
+    client: "Client"
     clock: Clock
     form: Form
 
@@ -105,6 +109,9 @@ def session(
     clock: Clock | None, api_url: str | None = None, form: Form = Form.TABLE, seconds: float | None = None
 ) -> Iterator[Session]:
     """Begin to talk with the admin API that the settings name."""
+    from matoolkit.cli.http import Client
+
+    raise_as_usual()
     settings = client_settings(api_url)
     known = clock or SystemClock()
     client = Client(

@@ -5,15 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from matoolkit.cli.answers import printable
 from matoolkit.cli.config import own_folder
 from matoolkit.cli.output import stderr
-from matoolkit.cli.person import Kept, Person, Tenant
+from matoolkit.client_settings import ClientSettings
 from matoolkit.clock import Clock
 from matoolkit.errors import InvalidSettings, SignInNeeded
-from matoolkit.settings import ClientSettings
 from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of_process
+
+if TYPE_CHECKING:
+    from matoolkit.cli.person import Kept, Person
 
 STORE = "the credential store"
 _OLD_FILE = "tokens.json"
@@ -49,13 +52,13 @@ class SignIn:
     def token(self) -> str | None:
         """Return a token that is good for a while, or none if nothing says that one is needed."""
         if self._settings.access_token:
-            return self._settings.access_token.get_secret_value().strip()
+            return self._settings.access_token.strip()
         return None if self._scope() is None else self._kept.token()
 
     def standing(self) -> Standing:
         """Say who is signed in, without asking anybody."""
         if self._settings.access_token:
-            account, until = _read(self._settings.access_token.get_secret_value())
+            account, until = _read(self._settings.access_token)
             return Standing(Way.GIVEN, account, until)
         if self._scope() is None:
             return Standing(Way.NOT_NEEDED)
@@ -89,8 +92,10 @@ class SignIn:
         person = self._person()
         return person.token() if person and person.is_there else _token_of_machine(str(self._scope()))
 
-    def _person(self) -> Person | None:
+    def _person(self) -> "Person | None":
         """Return the person's sign-in if the settings say where that would be."""
+        from matoolkit.cli.person import Person, Tenant
+
         settings, scope = self._settings, self._scope()
         if settings.tenant_id is None or settings.client_id is None or scope is None:
             return None
@@ -119,7 +124,7 @@ def _forget_earlier_version(folder: Path) -> None:
     stderr().print(f"{file} is removed: an earlier version kept its sign-in there; sign in with `matoolkit auth login`")
 
 
-def _standing(kept: Kept) -> Standing:
+def _standing(kept: "Kept") -> Standing:
     where = STORE if kept.file is None else str(kept.file)
     return Standing(Way.PERSON, kept.account, kept.token.ends_at, where)
 

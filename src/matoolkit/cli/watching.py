@@ -6,8 +6,6 @@ from typing import Any
 
 import orjson
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from matoolkit.cli.output import PlainConsole, stderr, write_json
 from matoolkit.cli.session import Session
@@ -42,6 +40,8 @@ def watch(
     if session.form is not Form.TABLE or not console.is_terminal:
         _print_changes(session, ask, is_over)
         return
+    from rich.live import Live
+
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         for items in _looks(session, ask, is_over):
             live.update(draw(items, console), refresh=True)
@@ -75,6 +75,8 @@ def wait(
         nonlocal last
         last = ask()
         return [last]
+
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
     console = stderr()
     said = None

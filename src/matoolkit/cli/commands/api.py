@@ -7,7 +7,7 @@ from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column
 from matoolkit.hosting.process import stopped_by_signals
 
-app = typer.Typer(help="Serve the admin API, or see whether it works.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _STATUS = (Column("ADDRESS", "address"), Column("PROCESS", "process"), Column("DATABASE", "database"))
 

@@ -9,7 +9,7 @@ from matoolkit.cli.options import All, BatchOption, Limit, RunbookOption
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column, number, when
 
-app = typer.Typer(help="See who changed what, and why.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _ENTRIES = (
     number("ID", "id"),
@@ -20,11 +20,6 @@ _ENTRIES = (
     Column("REASON", "reason"),
     Column("AFTER", "after"),
 )
-
-
-@app.callback()
-def audit() -> None:
-    """See who changed what, and why."""
 
 
 @app.command("list")

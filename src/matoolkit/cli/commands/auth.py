@@ -9,7 +9,7 @@ from matoolkit.cli.signing_in import STORE, SignIn, Standing, Way
 from matoolkit.cli.tables import Column, Form, print_item, when
 from matoolkit.clock import SystemClock
 
-app = typer.Typer(help="Sign in to the admin API.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 NOT_SIGNED_IN = 1
 

@@ -8,7 +8,7 @@ from matoolkit.cli.options import Name
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column, status, when
 
-app = typer.Typer(help="Let the scheduler query a runbook's source, or not.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _AUTOMATION = (
     Column("RUNBOOK", "runbookName"),

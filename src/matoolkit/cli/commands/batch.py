@@ -1,14 +1,14 @@
 """`matoolkit batch`: find batches, make them from CSV, move them, and see how they are doing."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from matoolkit.cli import wording
 from matoolkit.cli.batch_progress import Outcome, ended, outcome_of_batch, run_to_its_end, wait_for_batch, wait_for_step
 from matoolkit.cli.batch_view import batch_view, current_phases
-from matoolkit.cli.client import Client, path_of
+from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.options import All, Batch, Limit, Name, Reason, RunbookOption, Wait, Watch, Yes
 from matoolkit.cli.output import counted, stdout
@@ -19,7 +19,10 @@ from matoolkit.cli.watching import watch_items
 from matoolkit.domain.states import BatchStatus
 from matoolkit.errors import BodyTooLarge
 
-app = typer.Typer(help="Find, make, move and watch batches.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from matoolkit.cli.http import Client
+
+app = typer.Typer(no_args_is_help=True)
 
 MOST_BYTES = 50 * 1024 * 1024
 _MOST_NAMED = 10
@@ -209,7 +212,7 @@ def cancel_after_asking(session: Session, batch: int, reason: str | None, *, yes
     session.say(f"batch {batch} is cancelled: {stopped} stopped, {counted(flying, 'job')} in flight cannot be recalled")
 
 
-def whole_batch(client: Client, batch: int) -> dict[str, Any]:
+def whole_batch(client: "Client", batch: int) -> dict[str, Any]:
     """Return a batch with its failures by error."""
     return {
         **client.get(path_of("batches", batch)),

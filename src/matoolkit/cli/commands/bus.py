@@ -19,7 +19,7 @@ from matoolkit.settings import Settings, load_settings
 if TYPE_CHECKING:
     from matoolkit.bus.servicebus.administration import Administration
 
-app = typer.Typer(help="Check and create the topics and subscriptions of a Service Bus.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 NOT_AS_IT_SHOULD_BE = 1
 

@@ -9,7 +9,7 @@ from matoolkit.cli.output import stderr
 from matoolkit.cli.session import ApiUrl, Json, Output
 from matoolkit.cli.tables import Column, Form, print_items
 
-app = typer.Typer(help="See and change the settings of the command line.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _SETTINGS = (Column("SETTING", "key"), Column("VALUE", "value"), Column("SOURCE", "source"))
 

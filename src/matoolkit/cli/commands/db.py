@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matoolkit.store import Store
     from matoolkit.store.upgrade import SchemaStatus
 
-app = typer.Typer(help="Create, upgrade and check the tables of the state database.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 NOT_AS_IT_SHOULD_BE = 1
 

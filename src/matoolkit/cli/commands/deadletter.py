@@ -11,7 +11,7 @@ from matoolkit.cli.tables import Column, number, status, when
 from matoolkit.cli.watching import watch_items
 from matoolkit.domain.states import DeadLetterStatus
 
-app = typer.Typer(help="Deal with messages that could not be handled.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _LETTERS = (
     number("ID", "id"),

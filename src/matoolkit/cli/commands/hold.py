@@ -14,7 +14,7 @@ from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, when
 from matoolkit.cli.watching import watch_items
 
-app = typer.Typer(help="Approve what batches are held for, or cancel them.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _MOST_NAMED = 5
 _HOLDS = (*BATCHES[:-1], Column("HELD FOR", "holdReason"))

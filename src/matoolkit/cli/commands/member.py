@@ -11,7 +11,7 @@ from matoolkit.cli.output import stdout
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
 
-app = typer.Typer(help="Find members, see all that was done for them, and let them in.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 _ENROLMENTS = (
     number("BATCH", "batchId"),

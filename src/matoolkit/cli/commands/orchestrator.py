@@ -5,12 +5,7 @@ import typer
 from matoolkit.cli.services import settings_of_service
 from matoolkit.hosting.process import stopped_by_signals
 
-app = typer.Typer(help="Coordinate the work of batches.", no_args_is_help=True)
-
-
-@app.callback()
-def orchestrator() -> None:
-    """Coordinate the work of batches."""
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

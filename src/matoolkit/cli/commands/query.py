@@ -12,22 +12,12 @@ from matoolkit.cli.output import stdout, write_bytes
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api
 from matoolkit.cli.tables import Column, Form, number, print_items, when
 
-app = typer.Typer(help="Look at what a runbook's source returns.", no_args_is_help=True)
-templates = typer.Typer(help="Files to start a manual batch from.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
+templates = typer.Typer(no_args_is_help=True)
 
 _GROUPS = (when("BATCH TIME", "batchTime"), number("MEMBERS", "memberCount"))
 _SET_ASIDE = (Column("REASON", "reason"), Column("KEY", "key"), Column("DETAIL", "detail"))
 _PREVIEW = (number("TOTAL ROWS", "totalRows"), Column("SET ASIDE", "rowsSetAside"))
-
-
-@app.callback()
-def query() -> None:
-    """Look at what a runbook's source returns."""
-
-
-@templates.callback()
-def template() -> None:
-    """Get files to start a manual batch from."""
 
 
 @app.command()

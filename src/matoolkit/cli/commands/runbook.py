@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
@@ -12,13 +12,11 @@ from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.lint_output import LintedFile, as_github, as_json, as_text
 from matoolkit.cli.output import counted, print_error, stderr, stdout
 from matoolkit.errors import Finding, Severity, UnreadableFile
-from matoolkit.runbook.catalogue import BUILT_IN
-from matoolkit.runbook.findings import kind_of_finding
-from matoolkit.runbook.parse import Report, lint_runbook
-from matoolkit.runbook.schema import json_schema
-from matoolkit.runbook.source import MAX_BYTES
 
-app = typer.Typer(help="Check, publish and look at runbooks, and learn their language.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from matoolkit.runbook.parse import Report
+
+app = typer.Typer(no_args_is_help=True)
 
 FINDINGS = 1
 MOST_SHOWN = 200
@@ -76,12 +74,16 @@ def schema(
     draft: Annotated[SchemaDraft, typer.Option(help="Dialect of JSON Schema.")] = SchemaDraft.LATEST,
 ) -> None:
     """Print the JSON Schema of the language, for completion in an editor."""
+    from matoolkit.runbook.schema import json_schema
+
     typer.echo(orjson.dumps(json_schema(draft.value), option=orjson.OPT_INDENT_2).decode())
 
 
 @app.command()
 def explain(code: Annotated[str, typer.Argument(help="Code of a finding, such as RB204.")]) -> None:
     """Say what a finding means and how to fix it."""
+    from matoolkit.runbook.findings import kind_of_finding
+
     kind = kind_of_finding(code)
     stdout().print(f"{kind.code} {kind.title} ({kind.severity})\n\n{kind.explanation}")
 
@@ -89,12 +91,17 @@ def explain(code: Annotated[str, typer.Argument(help="Code of a finding, such as
 @app.command()
 def functions() -> None:
     """List the built-in functions and their parameters; mandatory ones are marked with *."""
+    from matoolkit.runbook.catalogue import BUILT_IN
+
     for function in BUILT_IN.values():
         parameters = " ".join(f"{known.name}{'*' if known.is_mandatory else ''}" for known in function.parameters)
         stdout().print(f"{function.name:<28} {parameters}")
 
 
 def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], list[UnreadableFile]]:
+    from matoolkit.runbook.parse import lint_runbook
+    from matoolkit.runbook.source import MAX_BYTES
+
     linted: list[LintedFile] = []
     unreadable: list[UnreadableFile] = []
     for file in files:
@@ -109,7 +116,7 @@ def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], li
     return linted, unreadable
 
 
-def _strictly(report: Report) -> Report:
+def _strictly(report: "Report") -> "Report":
     return replace(report, findings=[replace(found, severity=Severity.ERROR) for found in report.findings])
 
 

@@ -13,7 +13,7 @@ from matoolkit.hosting.process import stopped_by_signals
 if TYPE_CHECKING:
     from matoolkit.scheduler.tallies import Tally
 
-app = typer.Typer(help="Find batches, membership changes and what is due.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 SOMETHING_FAILED = 1
 

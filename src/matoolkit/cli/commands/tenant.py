@@ -7,12 +7,7 @@ import typer
 
 from matoolkit.hosting.process import stopped_by_signals
 
-app = typer.Typer(help="A tenant to try things on.", no_args_is_help=True)
-
-
-@app.callback()
-def tenant() -> None:
-    """Simulate a tenant to try things on."""
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

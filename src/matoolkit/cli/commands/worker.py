@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matoolkit.worker.custom import BrokenFile
     from matoolkit.worker.registry import Registry
 
-app = typer.Typer(help="Do the jobs of batches.")
+app = typer.Typer()
 
 BROKEN_FILES = 1
 
