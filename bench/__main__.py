@@ -15,6 +15,7 @@ BENCHES = (
     "tick --grow",
     "wide",
     "api",
+    "commands",
     "worker",
     "bus",
     "bus --servicebus",

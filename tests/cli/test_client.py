@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from matoolkit.cli import client as client_module
+from matoolkit.cli import http as http_module
 from matoolkit.cli.client import path_of
 from matoolkit.cli.http import Client
 from matoolkit.cli.program import run
@@ -80,7 +80,7 @@ def test_a_page_that_is_no_list_is_nonsense(page: Any) -> None:
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "MOST_BYTES", 1024)
+    monkeypatch.setattr(http_module, "MOST_BYTES", 1024)
     with asking(Answer(b" " * 5000, headers=JSON)) as (client, _), pytest.raises(UnreadableAnswer, match="longer than"):
         client.get("/api/runbooks")
 
