@@ -7,7 +7,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from matoolkit import errors
 from matoolkit.api.app import openapi_document
 from matoolkit.cli.program import program
 from matoolkit.client_settings import VARIABLES, ClientSettings
+from matoolkit.clouds import CLOUDS
 from matoolkit.domain.moves import Move, batch, member, phase, step
 from matoolkit.duration import format_duration
 from matoolkit.runbook import values
@@ -194,6 +195,27 @@ def _client_settings() -> str:
     return _table(("variable", "default", "meaning"), rows)
 
 
+def _clouds() -> str:
+    given = [asdict(cloud) for cloud in CLOUDS.values()]
+    rows = ((_CLOUD_COLUMNS[name], *(f"`{one[name]}`" for one in given)) for name in _CLOUD_COLUMNS)
+    return _table(("", *(f"`{name}`" for name in CLOUDS)), rows)
+
+
+_CLOUD_COLUMNS = {
+    "authority": "sign-in, keys, issuer of tokens of version 2",
+    "sts": "issuer of tokens of version 1",
+    "graph": "Graph",
+    "exchange": "Exchange",
+    "key_vault": "Key Vault",
+    "sql": "SQL",
+    "service_bus": "Service Bus",
+    "dataverse": "Dataverse",
+    "databricks": "Databricks",
+    "graph_environment": "`Connect-MgGraph -Environment`",
+    "exchange_environment": "`Connect-ExchangeOnline -ExchangeEnvironmentName`",
+}
+
+
 def _default(value: Any) -> str:
     match value:
         case None:
@@ -364,6 +386,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "settings": _settings(Settings),
     "client-settings": _client_settings,
     "worker-settings": _settings(WorkerSettings),
+    "clouds": _clouds,
     **{f"routes-{topic}": _routes(topic) for topic in ("runbooks", "batches", "members", "operations", "system")},
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),
     "commands-batches": _commands("batch", "member"),

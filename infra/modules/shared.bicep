@@ -5,6 +5,7 @@
 type Shared = {
   namePrefix: string
   environmentName: string
+  cloud: string
   workspaceId: string
   actionGroupId: string
   serviceBusName: string

@@ -11,6 +11,9 @@ param namePrefix string = 'matoolkit'
 @maxLength(8)
 param environmentName string
 param location string = resourceGroup().location
+@description('Microsoft\'s cloud, as MATOOLKIT_CLOUD names it. Azure Government does not tell GCC High from DoD: for DoD give usgovdod.')
+@allowed(['public', 'usgov', 'usgovdod', 'china'])
+param cloud string = { AzureCloud: 'public', AzureUSGovernment: 'usgov', AzureChinaCloud: 'china' }[environment().name]
 
 @description('Premium has a private endpoint and a fixed price a month. Standard has neither: its address is public, and only Entra identities with a role get in.')
 @allowed(['Premium', 'Standard'])
@@ -99,17 +102,38 @@ resource network 'Microsoft.Network/virtualNetworks@2024-07-01' = {
   }
 }
 
-// Names of Azure's public cloud where environment() does not know them. The last is there with private sites only.
+// What environment() does not know, by its name.
+var namesOfClouds = {
+  AzureCloud: {
+    vault: 'vaultcore.azure.net'
+    serviceBus: 'servicebus.windows.net'
+    sites: 'azurewebsites.net'
+  }
+  AzureUSGovernment: {
+    vault: 'vaultcore.usgovcloudapi.net'
+    serviceBus: 'servicebus.usgovcloudapi.net'
+    sites: 'azurewebsites.us'
+  }
+  AzureChinaCloud: {
+    vault: 'vaultcore.azure.cn'
+    serviceBus: 'servicebus.chinacloudapi.cn'
+    sites: 'chinacloudsites.cn'
+  }
+}
+var names = namesOfClouds[environment().name]
+var zoneOfSites = 'privatelink.${names.sites}'
+
+// The last is there with private sites only.
 var zoneNames = concat(
   [
     'privatelink${environment().suffixes.sqlServerHostname}'
-    'privatelink.vaultcore.azure.net'
-    'privatelink.servicebus.windows.net'
+    'privatelink.${names.vault}'
+    'privatelink.${names.serviceBus}'
     'privatelink.blob.${environment().suffixes.storage}'
     'privatelink.queue.${environment().suffixes.storage}'
     'privatelink.table.${environment().suffixes.storage}'
   ],
-  privateSites ? ['privatelink.azurewebsites.net'] : []
+  privateSites ? [zoneOfSites] : []
 )
 
 resource zones 'Microsoft.Network/privateDnsZones@2024-06-01' = [
@@ -364,6 +388,7 @@ resource deployerPushes 'Microsoft.Authorization/roleAssignments@2022-04-01' = i
 output shared Shared = {
   namePrefix: namePrefix
   environmentName: environmentName
+  cloud: cloud
   workspaceId: workspace.id
   actionGroupId: people.id
   serviceBusName: namespace.name
@@ -382,6 +407,6 @@ output shared Shared = {
     blob: zones[3].id
     queue: zones[4].id
     table: zones[5].id
-    sites: privateSites ? resourceId('Microsoft.Network/privateDnsZones', 'privatelink.azurewebsites.net') : ''
+    sites: privateSites ? resourceId('Microsoft.Network/privateDnsZones', zoneOfSites) : ''
   }
 }

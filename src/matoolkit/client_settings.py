@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from matoolkit.clouds import CLOUDS, PUBLIC, CloudName
 from matoolkit.duration import parse_duration
 
 PREFIX = "MATOOLKIT_"
@@ -36,6 +37,15 @@ def duration(value: str) -> timedelta:
     return found
 
 
+def known_cloud(value: str) -> CloudName:
+    """Return the name of a cloud that there is."""
+    *first, last = CLOUDS
+    for name in CLOUDS:
+        if name == value:
+            return name
+    raise ValueError(f"should be {', '.join(map(repr, first))} or {last!r}")
+
+
 def _setting(default: Any, description: str, read: Callable[[str], Any] = str, *, is_shown: bool = True) -> Any:
     return field(default=default, repr=is_shown, metadata={"description": description, "read": read})
 
@@ -53,10 +63,9 @@ class ClientSettings:
         None,
         "Scope to ask a token for: `{client-id}/.default`, which is the default, or `api://{client-id}/.default`.",
     )
+    cloud: CloudName = _setting(PUBLIC.name, "Microsoft's cloud in which people sign in.", known_cloud)  # noqa: RUF009
     authority: str = _setting(
-        "https://login.microsoftonline.com",
-        "Where people sign in; another cloud has an address of its own.",
-        address,
+        PUBLIC.authority, "Where people sign in; when not given, where `MATOOLKIT_CLOUD` says.", address
     )
     api_timeout: timedelta = _setting(_MINUTE, "How long the admin API may take to answer.", duration)  # noqa: RUF009
     access_token: str | None = _setting(None, "A token to use as it is, for pipelines.", is_shown=False)
@@ -77,4 +86,5 @@ def read_client_settings(environ: Mapping[str, str]) -> tuple[ClientSettings, li
                 read[one.name] = one.metadata["read"](given)
         except ValueError as wrong:
             problems.append(f"{VARIABLES[one.name]} {wrong}")
-    return ClientSettings(**read), problems
+    of_cloud = {"authority": CLOUDS[read.get("cloud", PUBLIC.name)].authority}
+    return ClientSettings(**(of_cloud | read)), problems

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from matoolkit.client_settings import PREFIX, VARIABLES, duration
+from matoolkit.clouds import CLOUDS, PUBLIC, Cloud, CloudName
 from matoolkit.errors import InvalidSettings, did_you_mean
 
 # Variables that are no settings: each holds a secret for a worker without a Key Vault (rule W8).
@@ -45,6 +46,13 @@ class _FromEnvironment(BaseModel):
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
     prefix: ClassVar[str] = ""
+
+    cloud: CloudName = Field(
+        PUBLIC.name, description="Microsoft's cloud in which everything is; addresses and sign-in follow from it."
+    )
+
+
+SettingsT = TypeVar("SettingsT", bound=_FromEnvironment)
 
 
 class Settings(_FromEnvironment):
@@ -111,6 +119,10 @@ class Settings(_FromEnvironment):
             )
         return self
 
+    @model_validator(mode="after")
+    def _bus_is_in_the_cloud(self) -> Self:
+        return _in_cloud(self, "MATOOLKIT_SERVICE_BUS_NAMESPACE", self.service_bus_namespace)
+
 
 class WorkerSettings(_FromEnvironment):
     """Settings of a worker; these names have no prefix."""
@@ -130,6 +142,9 @@ class WorkerSettings(_FromEnvironment):
     results_topic_name: str = Field("worker-results", description="Topic to which results go, on Service Bus.")
     key_vault_name: str | None = Field(None, description="Key Vault with the certificate and the secrets.")
     target_tenant_id: str | None = Field(None, description="Tenant in which the functions work.")
+    target_cloud: CloudName | None = Field(
+        None, description="Microsoft's cloud of that tenant, if it is not `MATOOLKIT_CLOUD`."
+    )
     target_organization: str | None = Field(None, description="Its initial domain, for Exchange.")
     app_id: str | None = Field(None, description="Application with which the worker signs in there.")
     cert_name: str | None = Field(
@@ -152,15 +167,29 @@ class WorkerSettings(_FromEnvironment):
     shutdown_grace_seconds: int = Field(30, ge=0, description="How long running jobs may take to end on SIGTERM.")
     worker_announce: bool = Field(True, description="Whether the worker announces its functions at start.")
 
+    @model_validator(mode="after")
+    def _bus_is_in_the_cloud(self) -> Self:
+        return _in_cloud(self, "SERVICE_BUS_NAMESPACE", self.service_bus_namespace)
+
+
+def _in_cloud(settings: SettingsT, variable: str, host: str | None) -> SettingsT:
+    if wrong := CLOUDS[settings.cloud].elsewhere(host or ""):
+        raise ValueError(f"{variable} {wrong}")
+    return settings
+
 
 SETTINGS_CLASSES: tuple[type[_FromEnvironment], ...] = (Settings, WorkerSettings)
 
-SettingsT = TypeVar("SettingsT", bound=_FromEnvironment)
-
 
 def variable_names(settings: type[_FromEnvironment]) -> dict[str, str]:
-    """Environment variable of each field."""
-    return {field: f"{settings.prefix}{field}".upper() for field in settings.model_fields}
+    """Environment variable of each field; the cloud has the same one for every process."""
+    own = {field: f"{settings.prefix}{field}".upper() for field in settings.model_fields}
+    return own | {"cloud": f"{PREFIX}CLOUD"}
+
+
+def cloud_of(environ: Mapping[str, str]) -> Cloud:
+    """Return the cloud that an environment names."""
+    return CLOUDS[load_settings(_FromEnvironment, environ).cloud]
 
 
 def is_own_variable(name: str) -> bool:

@@ -16,6 +16,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import LOCK_DURATION, WORKER_JOBS, WORKER_RESULTS, jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import Clock, SystemClock
+from matoolkit.clouds import CLOUDS
 from matoolkit.domain.messages import Message
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.agenda import Limits
@@ -23,9 +24,10 @@ from matoolkit.ports import Bus, Publisher, Received, Source
 from matoolkit.runbook.model import DataSource
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
-from matoolkit.settings import Settings, WorkerSettings
+from matoolkit.settings import Settings, WorkerSettings, cloud_of
 from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
+from matoolkit.store.sql.transaction import PATIENCE_SECONDS
 from matoolkit.store.upgrade import require_current_schema
 from matoolkit.worker import Context, Registry
 from matoolkit.worker.clients import Clients, open_clients
@@ -44,9 +46,19 @@ _SWEEPS_MISSED = 3
 _RENEWALS = 3
 
 
+def open_database(settings: Settings, patience_seconds: float = PATIENCE_SECONDS) -> Store:
+    """Open the state database, whatever is in it."""
+    return open_store(
+        settings.database_url.get_secret_value(),
+        patience_seconds=patience_seconds,
+        execution=settings.sql_execution,
+        cloud=CLOUDS[settings.cloud],
+    )
+
+
 def open_state(settings: Settings) -> Store:
     """Open the state database; its tables must be those of this version."""
-    store = open_store(settings.database_url.get_secret_value(), execution=settings.sql_execution)
+    store = open_database(settings)
     require_current_schema(store)
     return store
 
@@ -99,12 +111,12 @@ def bus_of_worker(settings: Settings, worker: WorkerSettings) -> Iterator[SqlBus
 
 def service_bus_address(settings: Settings) -> Address:
     """Return where the Service Bus of the settings is."""
-    return Address(settings.service_bus_namespace, settings.service_bus_connection_string)
+    return Address(settings.service_bus_namespace, settings.service_bus_connection_string, CLOUDS[settings.cloud])
 
 
 def source_opener(environ: Mapping[str, str] = os.environ) -> Callable[[DataSource], Source]:
     """Return what opens the source of a runbook."""
-    return partial(open_source, environ=environ)
+    return partial(open_source, environ=environ, cloud=cloud_of(environ))
 
 
 def read_message(topic: str, message_type: str, body: str) -> Message:
@@ -209,7 +221,9 @@ def build_worker(
 
 
 def _reader(settings: WorkerSettings, environ: Mapping[str, str], clock: Clock) -> SecretReader:
-    return key_vault(settings.key_vault_name, clock) if settings.key_vault_name else EnvironmentSecrets(environ)
+    if settings.key_vault_name:
+        return key_vault(settings.key_vault_name, clock, CLOUDS[settings.cloud])
+    return EnvironmentSecrets(environ)
 
 
 def _read(received: Received) -> Message:

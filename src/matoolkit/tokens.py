@@ -1,11 +1,13 @@
 """Tokens of Entra: kept until shortly before they end, and issued to the identity of this process."""
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 
 # A token is not begun with when it is about to end: the call that shows it may take a while.
 LEAST_SECONDS_LEFT = 300
@@ -71,7 +73,12 @@ class LibraryMissing(NoToken):
         super().__init__("signing in with Entra needs a library that is not installed")
 
 
-def token_of_process(scope: str, client_id: str | None = None) -> Token:
+def authority_of(cloud: Cloud) -> str:
+    """Say where an identity of a cloud gets its tokens; azure-identity has a variable for it, which wins."""
+    return os.environ.get("AZURE_AUTHORITY_HOST") or cloud.authority
+
+
+def token_of_process(scope: str, cloud: Cloud = PUBLIC, client_id: str | None = None) -> Token:
     """Ask for a token for this process.
 
     The identity is the first that azure-identity finds: the variables `AZURE_CLIENT_ID` and so on, a workload or
@@ -84,7 +91,9 @@ def token_of_process(scope: str, client_id: str | None = None) -> Token:
     except ImportError:
         raise LibraryMissing from None
     transport = _watched_transport()
-    chosen = {} if client_id is None else {"managed_identity_client_id": client_id}
+    chosen = {"authority": authority_of(cloud)}
+    if client_id is not None:
+        chosen["managed_identity_client_id"] = client_id
     with DefaultAzureCredential(transport=transport, retry_total=_MORE_TRIES, **chosen) as credential:
         try:
             issued = credential.get_token(scope)

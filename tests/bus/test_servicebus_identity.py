@@ -33,6 +33,9 @@ class Identity:
     scopes: set[str] = set()  # noqa: RUF012 - the SDK makes the instances
     closed = 0
 
+    def __init__(self, *, authority: str) -> None:
+        assert authority == "https://login.microsoftonline.com"
+
     async def get_token(self, *scopes: str, **_: object) -> object:
         from azure.core.credentials import AccessToken
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from matoolkit.bus import topology
 from matoolkit.bus.servicebus.wanted import SUBSCRIPTION, TOPIC, Wanted
+from matoolkit.clouds import CLOUDS
 from matoolkit.settings import Settings, WorkerSettings, load_settings, variable_names
 from matoolkit.store.dialect.mssql_types import EXACT_COLLATION
 from tests.infra.bicep import Declared, Template, literal, properties, template, value
@@ -180,23 +181,44 @@ def test_there_are_twelve_endpoints_and_one_for_each_site() -> None:
     assert sites == 3
 
 
-def test_there_are_six_zones_and_one_for_the_sites() -> None:
-    zones = [
-        text.strip("'") for text in re.findall(r"'privatelink[^']*'", template(SHARED).variables["zoneNames"].text)
-    ]
-    suffixes = {"${environment().suffixes.sqlServerHostname}": ".database.windows.net"}
-    suffixes["${environment().suffixes.storage}"] = "core.windows.net"
-    for computed, public in suffixes.items():
-        zones = [zone.replace(computed, public) for zone in zones]
+@pytest.mark.parametrize("cloud", ["AzureCloud", "AzureUSGovernment", "AzureChinaCloud"])
+def test_there_are_six_zones_and_one_for_the_sites_in_every_cloud(cloud: str) -> None:
+    """environment() is as Bicep's documentation says; the rest is in the template."""
+    suffixes, toolkit = {
+        "AzureCloud": ((".database.windows.net", "core.windows.net"), CLOUDS["public"]),
+        "AzureUSGovernment": ((".database.usgovcloudapi.net", "core.usgovcloudapi.net"), CLOUDS["usgov"]),
+        "AzureChinaCloud": ((".database.chinacloudapi.cn", "core.chinacloudapi.cn"), CLOUDS["china"]),
+    }[cloud]
+    here = template(SHARED)
+    names = value(here.variables["namesOfClouds"])[cloud]
+    known = {f"names.{name}": text for name, text in names.items()}
+    known |= zip(("environment().suffixes.sqlServerHostname", "environment().suffixes.storage"), suffixes, strict=True)
+    text = here.variables["zoneNames"].text.replace("[zoneOfSites]", f"[{here.variables['zoneOfSites'].text}]")
+    zones = [known_in(one, known) for one in re.findall(r"'(privatelink[^']*)'", text)]
+    sql, storage = suffixes
     assert zones == [
-        "privatelink.database.windows.net",
-        "privatelink.vaultcore.azure.net",
-        "privatelink.servicebus.windows.net",
-        "privatelink.blob.core.windows.net",
-        "privatelink.queue.core.windows.net",
-        "privatelink.table.core.windows.net",
-        "privatelink.azurewebsites.net",
+        f"privatelink{sql}",
+        f"privatelink.{names['vault']}",
+        f"privatelink.{toolkit.service_bus}",
+        *(f"privatelink.{kind}.{storage}" for kind in ("blob", "queue", "table")),
+        f"privatelink.{names['sites']}",
     ]
+    assert sql == f".{toolkit.sql}"
+    assert names["vault"] == toolkit.key_vault.replace("vault.", "vaultcore.")
+
+
+def known_in(text: str, known: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{(.+?)\}", lambda found: known[found[1]], text)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=name)
+def test_no_template_names_an_address_of_one_cloud_alone(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path == SHARED:
+        table = template(SHARED).variables["namesOfClouds"].text
+        assert table in text
+        text = text.replace(table, "")
+    assert not re.findall(r"[\w.-]+\.(?:windows\.net|azure\.(?:net|us|cn)|usgovcloudapi\.net|chinacloudapi\.cn)", text)
 
 
 # ---------------------------------------------------------------- roles

@@ -1,17 +1,20 @@
-"""A certificate for this machine that nobody else trusts."""
+"""A certificate that nobody else trusts, for this machine or for names that lead to it."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 
-def make_certificate(folder: Path) -> tuple[Path, Path]:
+def make_certificate(
+    folder: Path, names: Collection[str] = ("localhost",), *, is_rsa: bool = False
+) -> tuple[Path, Path]:
     """Write a key with its certificate, for a server, and the certificate alone, for those who are to trust it."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     certificate = (
         x509.CertificateBuilder()
@@ -21,7 +24,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
         .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -42,10 +42,10 @@ class Service(Protocol):
 def served(service: Service, certificate: Path | None = None) -> Iterator[str]:
     """Serve on a free port while the context lasts, encrypted if there is a certificate, and return the address."""
 
-    class Handler(_Handler):
+    class Serving(Handler):
         served = service
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Serving)
     address = f"http://127.0.0.1:{server.server_address[1]}"
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -62,7 +62,9 @@ def served(service: Service, certificate: Path | None = None) -> Iterator[str]:
         thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Hands each request to a service."""
+
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body leave together, or the client's acknowledgement of the head would be waited for
     served: Service

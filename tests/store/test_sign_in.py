@@ -17,7 +17,6 @@ from sqlalchemy.engine import make_url
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import InvalidDatabaseUrl, SignInRefused, StoreError, StoreUnavailable
 from matoolkit.store import Store, open_store
-from matoolkit.store.dialect.mssql_signin import entra_scope
 from tests.databases import NOON
 from tests.servers.entra import Entra, ManagedIdentity, token_for
 from tests.servers.http import served
@@ -240,21 +239,6 @@ def test_m6_an_endpoint_that_cannot_be_reached_is_a_passing_error(
     with pytest.raises(StoreUnavailable, match="no token for") as failed:
         work(azure())
     assert failed.value.transient
-
-
-@pytest.mark.parametrize(
-    ("host", "scope"),
-    [
-        ("contoso.database.windows.net", "https://database.windows.net/.default"),
-        ("Contoso.Database.Windows.Net.", "https://database.windows.net/.default"),
-        ("mi.abc123.database.windows.net", "https://database.windows.net/.default"),
-        ("contoso.database.usgovcloudapi.net", "https://database.usgovcloudapi.net/.default"),
-        ("contoso.database.chinacloudapi.cn", "https://database.chinacloudapi.cn/.default"),
-        ("sql.contoso.internal", "https://database.windows.net/.default"),
-    ],
-)
-def test_the_token_is_for_the_cloud_that_the_server_is_in(host: str, scope: str) -> None:
-    assert entra_scope(host) == scope
 
 
 @pytest.mark.parametrize(

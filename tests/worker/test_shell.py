@@ -111,6 +111,7 @@ def test_w5_a_session_signs_in_once_and_does_many_jobs(shell: Shell, pwsh: Path,
         "tenantId": "tenant-1",
         "appId": "app-1",
         "organization": "contoso.onmicrosoft.com",
+        "environment": "Global",
         "certificate": base64.b64encode(CERTIFICATE).decode(),
     }
 

@@ -51,6 +51,7 @@ module adminApi '../../modules/function-app.bicep' = {
     deployerPrincipalId: deployerPrincipalId
     settings: union(sourceSettings, {
       MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::adminApiSql.properties.secretUri})'
+      MATOOLKIT_CLOUD: shared.cloud
       MATOOLKIT_BUS: 'servicebus'
       MATOOLKIT_SERVICE_BUS_NAMESPACE: shared.serviceBusHost
       MATOOLKIT_ENTRA_TENANT_ID: entraIdTenantId

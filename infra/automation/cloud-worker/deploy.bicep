@@ -15,6 +15,9 @@ param workerId string = 'worker-01'
 param image string
 @description('Tenant in which the functions work.')
 param targetTenantId string
+@description('Microsoft\'s cloud of that tenant, which may be another than that of the bus: public, usgov, usgovdod or china.')
+@allowed(['public', 'usgov', 'usgovdod', 'china'])
+param targetCloud string = shared.cloud
 @description('Its initial domain, such as contoso.onmicrosoft.com.')
 param targetOrganization string
 @description('Application with which the worker signs in there.')
@@ -42,6 +45,13 @@ param deployerPrincipalId string = ''
 var name = '${shared.namePrefix}-${shared.environmentName}'
 var hasShare = !empty(functionsShare)
 var healthPort = 8081
+// KEDA has names of its own.
+var cloudsOfScaler = {
+  AzureCloud: 'AzurePublicCloud'
+  AzureUSGovernment: 'AzureUSGovernmentCloud'
+  AzureChinaCloud: 'AzureChinaCloud'
+}
+var cloudOfScaler = cloudsOfScaler[environment().name]
 // The platform kills a replica this long after SIGTERM; running jobs get half of it, the rest is for giving back.
 var graceSeconds = 60
 
@@ -230,12 +240,14 @@ resource app 'Microsoft.App/containerApps@2025-01-01' = {
               { name: 'RESULTS_TOPIC_NAME', value: 'worker-results' }
               { name: 'KEY_VAULT_NAME', value: shared.keyVaultName }
               { name: 'TARGET_TENANT_ID', value: targetTenantId }
+              { name: 'TARGET_CLOUD', value: targetCloud }
               { name: 'TARGET_ORGANIZATION', value: targetOrganization }
               { name: 'APP_ID', value: appId }
               { name: 'CERT_NAME', value: certName }
               // With a replica that always runs, stopping when idle would only start it again.
               { name: 'IDLE_TIMEOUT_SECONDS', value: minReplicas == 0 ? '300' : '0' }
               { name: 'SHUTDOWN_GRACE_SECONDS', value: string(graceSeconds / 2) }
+              { name: 'MATOOLKIT_CLOUD', value: shared.cloud }
               { name: 'MATOOLKIT_BUS', value: 'servicebus' }
               { name: 'MATOOLKIT_SERVICE_BUS_NAMESPACE', value: shared.serviceBusHost }
               { name: 'MATOOLKIT_LOG_FORMAT', value: 'json' }
@@ -289,6 +301,7 @@ resource app 'Microsoft.App/containerApps@2025-01-01' = {
               identity: scaler.id
               metadata: {
                 namespace: shared.serviceBusName
+                cloud: cloudOfScaler
                 topicName: 'worker-jobs'
                 subscriptionName: subscription.outputs.name
                 messageCount: string(jobsPerReplica)

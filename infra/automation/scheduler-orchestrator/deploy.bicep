@@ -189,6 +189,7 @@ module scheduler '../../modules/function-app.bicep' = {
     deployerPrincipalId: deployerPrincipalId
     settings: union(sourceSettings, {
       MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::schedulerSql.properties.secretUri})'
+      MATOOLKIT_CLOUD: shared.cloud
       MATOOLKIT_BUS: 'servicebus'
       MATOOLKIT_SERVICE_BUS_NAMESPACE: shared.serviceBusHost
       MATOOLKIT_TICK_SECONDS: string(tickSeconds)
@@ -210,6 +211,7 @@ module orchestrator '../../modules/function-app.bicep' = {
     alwaysReady: ['events', 'results']
     settings: {
       MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::orchestratorSql.properties.secretUri})'
+      MATOOLKIT_CLOUD: shared.cloud
       MATOOLKIT_BUS: 'servicebus'
       MATOOLKIT_SERVICE_BUS_NAMESPACE: shared.serviceBusHost
       MATOOLKIT_LOG_FORMAT: 'json'

@@ -10,6 +10,7 @@ from jwt import PyJWTError
 
 from matoolkit.api.signingkeys import SigningKeys
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.errors import NotSignedIn, RoleMissing
 from matoolkit.loopback import require_from_here
 
@@ -56,12 +57,13 @@ class Entra:
     clock: Clock
     audience: str | None = None
     keys_url: str | None = None
+    cloud: Cloud = PUBLIC
     _keys: SigningKeys = field(init=False)
 
     def __post_init__(self) -> None:
         # Tokens write ids in small letters, but people copy them in any case.
         self.tenant_id, self.client_id = self.tenant_id.lower(), self.client_id.lower()
-        default = f"https://login.microsoftonline.com/{self.tenant_id}/discovery/v2.0/keys"
+        default = f"{self.cloud.authority}/{self.tenant_id}/discovery/v2.0/keys"
         self._keys = SigningKeys(self.keys_url or default, self.clock)
 
     def identity(self, request: Request) -> Identity:
@@ -89,8 +91,8 @@ class Entra:
                 algorithms=["RS256"],
                 audience=[self.audience or f"api://{self.client_id}", self.client_id],
                 issuer=[
-                    f"https://sts.windows.net/{self.tenant_id}/",
-                    f"https://login.microsoftonline.com/{self.tenant_id}/v2.0",
+                    f"{self.cloud.sts}/{self.tenant_id}/",
+                    f"{self.cloud.authority}/{self.tenant_id}/v2.0",
                 ],
                 leeway=_LEEWAY_SECONDS,
                 options={"require": ["exp", "nbf", "iss", "aud", "tid"]},

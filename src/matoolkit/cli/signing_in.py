@@ -12,6 +12,7 @@ from matoolkit.cli.config import own_folder
 from matoolkit.cli.output import stderr
 from matoolkit.client_settings import ClientSettings
 from matoolkit.clock import Clock
+from matoolkit.clouds import CLOUDS, Cloud
 from matoolkit.errors import InvalidSettings, SignInNeeded
 from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of_process
 
@@ -90,7 +91,11 @@ class SignIn:
 
     def _issued(self) -> Token:
         person = self._person()
-        return person.token() if person and person.is_there else _token_of_machine(str(self._scope()))
+        return (
+            person.token()
+            if person and person.is_there
+            else _token_of_machine(str(self._scope()), CLOUDS[self._settings.cloud])
+        )
 
     def _person(self) -> "Person | None":
         """Return the person's sign-in if the settings say where that would be."""
@@ -129,12 +134,12 @@ def _standing(kept: "Kept") -> Standing:
     return Standing(Way.PERSON, kept.account, kept.token.ends_at, where)
 
 
-def _token_of_machine(scope: str) -> Token:
+def _token_of_machine(scope: str, cloud: Cloud) -> Token:
     """Ask for a token of a workload or managed identity, or of the account that is signed in to the Azure CLI."""
     # The library would warn in several lines of every identity that this machine does not have.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     try:
-        return token_of_process(scope)
+        return token_of_process(scope, cloud)
     except LibraryMissing:
         hint = "sign in with `matoolkit auth login`; for an identity of the machine, `pip install matoolkit[azure]`"
         raise SignInNeeded("nobody has signed in here", hint=hint) from None

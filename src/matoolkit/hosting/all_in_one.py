@@ -18,9 +18,9 @@ from matoolkit.hosting.sockets import listening, listening_nearby, port_of
 from matoolkit.hosting.story import Line, Story
 from matoolkit.scheduler.loop import SchedulerLoop
 from matoolkit.settings import Settings, WorkerSettings, load_settings
-from matoolkit.store import Store, open_store
+from matoolkit.store import Store
 from matoolkit.store.upgrade import upgrade
-from matoolkit.system import Messaging, build_scheduler, build_worker, functions_of_worker, open_bus
+from matoolkit.system import Messaging, build_scheduler, build_worker, functions_of_worker, open_bus, open_database
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.runner import Runner
 from matoolkit.worker.streams import guarded_streams
@@ -82,7 +82,7 @@ def run_all(
         place = stack.enter_context(_place(wishes.port))
         if wishes.is_fresh:
             forget_all()
-        store = open_store(settings.database_url.get_secret_value(), execution=settings.sql_execution)
+        store = open_database(settings)
         stack.callback(store.close)
         upgrade(store)
         is_first = begin_if_new(store, clock.now())

@@ -12,6 +12,7 @@ from matoolkit.api.app import create_app
 from matoolkit.api.auth import Entra, LocalOnly, SignIn
 from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
+from matoolkit.clouds import CLOUDS
 from matoolkit.errors import SignInRequired
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.hosting.serving import ApiServer
@@ -71,7 +72,13 @@ def serving(services: Services, place: socket.socket) -> Part:
 def sign_in_for(settings: Settings, host: str, clock: Clock) -> SignIn:
     """Return how people sign in; without Entra settings there is no sign-in, so only this machine is served."""
     if settings.entra_tenant_id and settings.entra_client_id:
-        return Entra(settings.entra_tenant_id, settings.entra_client_id, clock, settings.entra_audience)
+        return Entra(
+            settings.entra_tenant_id,
+            settings.entra_client_id,
+            clock,
+            settings.entra_audience,
+            cloud=CLOUDS[settings.cloud],
+        )
     if not is_loopback(host):
         raise SignInRequired(host)
     return LocalOnly()

@@ -1,6 +1,7 @@
 """The token for a source: one that was given, or one that Entra issues to this process."""
 
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.errors import SourceFailed
 from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of_process
 
@@ -16,14 +17,14 @@ class GivenToken:
         return self._token
 
 
-def entra_tokens(scope: str, clock: Clock) -> KeptToken:
+def entra_tokens(scope: str, clock: Clock, cloud: Cloud = PUBLIC) -> KeptToken:
     """Return the tokens of the process's own Entra identity, for one scope."""
-    return KeptToken(lambda: _issued(scope), clock)
+    return KeptToken(lambda: _issued(scope, cloud), clock)
 
 
-def _issued(scope: str) -> Token:
+def _issued(scope: str, cloud: Cloud) -> Token:
     try:
-        return token_of_process(scope)
+        return token_of_process(scope, cloud)
     except LibraryMissing as missing:
         raise SourceFailed(str(missing), hint="install matoolkit[azure]") from None
     except NoToken as fault:

@@ -8,6 +8,7 @@ import httpx
 
 from matoolkit.backoff import BUSY_STATUSES, Backoff, Tries, asked_wait
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.pauses import Pause
 from matoolkit.settings import secret_variable
 from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, Token, token_of_process
@@ -15,7 +16,6 @@ from matoolkit.worker.failures import SecretsBusy, SecretUnavailable
 from matoolkit.worker.masking import Masking
 
 _API_VERSION = "7.4"
-_SCOPE = "https://vault.azure.net/.default"
 _TIMEOUT_SECONDS = 10
 # The total is short because the secret's other readers wait as well.
 _BACKOFF = Backoff(count=3, first_seconds=1, longest_seconds=4, total_seconds=30)
@@ -153,14 +153,14 @@ class KeyVault:
             self._clock.sleep(seconds)
 
 
-def key_vault(name: str, clock: Clock) -> KeyVault:
+def key_vault(name: str, clock: Clock, cloud: Cloud = PUBLIC) -> KeyVault:
     """Open a Key Vault by its name, with the process's own Entra identity."""
-    return KeyVault(f"https://{name}.vault.azure.net", KeptToken(_issued, clock).token, clock)
+    return KeyVault(f"https://{name}.{cloud.key_vault}", KeptToken(lambda: _issued(cloud), clock).token, clock)
 
 
-def _issued() -> Token:
+def _issued(cloud: Cloud) -> Token:
     try:
-        return token_of_process(_SCOPE)
+        return token_of_process(f"https://{cloud.key_vault}/.default", cloud)
     except LibraryMissing as missing:
         raise SecretUnavailable(f"{missing}: install matoolkit[azure]") from None
     except NoToken as fault:

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import SecretStr
 
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.errors import BusAddressInvalid, BusLibraryMissing
 from matoolkit.records import record
-from matoolkit.tokens import NoToken, why_no_token
+from matoolkit.tokens import NoToken, authority_of, why_no_token
 
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken
@@ -19,6 +20,7 @@ class Address:
 
     namespace: str | None = None
     connection_string: SecretStr | None = None
+    cloud: Cloud = PUBLIC
 
     @property
     def host(self) -> str:
@@ -62,7 +64,7 @@ class Address:
 
     def credential(self) -> "Identity | None":
         """Return the identity of the process, to be closed in the end; a connection string needs none."""
-        return Identity() if self.connection_string is None else None
+        return Identity(self.cloud) if self.connection_string is None else None
 
     def client(self, credential: "Identity | None") -> "ServiceBusClient":
         """Return a client, which has not connected yet."""
@@ -78,10 +80,10 @@ class Address:
 class Identity:
     """The identity of this process, as the SDK asks for its tokens. If it gets none, a `NoToken` says why."""
 
-    def __init__(self) -> None:
+    def __init__(self, cloud: Cloud) -> None:
         from azure.identity.aio import DefaultAzureCredential
 
-        self._found = DefaultAzureCredential()
+        self._found = DefaultAzureCredential(authority=authority_of(cloud))
 
     async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
         """Return a token for the bus."""

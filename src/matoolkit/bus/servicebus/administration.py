@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from matoolkit.bus import topology
 from matoolkit.bus.servicebus.address import Address
 from matoolkit.bus.servicebus.wanted import SUBSCRIPTION, TOPIC, Wanted, told
+from matoolkit.clouds import Cloud
 from matoolkit.errors import BusLibraryMissing, BusManagingRefused, BusUnavailable
 from matoolkit.ports import Subscription
 from matoolkit.records import record
@@ -185,17 +186,20 @@ def administration(address: Address) -> Iterator[Administration]:
         with client:
             yield Administration(client, address)
         return
-    with ServiceBusAdministrationClient(address.namespace or "", _Identity()) as client:
+    with ServiceBusAdministrationClient(address.namespace or "", _Identity(address.cloud)) as client:
         yield Administration(client, address)
 
 
 class _Identity:
     """The identity of this process, as the SDK asks for its tokens."""
 
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
     def get_token(self, *scopes: str, **_: Any) -> "AccessToken":
         from azure.core.credentials import AccessToken
 
-        issued = token_of_process(scopes[0])
+        issued = token_of_process(scopes[0], self._cloud)
         return AccessToken(issued.text, int(issued.ends_at))
 
 

@@ -101,13 +101,11 @@ def roles(
 
 
 def _store(patience_seconds: float | None = None) -> "Store":
-    from matoolkit.store import open_store
     from matoolkit.store.sql.transaction import PATIENCE_SECONDS
+    from matoolkit.system import open_database
 
     settings = load_settings(Settings)
-    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-    url = settings.database_url.get_secret_value()
-    return open_store(url, execution=settings.sql_execution, patience_seconds=patience)
+    return open_database(settings, PATIENCE_SECONDS if patience_seconds is None else patience_seconds)
 
 
 def _described(found: "SchemaStatus") -> str:

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 
 from matoolkit.clock import Clock, as_utc
+from matoolkit.clouds import Cloud
 from matoolkit.errors import StoreBusy, StoreError, UnknownServer
 from matoolkit.store.dialect.mssql_errors import told_apart
 from matoolkit.store.dialect.mssql_options import properties
@@ -64,9 +65,9 @@ class SqlServer(Dialect):
         # Parameters by their places, so that their types can be told.
         return {"pool_pre_ping": True, "paramstyle": "qmark", **self.writing_options}
 
-    def sign_in(self, url: URL, clock: Clock) -> SignIn | None:
+    def sign_in(self, url: URL, clock: Clock, cloud: Cloud) -> SignIn | None:
         """Use a token of Entra where the address has no password."""
-        return sign_in_of(url, clock)
+        return sign_in_of(url, clock, cloud)
 
     def recognise(self, connection: Any) -> None:
         """Look for a version; SQLAlchemy would fail without one, and not say why."""

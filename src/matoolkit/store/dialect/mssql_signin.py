@@ -12,14 +12,10 @@ from uuid import UUID
 from sqlalchemy.engine import URL
 
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.errors import InvalidDatabaseUrl, SignInRefused, StoreUnavailable
 from matoolkit.store.dialect.mssql_errors import told_apart
 from matoolkit.tokens import KeptToken, LibraryMissing, NoToken, NoTokenNow, OneToken, Token, token_of_process
-
-_PUBLIC = "database.windows.net"
-# Each cloud has servers under a name of its own, which is also what a token must be for. A server under any other name,
-# such as that of a proxy, is taken for one of the public cloud.
-CLOUDS = (_PUBLIC, "database.usgovcloudapi.net", "database.chinacloudapi.cn")
 
 _ENDS_AT = "matoolkit_token_ends_at"
 _OTHER_SIGN_INS = frozenset({"uid", "pwd", "user", "password", "trusted_connection", "authentication"})
@@ -31,10 +27,12 @@ _NO_IDENTITY = "give the process an Entra identity: a managed identity, the AZUR
 class EntraSignIn:
     """Opens connections in the name of the process's own identity."""
 
-    def __init__(self, url: URL, clock: Clock) -> None:
+    def __init__(self, url: URL, clock: Clock, cloud: Cloud = PUBLIC) -> None:
         # The name of an identity is not that of a login: the server would refuse both together.
         self.url = URL.create(url.drivername, host=url.host, port=url.port, database=url.database, query=url.query)
-        self._scope = entra_scope(url.host or "")
+        self._cloud = cloud
+        # The names of a cloud's servers end with what its tokens are for.
+        self._scope = f"https://{cloud.sql}/.default"
         self._client_id = url.username
         self._clock = clock
         self._tokens = KeptToken(self._issued, clock)
@@ -58,7 +56,7 @@ class EntraSignIn:
 
     def _issued(self) -> Token:
         try:
-            return token_of_process(self._scope, self._client_id)
+            return token_of_process(self._scope, self._cloud, self._client_id)
         except LibraryMissing as missing:
             raise SignInRefused(str(missing), hint="pip install 'matoolkit[azure]'") from None
         except NoTokenNow as fault:
@@ -67,13 +65,7 @@ class EntraSignIn:
             raise SignInRefused(f"no token for {self._scope}: {fault}", hint=_NO_IDENTITY) from None
 
 
-def entra_scope(host: str) -> str:
-    """Return what a token for a server must be for."""
-    cloud = next((cloud for cloud in CLOUDS if host.lower().rstrip(".").endswith(f".{cloud}")), _PUBLIC)
-    return f"https://{cloud}/.default"
-
-
-def sign_in_of(url: URL, clock: Clock) -> EntraSignIn | None:
+def sign_in_of(url: URL, clock: Clock, cloud: Cloud = PUBLIC) -> EntraSignIn | None:
     """Tell how an address wants to sign in: without a password it is by token, unless it says otherwise."""
     given = {name.lower(): str(value).lower() for name, value in url.query.items()}
     if given.get("authentication", "").replace(" ", "").startswith("activedirectory"):
@@ -87,7 +79,9 @@ def sign_in_of(url: URL, clock: Clock) -> EntraSignIn | None:
     if any(given.get(name) in values for name, values in _OPEN_TO_LISTENERS.items()):
         hint = "leave out Encrypt and TrustServerCertificate"
         raise InvalidDatabaseUrl("a token is only shown to a server that proves who it is", hint=hint)
-    return EntraSignIn(url, clock)
+    if wrong := cloud.elsewhere(url.host or ""):
+        raise InvalidDatabaseUrl(f"its server {wrong}", hint="set MATOOLKIT_CLOUD to the cloud of the server")
+    return EntraSignIn(url, clock, cloud)
 
 
 def _is_client_id(name: str) -> bool:

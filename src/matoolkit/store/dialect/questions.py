@@ -26,6 +26,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
 from matoolkit.clock import Clock
+from matoolkit.clouds import Cloud
 from matoolkit.errors import RolesNotSupported, StoreError
 from matoolkit.store.dialect.types import Instant
 
@@ -109,7 +110,7 @@ class Dialect(ABC):
     def engine_options(self, url: URL) -> dict[str, Any]:
         """Return what the engine needs to know when it is made."""
 
-    def sign_in(self, url: URL, clock: Clock) -> SignIn | None:  # noqa: ARG002
+    def sign_in(self, url: URL, clock: Clock, cloud: Cloud) -> SignIn | None:  # noqa: ARG002
         """Return how connections sign in, if the address does not say it all."""
         return None
 

@@ -8,6 +8,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 
 from matoolkit.clock import Clock, SystemClock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.errors import DriverMissing, InvalidDatabaseUrl
 from matoolkit.store.dialect import Dialect, dialect_for
 from matoolkit.store.dialect.questions import SignIn
@@ -27,16 +28,17 @@ def open_store(
     clock: Clock | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
     execution: Execution = "driver",
+    cloud: Cloud = PUBLIC,
 ) -> Store:
     """Open the database that a URL names; nothing is read or written yet.
 
     A clock stands in for the database's own, in simulation. `patience_seconds` is how long a statement waits
-    for a lock before it gives up. `execution` says who runs statements.
+    for a lock before it gives up. `execution` says who runs statements, and `cloud` where tokens come from.
     """
     parsed = _parsed(url)
     dialect = dialect_for(parsed)
     address = parsed.set(drivername=dialect.driver)
-    sign_in = dialect.sign_in(address, clock or SystemClock())
+    sign_in = dialect.sign_in(address, clock or SystemClock(), cloud)
     if sign_in is not None:
         address = sign_in.url
     kept = {COMPILED: no_statements(), RUNNER: _RUNNERS[execution], TYPING: dialect.typing()}

@@ -5,7 +5,9 @@ from typing import Any, NoReturn
 
 from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
+from matoolkit.clouds import CLOUDS, Cloud
 from matoolkit.settings import WorkerSettings
+from matoolkit.tokens import authority_of
 from matoolkit.worker.clients.certificates import certificate_data
 from matoolkit.worker.clients.connection import Clients, connect, connect_to_simulation
 from matoolkit.worker.clients.failures import TenantFailed
@@ -17,6 +19,11 @@ _NEEDED = ("target_tenant_id", "app_id", "cert_name")
 def missing_settings(settings: WorkerSettings) -> tuple[str, ...]:
     """Name the variables without which a worker has no real tenant."""
     return tuple(name.upper() for name in _NEEDED if not getattr(settings, name))
+
+
+def cloud_of_tenant(settings: WorkerSettings) -> Cloud:
+    """Return the cloud in which the worker's tenant is."""
+    return CLOUDS[settings.target_cloud or settings.cloud]
 
 
 class NoTenant:
@@ -51,7 +58,14 @@ def open_clients(
         return Clients(nobody, nobody, nobody)
     tenant_id, app_id, name = (str(getattr(settings, needed)) for needed in _NEEDED)
 
-    def tokens_for(scope: str) -> TenantTokens:
-        return CertificateTokens(tenant_id, app_id, lambda: certificate_data(secret(name)), scope, clock, conceal)
+    cloud = cloud_of_tenant(settings)
+    # The variable that azure-identity knows is about the process's own identity, which may be in another cloud.
+    authority = cloud.authority if settings.target_cloud else authority_of(cloud)
 
-    return connect(tokens_for, settings.target_organization or tenant_id, clock, backoff)
+    def certificate() -> bytes:
+        return certificate_data(secret(name))
+
+    def tokens_for(scope: str) -> TenantTokens:
+        return CertificateTokens(tenant_id, app_id, certificate, scope, clock, conceal, authority)
+
+    return connect(tokens_for, settings.target_organization or tenant_id, clock, backoff, cloud=cloud)

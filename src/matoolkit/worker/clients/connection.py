@@ -8,6 +8,7 @@ import httpx
 
 from matoolkit.backoff import Backoff
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.worker.clients import exchange as exchange_api
 from matoolkit.worker.clients import graph as graph_api
 from matoolkit.worker.clients.api import Api
@@ -16,8 +17,6 @@ from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.clients.graph import GraphClient
 from matoolkit.worker.clients.tokens import NumberedTokens, SimulatedTokens, TenantTokens
 
-GRAPH = "https://graph.microsoft.com"
-EXCHANGE = "https://outlook.office365.com"
 _MOST_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=256)
 _CONNECT_SECONDS = 15
 # A cmdlet may take minutes; Exchange's other clients wait as long.
@@ -52,17 +51,18 @@ def connect(
     clock: Clock,
     backoff: Backoff,
     *,
-    graph: str = GRAPH,
-    exchange: str = EXCHANGE,
+    cloud: Cloud = PUBLIC,
+    simulation: str | None = None,
     http: httpx.Client | None = None,
 ) -> Clients:
     """Return the clients of a tenant; `tokens_for` gives the tokens of a scope, `organization` is its first domain.
 
-    A given connection also decides how long an answer may take.
+    A simulation is at one address for both APIs. A given connection also decides how long an answer may take.
     """
     patience = None if http is not None else httpx.Timeout(_EXCHANGE_SECONDS, connect=_CONNECT_SECONDS)
     http = open_http() if http is None else http
-    tokens = tokens_for(f"{GRAPH}/.default"), tokens_for(f"{EXCHANGE}/.default")
+    graph, exchange = simulation or cloud.graph, simulation or cloud.exchange
+    tokens = tokens_for(f"{cloud.graph}/.default"), tokens_for(f"{cloud.exchange}/.default")
     return Clients(
         GraphClient(Api("Graph", graph, tokens[0], http, clock, backoff, graph_api.judged)),
         ExchangeClient(
@@ -81,15 +81,17 @@ def connect_to_simulation(
     *,
     organization: str = "contoso.example",
 ) -> Clients:
-    """Return the clients of a simulated tenant, which is at one address for both APIs."""
+    """Return the clients of a simulated tenant."""
     numbered = NumberedTokens()
     # The address is on this machine, where no proxy leads.
     carrier = open_http(use_proxies=False) if http is None else http
 
     def tokens_for(scope: str) -> TenantTokens:
-        return SimulatedTokens(numbered, lambda: _granted(carrier, url, "graph" if GRAPH in scope else "exchange"))
+        return SimulatedTokens(
+            numbered, lambda: _granted(carrier, url, "graph" if PUBLIC.graph in scope else "exchange")
+        )
 
-    return connect(tokens_for, organization, clock, backoff, graph=url, exchange=url, http=carrier)
+    return connect(tokens_for, organization, clock, backoff, simulation=url, http=carrier)
 
 
 def _granted(http: httpx.Client, url: str, api: str) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC
 from matoolkit.pauses import Pause
 from matoolkit.tokens import KeptToken, LibraryMissing, Token, Tokens, first_line
 from matoolkit.worker.clients.failures import SignInFailed
@@ -66,9 +67,11 @@ class CertificateTokens:
         scope: str,
         clock: Clock,
         conceal: Callable[[str], None] = lambda _: None,
+        authority: str = PUBLIC.authority,
     ) -> None:
         self._identity = (tenant_id, app_id, certificate)
         self._scope = scope
+        self._authority = authority
         self._conceal = conceal
         self._kept = KeptToken(self._renewed, clock)
         self._failure = ""
@@ -112,7 +115,9 @@ class CertificateTokens:
             raise SignInFailed(f"the worker's certificate cannot be read: {fault.message}") from None
         try:
             # A new one each time: an old one would hand out the refused token again, from its own cache.
-            with CertificateCredential(tenant_id, app_id, certificate_data=data, **_PATIENCE) as credential:
+            with CertificateCredential(
+                tenant_id, app_id, certificate_data=data, authority=self._authority, **_PATIENCE
+            ) as credential:
                 issued = credential.get_token(self._scope)
         except (AzureError, ValueError) as fault:
             why = first_line(fault)[:300]

@@ -7,7 +7,7 @@ from matoolkit.clock import Clock
 from matoolkit.errors import InvalidSettings
 from matoolkit.settings import WorkerSettings
 from matoolkit.worker.clients.certificates import certificate_data
-from matoolkit.worker.clients.choice import missing_settings
+from matoolkit.worker.clients.choice import cloud_of_tenant, missing_settings
 from matoolkit.worker.clients.exchange import Exchange
 from matoolkit.worker.shell.exchange import SecureExchange, ShellExchange
 from matoolkit.worker.shell.pool import Shell, ShellSignIn
@@ -29,6 +29,7 @@ def open_shell(settings: WorkerSettings, secret: Callable[[str], str], clock: Cl
         app_id=str(settings.app_id),
         organization=settings.target_organization or tenant_id,
         certificate=lambda: certificate_data(secret(name)),
+        cloud=cloud_of_tenant(settings),
     )
     return Shell(program, sign_in, clock)
 

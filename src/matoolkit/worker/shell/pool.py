@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from matoolkit.clock import Clock
+from matoolkit.clouds import PUBLIC, Cloud
 from matoolkit.worker.clients.failures import SignInFailed
 from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.shell.session import Session, SessionEnded
@@ -35,6 +36,12 @@ class ShellSignIn:
     app_id: str
     organization: str
     certificate: Callable[[], bytes]
+    cloud: Cloud = PUBLIC
+
+    def environment(self, connection: Connection) -> str:
+        """Return the name by which the cmdlet that connects knows the cloud."""
+        is_graph = connection is Connection.GRAPH
+        return self.cloud.graph_environment if is_graph else self.cloud.exchange_environment
 
 
 @dataclass(slots=True)
@@ -112,6 +119,7 @@ class Shell:
                 "tenantId": self._sign_in.tenant_id,
                 "appId": self._sign_in.app_id,
                 "organization": self._sign_in.organization,
+                "environment": self._sign_in.environment(connection),
                 "certificate": base64.b64encode(self._sign_in.certificate()).decode(),
             }
             try:

@@ -1,7 +1,7 @@
 # A session of the worker: signs in when it is told to, then runs scripts and cmdlets until its input ends.
 #
 # A request is one line of JSON on standard input, with an id and one of
-#   connect  'Graph' or 'Exchange', with tenantId, appId, organization, certificate (base64 of PFX or PEM)
+#   connect  'Graph' or 'Exchange', with tenantId, appId, organization, environment, certificate (base64 of PFX or PEM)
 #   script   the path of a script, with arguments
 #   cmdlet   the name of a cmdlet, with arguments, and password if it takes one
 # The answer is one line of JSON on standard output, with the same id, and result, or error with type and throttled.
@@ -29,10 +29,10 @@ function Get-SessionCertificate([string] $encoded) {
 function Connect-Session($request) {
     $certificate = Get-SessionCertificate $request.certificate
     if ($request.connect -eq 'Graph') {
-        Connect-MgGraph -TenantId $request.tenantId -ClientId $request.appId -Certificate $certificate -NoWelcome | Out-Null
+        Connect-MgGraph -TenantId $request.tenantId -ClientId $request.appId -Certificate $certificate -Environment $request.environment -NoWelcome | Out-Null
     }
     else {
-        Connect-ExchangeOnline -AppId $request.appId -Certificate $certificate -Organization $request.organization -ShowBanner:$false | Out-Null
+        Connect-ExchangeOnline -AppId $request.appId -Certificate $certificate -Organization $request.organization -ExchangeEnvironmentName $request.environment -ShowBanner:$false | Out-Null
     }
 }
 
