@@ -79,6 +79,9 @@ class Settings(_FromEnvironment):
     service_bus_connection_string: SecretStr | None = Field(
         None, description="Service Bus connection string, instead of a namespace."
     )
+    files: Path | None = Field(
+        None, description="Folder with the lists that runbooks read whose source is of type `file`."
+    )
     tick_seconds: int = Field(300, ge=1, le=86400, description="Seconds between two ticks of the scheduler.")
     sweep_seconds: int = Field(
         30, ge=1, le=86400, description="Seconds between two sweeps for polls, retries and lost jobs."

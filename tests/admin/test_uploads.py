@@ -117,7 +117,7 @@ def upload_to_another_runbook(stage: Stage, name: str, rows: int) -> None:
         (b",x,\r\n", "row 3502: 'Email' holds no usable key"),
         (b"a,b\r\n", "row 3502: has 2 cells, the header has 3"),
         (b'"a', "row 3502: unexpected end of data"),
-        (b"\xff", "the file is not UTF-8 text"),
+        (b"\xff", "the file is not UTF-8 text; in Excel: Save As, 'CSV UTF-8 (Comma delimited)'"),
     ],
 )
 def test_a4_nothing_is_kept_of_a_file_whose_last_row_is_bad(stage: Stage, last: bytes, said: str) -> None:

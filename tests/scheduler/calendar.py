@@ -119,7 +119,7 @@ class Calendar:
         self.start = self.clock.now() + timedelta(days=10)
 
     def _source(self, description: DataSource) -> Source:
-        return self.others.get(description.connection, self.people)
+        return self.others.get(description.connection or "", self.people)
 
     def publish(self, content: str | None = None, *, enable: bool = True, **changes: Any) -> None:
         publish(

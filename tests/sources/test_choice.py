@@ -16,6 +16,7 @@ from matoolkit.runbook.model import DataSource
 from matoolkit.sources.choice import open_source
 from matoolkit.sources.databricks import DatabricksSource
 from matoolkit.sources.dataverse import DataverseSource
+from matoolkit.sources.files.source import FileSource
 from matoolkit.sources.sql import SqlSource
 from tests.databases import NOON
 from tests.servers.databricks import Workspace
@@ -44,6 +45,7 @@ def clock() -> VirtualClock:
     ("source", "environ", "kind"),
     [
         (data_source("sql"), {"PLACE": "sqlite://"}, SqlSource),
+        (data_source("file", file="people.csv"), {"MATOOLKIT_FILES": "lists"}, FileSource),
         (data_source("dataverse"), {"PLACE": "https://org.crm4.dynamics.com"}, DataverseSource),
         (databricks(), {"PLACE": AZURE, "WAREHOUSE": "w"}, DatabricksSource),
         (
@@ -62,6 +64,7 @@ def test_r4_each_type_has_its_source(source: DataSource, environ: dict[str, str]
     [
         (data_source("sql"), {}, "PLACE"),
         (data_source("dataverse"), {"PLACE": " "}, "PLACE"),
+        (data_source("file", file="people.csv"), {"MATOOLKIT_FILES": ""}, "MATOOLKIT_FILES"),
         (databricks(), {"WAREHOUSE": "w"}, "PLACE"),
         (databricks(), {"PLACE": AZURE}, "WAREHOUSE"),
         (databricks(), {"PLACE": AZURE, "WAREHOUSE": ""}, "WAREHOUSE"),

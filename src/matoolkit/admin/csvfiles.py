@@ -14,6 +14,7 @@ import orjson
 from matoolkit.admin.uploads import UploadedRow
 from matoolkit.domain.cells import MOST_COLUMNS, UnreadableCell, multi_valued_cell
 from matoolkit.domain.keys import folded
+from matoolkit.domain.spreadsheets import SAVE_AS_CSV, other_separator, other_than_csv
 from matoolkit.errors import InvalidMembers
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.query import query_facts
@@ -82,6 +83,9 @@ def _cell(value: Any) -> str:
 
 def _begun(file: BinaryIO, source: DataSource) -> tuple[io.TextIOWrapper, Iterator[list[str]], list[str]]:
     file.seek(0)
+    if what := other_than_csv(file.read(8)):
+        raise InvalidMembers([f"the file is {what}, not CSV; {SAVE_AS_CSV}"])
+    file.seek(0)
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     lines = csv.reader(text, strict=True)
     try:
@@ -132,7 +136,7 @@ def _row(number: int, cells: Sequence[str], header: Sequence[str], packed: Itera
 
 
 def _not_text() -> InvalidMembers:
-    return InvalidMembers(["the file is not UTF-8 text"])
+    return InvalidMembers([f"the file is not UTF-8 text; {SAVE_AS_CSV}"])
 
 
 def _header(lines: Iterator[list[str]], source: DataSource) -> list[str]:
@@ -146,7 +150,8 @@ def _header(lines: Iterator[list[str]], source: DataSource) -> list[str]:
         raise InvalidMembers(["the file is empty; its first row names the columns"])
     names = [folded(name) for name in header]
     if folded(source.primary_key) not in names:
-        apart = "; cells are separated by commas" if ";" in header[0] else ""
+        separator = other_separator(header)
+        apart = f"; cells are separated by {separator}, and must be by commas" if separator else ""
         raise InvalidMembers([f"row 1: there is no column '{source.primary_key}', which holds the key{apart}"])
     times = Counter(names)
     doubled = sorted(name for name, fold in zip(header, names, strict=True) if times[fold] > 1)

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from matoolkit.domain.batch_time import UnreadableBatchTime, end_of_day, read_batch_time
 from matoolkit.domain.cells import UnreadableCell, json_cell, json_text, multi_valued_cell
 from matoolkit.domain.keys import folded, is_usable_key
+from matoolkit.domain.spreadsheets import LostKeys, is_formula_error, is_number
 from matoolkit.errors import MissingColumn
 from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.templates import Json
@@ -29,6 +30,7 @@ class Reason(StrEnum):
 
     EMPTY_KEY = "empty_key"
     UNUSABLE_KEY = "unusable_key"
+    NUMBER_KEY = "number_key"
     DUPLICATE_KEY = "duplicate_key"
     BAD_BATCH_TIME = "bad_batch_time"
     BAD_VALUE = "bad_value"
@@ -97,10 +99,12 @@ class Reading:
     samples: Sequence[SetAside]
     kept: KeptRows = field(default_factory=RowsInMemory)
     day_ends: Mapping[datetime, datetime] = field(default_factory=dict)
+    lost: LostKeys = field(default_factory=LostKeys)
 
     def is_present(self, folded_key: str) -> bool:
-        """Whether the source returned a key, in a good row or a bad one."""
-        return folded_key in self.candidates or folded_key in self.set_aside_keys
+        """Whether the source returned a key, in a good row or a bad one, or what a spreadsheet may have made of it."""
+        is_there = folded_key in self.candidates or folded_key in self.set_aside_keys
+        return is_there or self.lost.may_be(folded_key)
 
     def data_of(self, candidate: Candidate) -> bytes:
         """Return the data of a row that was not known before, as JSON."""
@@ -127,6 +131,7 @@ class RowReader:
     # There are far fewer times than rows.
     _times: dict[Any, datetime] = field(default_factory=dict)
     _day_ends: dict[datetime, datetime] = field(default_factory=dict)
+    _lost: LostKeys = field(default_factory=LostKeys)
 
     def __post_init__(self) -> None:
         if self.source.batch_time_zone:
@@ -143,7 +148,7 @@ class RowReader:
         """Return what was read so far."""
         samples = [sample for found in self._samples.values() for sample in found]
         set_aside, counts = frozenset(self._set_aside), dict(self._counts)
-        return Reading(self._read, self._candidates, set_aside, counts, samples, self.kept, self._day_ends)
+        return Reading(self._read, self._candidates, set_aside, counts, samples, self.kept, self._day_ends, self._lost)
 
     def _take(self, row: Sequence[Any], layout: "_Layout") -> None:
         raw_key = row[layout.key_place]
@@ -151,8 +156,12 @@ class RowReader:
         if not key:
             self._put_aside(Reason.EMPTY_KEY, "", f"row {self._read} has no '{self.source.primary_key}'")
             return
-        if not is_usable_key(key):
+        if not is_usable_key(key) or (layout.is_list and is_formula_error(key)):
             self._put_aside(Reason.UNUSABLE_KEY, "", f"row {self._read} has a key that cannot be stored")
+            return
+        if layout.is_list and is_number(raw_key):
+            self._lost.add(raw_key)
+            self._put_aside(Reason.NUMBER_KEY, "", f"row {self._read}: a spreadsheet made the number {key} of the key")
             return
         name = folded(key)
         if self.only is not None and name not in self.only:
@@ -205,6 +214,7 @@ class _Layout:
     packings: Sequence[str | None]
     key_place: int
     time_place: int | None
+    is_list: bool
 
 
 def _layout(source: DataSource, columns: Sequence[str]) -> _Layout:
@@ -217,12 +227,15 @@ def _layout(source: DataSource, columns: Sequence[str]) -> _Layout:
             raise MissingColumn(name, columns)
     time_place = places[source.batch_time_column.casefold()] if source.batch_time_column else None
     key_place = places[source.primary_key.casefold()]
-    return _Layout(columns, [packings.get(name.casefold()) for name in columns], key_place, time_place)
+    packed = [packings.get(name.casefold()) for name in columns]
+    return _Layout(columns, packed, key_place, time_place, is_list=source.type == "file")
 
 
 def _data(row: Sequence[Any], layout: _Layout) -> dict[str, Json]:
     data: dict[str, Json] = {}
     for column, value, packing in zip(layout.columns, row, layout.packings, strict=True):
+        if layout.is_list and is_formula_error(value):
+            raise UnreadableCell(f"'{column}': its formula has the result {value}")
         try:
             data[column] = json_cell(value) if packing is None else multi_valued_cell(value, packing)
         except UnreadableCell as why:

@@ -11,7 +11,7 @@ class SourceNotConfigured(Refused):
     code = "SC404"
     http_status = 422
 
-    def __init__(self, variable: str, *, needed_for: str = "which the runbook's data_source names") -> None:
+    def __init__(self, variable: str, *, needed_for: str) -> None:
         super().__init__(
             f"the environment variable {variable}, {needed_for}, is not set",
             hint=f"set {variable} where the scheduler runs",

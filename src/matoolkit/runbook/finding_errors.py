@@ -169,6 +169,12 @@ ERRORS = (
         "`max_removals` is a count such as `10` or a percentage such as `20%`.",
         "write 10 or 20%",
     ),
+    FindingKind(
+        "RB116",
+        "bad file name",
+        "`file` names a `.csv` or `.xlsx` file below the folder of lists (`MATOOLKIT_FILES`), with `/` between folders.",
+        "write people.xlsx or hr/people.xlsx",
+    ),
     # Meaning
     FindingKind(
         "RB201",
@@ -278,5 +284,11 @@ ERRORS = (
         "unknown special variable",
         "Names that begin with `_` are the system's own, and this is not one of them, so it can never be resolved.",
         "correct the name",
+    ),
+    FindingKind(
+        "RB219",
+        "no such table in a file",
+        "A file is one table, which the query knows as `rows`, whatever the file or the sheet is called.",
+        "write FROM rows",
     ),
 )

@@ -27,6 +27,7 @@ WorkerId = Annotated[str, *_text(values.worker_id, pattern=values.NAME_PATTERN, 
 NonEmptyText = Annotated[str, *_text(values.non_empty, minLength=1, maxLength=values.MAX_TEXT)]
 Query = Annotated[str, *_text(values.query, minLength=1, maxLength=values.MAX_QUERY)]
 EnvironmentVariable = Annotated[str, *_text(values.environment_variable, pattern=values.ENVIRONMENT_VARIABLE_PATTERN)]
+FileName = Annotated[str, *_text(values.file_name, pattern=values.FILE_NAME_PATTERN, maxLength=values.MAX_TEXT)]
 TimeZone = Annotated[str, *_text(values.time_zone)]
 Duration = Annotated[
     timedelta, *_text(values.duration, "write a unit, as in 30s, 15m, 2h or 7d", pattern=values.DURATION_PATTERN)
@@ -145,11 +146,31 @@ class MultiValuedColumn(Part):
 class DataSource(Part):
     """Where members come from, and how they group into batches."""
 
-    type: Literal["dataverse", "databricks", "sql"] = Field(
-        description="`dataverse` (TDS endpoint), `databricks` (SQL warehouse) or `sql` (any SQLAlchemy URL)."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "patternProperties": {"^x-": True},
+            "if": {"properties": {"type": {"const": "file"}}},
+            "then": {"required": ["file"]},
+            "else": {"required": ["connection"]},
+        }
     )
-    connection: EnvironmentVariable = Field(
-        description="Name of the environment variable with the connection string or address. Never the value itself."
+
+    type: Literal["dataverse", "databricks", "sql", "file"] = Field(
+        description="`dataverse` (TDS endpoint), `databricks` (SQL warehouse), `sql` (any SQLAlchemy URL) or `file`"
+        " (a list: CSV or an Excel workbook)."
+    )
+    connection: MayBeLeftOut[EnvironmentVariable] = Field(
+        None,
+        description="Required unless it is a file: name of the environment variable with the connection string or"
+        " address. Never the value itself.",
+    )
+    file: MayBeLeftOut[FileName] = Field(
+        None,
+        description="Files only, and required there: `people.xlsx` or `people.csv`, below the folder that"
+        " `MATOOLKIT_FILES` names. The query sees it as the table `rows`.",
+    )
+    sheet: MayBeLeftOut[NonEmptyText] = Field(
+        None, description="Workbooks only: the sheet with the list. Default: the first one."
     )
     warehouse_id: MayBeLeftOut[EnvironmentVariable] = Field(
         None,

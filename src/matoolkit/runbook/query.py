@@ -23,6 +23,7 @@ _DIALECTS = {
     "dataverse": ("tsql",),
     "databricks": ("databricks",),
     "sql": ("sqlite", "tsql", "postgres", "databricks", "mysql"),
+    "file": ("sqlite",),
 }
 _WRITING_WORDS = frozenset(
     {"ALTER", "BACKUP", "CALL", "COPY", "CREATE", "DBCC", "DECLARE", "DELETE", "DROP", "EXEC", "EXECUTE", "GRANT"}
@@ -42,6 +43,7 @@ class QueryFacts:
     refusal: str | None
     columns: tuple[str, ...] | None
     is_understood: bool = True
+    tables: frozenset[str] = frozenset()
 
 
 def query_facts(query: str, source_type: str) -> QueryFacts:
@@ -65,7 +67,27 @@ def query_facts(query: str, source_type: str) -> QueryFacts:
         return QueryFacts(refusal, None)
     # An expression without a name is a column that no key can refer to.
     names = tuple(filter(None, statement.named_selects))
-    return QueryFacts(None, None if statement.is_star or "*" in names else names)
+    columns = None if statement.is_star or "*" in names else names
+    return QueryFacts(None, columns, tables=_tables_of(statement))
+
+
+def with_bracketed_names(query: str) -> str:
+    """Write names in double quotes with brackets: SQLite takes a name in quotes that no column has for a text."""
+    return _LEXEMES.sub(lambda lexeme: _bracketed(lexeme[0]), query)
+
+
+def _bracketed(lexeme: str) -> str:
+    is_plain_name = lexeme.startswith('"') and "]" not in lexeme and '""' not in lexeme
+    return f"[{lexeme[1:-1]}]" if is_plain_name else lexeme
+
+
+def _tables_of(statement: "Query") -> frozenset[str]:
+    """List the tables that are read, apart from those that the query makes itself."""
+    from sqlglot import exp
+
+    own = {part.alias.casefold() for part in statement.find_all(exp.CTE)}
+    read = {part.name for part in statement.find_all(exp.Table)}
+    return frozenset(name for name in read if name and name.casefold() not in own)
 
 
 def _parsed(query: str, dialects: Sequence[str]) -> "list[Expr | None] | None":

@@ -34,7 +34,6 @@ _PLACEHOLDERS: dict[type[BaseModel] | None, dict[str, str]] = {
     Phase: {"name": _UNREADABLE, "offset": "T-0"},
     DataSource: {
         "type": "sql",
-        "connection": _UNREADABLE,
         "query": "SELECT * FROM unreadable",
         "primary_key": _UNREADABLE,
     },

@@ -28,6 +28,7 @@ DURATION_PATTERN = r"^[0-9]{1,9}[smhd]$"
 PERCENTAGE_PATTERN = r"^(100|[0-9]{1,2})%$"
 # Zones that depend on the machine.
 _LOCAL_ZONES = frozenset({"localtime", "posixrules", "Factory"})
+FILE_NAME_PATTERN = r"\.([cC][sS][vV]|[xX][lL][sS][xX])$"
 ENVIRONMENT_VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
@@ -147,6 +148,20 @@ def environment_variable(text: str) -> str:
     if is_own_variable(text):
         raise refusal("RB113", f"'{text}' configures the system itself", "give the source a variable of its own")
     return text
+
+
+def file_name(text: str) -> str:
+    """Check the name of a list: below the folder of lists, and of a kind that can be read (rule U4)."""
+    parts = text.split("/")
+    if "" in parts or "." in parts or ".." in parts or any(sign in text for sign in "\\:\0"):
+        raise refusal(
+            "RB116",
+            "does not name a file below the folder of lists",
+            "write people.xlsx or hr/people.xlsx: no '..', no drive, no '/' at the beginning",
+        )
+    if re.search(FILE_NAME_PATTERN, text) is None:
+        raise refusal("RB116", "names no .csv and no .xlsx file", "save the list as .xlsx or as CSV")
+    return _not_longer_than(MAX_TEXT, text)
 
 
 def removal_limit(value: Any) -> RemovalLimit:

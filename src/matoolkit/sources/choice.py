@@ -1,6 +1,7 @@
 """Which source a runbook reads from, with what the environment holds for it (rule R4)."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import assert_never
 
 from matoolkit.clock import Clock, SystemClock
@@ -8,6 +9,7 @@ from matoolkit.clouds import CLOUDS, PUBLIC, Cloud
 from matoolkit.errors import SourceFailed, SourceNotConfigured
 from matoolkit.ports import Source
 from matoolkit.runbook.model import DataSource
+from matoolkit.settings import Settings, variable_names
 from matoolkit.sources.addresses import Address, read_address
 from matoolkit.sources.environment import required_variable
 from matoolkit.tokens import Tokens
@@ -24,7 +26,9 @@ def open_source(
     A library that a source needs is imported here, when the first runbook wants it.
     """
     clock = clock or SystemClock()
-    address = required_variable(environ, data_source.connection)
+    if data_source.type == "file":
+        return _file(data_source, environ, clock)
+    address = required_variable(environ, data_source.connection or "connection")
     match data_source.type:
         case "sql":
             from matoolkit.sources.sql import SqlSource
@@ -36,6 +40,13 @@ def open_source(
             return _databricks(data_source, address, environ, clock, cloud)
         case unknown:
             assert_never(unknown)
+
+
+def _file(data_source: DataSource, environ: Mapping[str, str], clock: Clock) -> Source:
+    from matoolkit.sources.files.source import FileSource
+
+    folder = required_variable(environ, variable_names(Settings)["files"], needed_for="the folder of lists")
+    return FileSource(Path(folder), data_source.file or "", data_source.sheet, clock)
 
 
 def _dataverse(address: str, clock: Clock, cloud: Cloud) -> Source:

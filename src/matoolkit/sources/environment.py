@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from matoolkit.errors import SourceNotConfigured
 
 
-def required_variable(environ: Mapping[str, str], name: str) -> str:
+def required_variable(
+    environ: Mapping[str, str], name: str, *, needed_for: str = "which the runbook's data_source names"
+) -> str:
     """Return a variable's value; one that is missing or empty is an error that names it."""
     value = environ.get(name, "").strip()
     if not value:
-        raise SourceNotConfigured(name)
+        raise SourceNotConfigured(name, needed_for=needed_for)
     return value

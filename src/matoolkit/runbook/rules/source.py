@@ -22,6 +22,26 @@ def t_is_given_once(check: Check) -> None:
         check.report("RB205", SOURCE, "'data_source' does not say when batches start", hint)
 
 
+def it_says_where_members_are(check: Check) -> None:
+    """Report a source without the key that says where it is."""
+    source = check.parts.data_source
+    if source is None or not check.is_sound((*SOURCE, "type")):
+        return
+    key = "file" if source.type == "file" else "connection"
+    if key not in check.keys_at(SOURCE):
+        check.report("RB102", SOURCE, f"'data_source' has no '{key}'", f"add '{key}:' to it")
+
+
+def a_file_is_one_table(check: Check) -> None:
+    """Report a query that looks for another table than `rows` in a file (rule U4)."""
+    source = check.parts.data_source
+    if source is None or source.type != "file" or check.query is None:
+        return
+    for table in sorted(check.query.tables):
+        if table.casefold() != "rows":
+            check.report("RB219", (*SOURCE, "query"), f"a file has no table '{table}'", "write FROM rows")
+
+
 def databricks_has_a_warehouse(check: Check) -> None:
     """Report a Databricks source without warehouse."""
     source = check.parts.data_source
@@ -97,8 +117,9 @@ def keys_have_an_effect(check: Check) -> None:
     source = check.parts.data_source
     if source is None or not check.is_sound(SOURCE):
         return
-    if source.warehouse_id and source.type != "databricks":
-        _without_effect(check, (*SOURCE, "warehouse_id"), "only a databricks source has a warehouse")
+    for key, why in _of_no_use_to(source):
+        if getattr(source, key) is not None:
+            _without_effect(check, (*SOURCE, key), why)
     if source.batch_time == "immediate":
         if source.batch_time_zone:
             _without_effect(check, (*SOURCE, "batch_time_zone"), "an immediate runbook reads no batch times")
@@ -107,6 +128,19 @@ def keys_have_an_effect(check: Check) -> None:
                 _without_effect(check, ("safeguards", key), why)
     elif source.cooldown:
         _without_effect(check, (*SOURCE, "cooldown"), "only an immediate runbook takes a member again")
+
+
+def _of_no_use_to(source: DataSource) -> Iterator[tuple[str, str]]:
+    """List keys that this type of source makes no use of, and why."""
+    if source.type != "databricks":
+        yield "warehouse_id", "only a databricks source has a warehouse"
+    if source.type == "file":
+        yield "connection", "a file is found by its name"
+    else:
+        yield "file", "only a source of type file reads one"
+        yield "sheet", "only a workbook has sheets"
+    if (source.file or "").casefold().endswith(".csv"):
+        yield "sheet", "only a workbook has sheets"
 
 
 _OF_NO_USE_AT_ONCE = {
@@ -129,6 +163,8 @@ def _without_effect(check: Check, path: Path, why: str) -> None:
 
 RULES = (
     t_is_given_once,
+    it_says_where_members_are,
+    a_file_is_one_table,
     databricks_has_a_warehouse,
     query_only_reads,
     columns_are_not_reserved,

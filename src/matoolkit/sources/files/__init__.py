@@ -1,0 +1,1 @@
+"""Lists that people keep: CSV files and Excel workbooks below one folder (rule U4)."""
