@@ -109,6 +109,7 @@ _PATTERNS = {
     values.DURATION_PATTERN: "duration",
     values.ENVIRONMENT_VARIABLE_PATTERN: "variable's name",
     OFFSET_PATTERN: "offset",
+    values.FILE_NAME_PATTERN: "file",
 }
 
 

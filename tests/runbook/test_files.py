@@ -85,7 +85,7 @@ def test_r10_the_columns_of_a_list_are_known_if_the_query_names_them() -> None:
     ("query", "written"),
     [
         ('SELECT "Mail Address" FROM rows', "SELECT [Mail Address] FROM rows"),
-        ("SELECT '\"x\"' FROM rows -- \"y\"", "SELECT '\"x\"' FROM rows -- \"y\""),
+        ('SELECT \'"x"\' FROM rows -- "y"', 'SELECT \'"x"\' FROM rows -- "y"'),
         ('SELECT "a""b", "a]b" FROM rows', 'SELECT "a""b", "a]b" FROM rows'),
     ],
 )
