@@ -346,7 +346,7 @@ def _usage(command: Any) -> str:
         if one.param_type_name == "argument":
             name = one.metavar or one.name.upper()
             said += f" {name}" if one.required else f" [{name}]"
-        elif not {"--output", "--json", "--api-url"} & set(one.opts):
+        elif not {"--output", "--json", "--local", "--api-url"} & set(one.opts):
             long = next(opt for opt in one.opts if opt.startswith("--"))
             other = f"|{one.secondary_opts[0]}" if one.secondary_opts else ""
             value = "" if one.is_flag else f" {one.metavar or long.removeprefix('--').upper().replace('-', '_')}"

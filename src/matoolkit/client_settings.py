@@ -46,6 +46,12 @@ def known_cloud(value: str) -> CloudName:
     raise ValueError(f"should be {', '.join(map(repr, first))} or {last!r}")
 
 
+def _zone(value: str) -> str:
+    if value not in ("utc", "local"):
+        raise ValueError("should be 'utc' or 'local'")
+    return value
+
+
 def _setting(default: Any, description: str, read: Callable[[str], Any] = str, *, is_shown: bool = True) -> Any:
     return field(default=default, repr=is_shown, metadata={"description": description, "read": read})
 
@@ -68,6 +74,7 @@ class ClientSettings:
         PUBLIC.authority, "Where people sign in; when not given, where `MATOOLKIT_CLOUD` says.", address
     )
     api_timeout: timedelta = _setting(_MINUTE, "How long the admin API may take to answer.", duration)  # noqa: RUF009
+    times: str = _setting("utc", "Whether times are told in `utc` or in the `local` zone of the machine.", _zone)
     access_token: str | None = _setting(None, "A token to use as it is, for pipelines.", is_shown=False)
 
 

@@ -72,6 +72,17 @@ def test_no_line_is_wider_than_the_terminal(width: int, *, letters: bool) -> Non
     assert not letters or all(line.isascii() for line in lines)
 
 
+def test_in_a_narrow_terminal_the_counts_and_what_people_decide_by_go_last() -> None:
+    batch = {**BATCH, "isHeld": True, "holdReason": "more than a tenth of the members would leave " * 3}
+    lines = drawn(batch, 60, failures=[FAILURE])
+    assert any(line.endswith("9,874/9,874") for line in lines)
+    assert any(line.endswith("5,063/9,874 ✖63") for line in lines)
+    assert not any("28 Feb" in line for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert text.count("more than a tenth of the members would leave") == 3
+    assert text.count("over quota") == 20
+
+
 def test_without_a_terminal_nothing_is_cut() -> None:
     text = "\n".join(drawn(width=None, failures=[FAILURE]))
     assert "pre-stage-of-a-very-long-name" in text
@@ -83,7 +94,7 @@ def test_failures_are_grouped_by_error_with_the_command_that_tries_them_again() 
     lines = drawn(failures=[{**FAILURE, "exampleStepId": number} for number in range(8)])
     at = lines.index("failures by error")
     assert lines[at + 1].startswith("✖ 63 members in pre-stage/copy: over quota")
-    assert lines[at + 2] == "    matoolkit batch retry 42 --like 0"
+    assert lines[at + 5] == "    matoolkit batch retry 42 --like 0"
     assert lines[-1] == "and 3 more: matoolkit batch failures 42"
 
 

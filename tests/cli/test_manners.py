@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -319,3 +320,30 @@ def _without_colours(text: str) -> str:
     import re
 
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+
+
+def test_times_are_local_on_request_and_always_have_their_zone(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.published()
+    batch = cli.created("ann@x")
+    assert "UTC" in cli("batch", "members", batch)
+    for wanted in (["--local"], []):
+        monkeypatch.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        shown = cli("batch", "members", batch, *wanted)
+        assert "IST" in shown
+        assert "UTC" not in shown
+        assert cli.json("batch", "members", batch, *wanted)[0]["addedAt"].endswith("Z")
+        monkeypatch.setenv("MATOOLKIT_TIMES", "local")
+    monkeypatch.delenv("TZ")
+    time.tzset()
+    monkeypatch.setenv("MATOOLKIT_TIMES", "lokal")
+    cli("batch", "list", code=2)
+    assert "MATOOLKIT_TIMES should be 'utc' or 'local'" in cli.err
+
+
+def test_a_key_is_never_cut(cli: Cli, terminal: None) -> None:
+    cli.published()
+    batch = cli.created(f"{'x' * 150}@contoso.com")
+    shown = _without_colours(cli("batch", "members", batch))
+    assert shown.count("x") == 150
+    assert "…" not in shown

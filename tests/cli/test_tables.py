@@ -1,5 +1,6 @@
 """Tables that fit, and that lose nothing when somebody reads them by program."""
 
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from rich.text import Text
 from matoolkit.cli import wording
 from matoolkit.cli.tables import Column, number, status, table, when
 
-COLUMNS = (number("ID", "id"), Column("KEY", "key"), status(), when("AT", "at"), Column("NOTE", "note"))
+COLUMNS = (number("ID", "id"), Column("KEY", "key"), status(), when("AT", "at"), Column("NOTE", "note", is_cut=True))
 ROW = {"id": 7, "key": "ann@x", "status": "failed", "at": "2026-03-05T12:00:00Z", "note": "n" * 100}
 
 
@@ -22,13 +23,39 @@ def test_a_table_without_a_limit_is_whole_and_has_no_glyphs() -> None:
     assert row == f" 7  ann@x  failed  2026-03-05 12:00 UTC  {'n' * 100}"
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_table_fits_and_never_cuts_numbers_states_or_times(width: int) -> None:
-    head, row = lines([{**ROW, "key": "k" * 90}], width)
-    assert len(row) <= width
-    assert len(head) <= width
+@pytest.mark.parametrize("width", [64, 80, 120])
+def test_a_table_fits_and_cuts_only_what_nobody_decides_by(width: int) -> None:
+    head, row, *more = lines([{**ROW, "key": "k" * 90}], width)
+    assert all(len(line) <= width for line in (head, row, *more))
     assert "✖ failed  2026-03-05 12:00 UTC" in row
     assert row.endswith("…")
+    assert "".join([row, *more]).count("k") == 90
+
+
+def test_a_table_that_does_not_fit_becomes_blocks_with_nothing_cut() -> None:
+    first, *others = lines([{**ROW, "key": "word " * 20}, ROW], 30)
+    assert first == "id      7"
+    assert all(len(line) <= 30 for line in others)
+    assert "".join(others).count("word") == 20
+    assert "".join(others).count("n" * 22) == 8
+    assert others.count("") == 1
+
+
+def test_a_wide_table_has_one_line_for_each_item_and_looks_as_on_a_terminal() -> None:
+    head, row = lines([ROW], None, plain=False)
+    assert "✖ failed" in row
+    assert row.endswith("n" * 100)
+    assert head.split() == ["ID", "KEY", "STATUS", "AT", "NOTE"]
+
+
+def test_times_are_told_in_the_zone_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    with wording.local_times(wanted=True):
+        assert wording.moment("2026-03-05T12:00:00Z") == "2026-03-05 17:30 IST"
+    assert wording.moment("2026-03-05T12:00:00Z") == "2026-03-05 12:00 UTC"
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_a_column_that_holds_nothing_is_not_shown_to_people() -> None:

@@ -1,7 +1,7 @@
 """A batch at a glance: its phases on a time line, counts by status, failures by error, and what to do about them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,8 +15,10 @@ from matoolkit.domain.states import ENDED_BATCHES, OPEN_STEPS, PhaseStatus
 
 _WIDEST = 110
 _MOST_FAILURES = 5
-# What a phase's line has besides its name and its bar.
+# What a phase's line has besides its name and its bar. In a narrow terminal the times go first, and the counts last.
 _RAIL, _OFFSET, _DUE, _STATE, _COUNTS = 2, 7, 17, 13, 16
+_NAME_AND_BAR = 20
+_FIELD, _INDENT = 9, 4
 
 Item = Mapping[str, Any]
 
@@ -32,6 +34,10 @@ class _Look:
         return letter if self.letters else glyph
 
     @property
+    def due(self) -> int:
+        return _DUE if self._besides(_DUE) >= _NAME_AND_BAR else 0
+
+    @property
     def bar(self) -> int:
         return self._free * 2 // 5
 
@@ -41,7 +47,10 @@ class _Look:
 
     @property
     def _free(self) -> int:
-        return max((self.width or _WIDEST) - _RAIL - _OFFSET - _DUE - _STATE - _COUNTS, 20)
+        return max(self._besides(self.due), _NAME_AND_BAR)
+
+    def _besides(self, due: int) -> int:
+        return (self.width or _WIDEST) - _RAIL - _OFFSET - due - _STATE - _COUNTS
 
 
 def batch_view(
@@ -49,12 +58,24 @@ def batch_view(
 ) -> Text:
     """Draw a batch in lines of at most this width; without a limit nothing is cut."""
     look = _Look(None if width is None else min(width, _WIDEST), letters)
-    lines = [*_header(batch, now, look), Text(), *_time_line(batch, now, look), *_failures(batch, failures, look)]
+    header, phases, failed = _header(batch, now, look), _time_line(batch, now, look), _failures(batch, failures, look)
+    # What people decide by is never cut: the reason of a hold, an error, a command to type.
+    lines = [*_whole(header, _FIELD, look), Text(), *_cut(phases, look), *_whole(failed, _INDENT, look)]
+    return Text("\n").join(lines)
+
+
+def _whole(lines: Iterable[Text], indent: int, look: _Look) -> Iterator[Text]:
+    for line in lines:
+        line.rstrip()
+        yield from [line] if look.width is None else wording.wrapped(line, look.width, indent)
+
+
+def _cut(lines: Iterable[Text], look: _Look) -> Iterator[Text]:
     for line in lines:
         line.rstrip()
         if look.width is not None:
-            wording.cut(line, look.width, letters=letters)
-    return Text("\n").join(lines)
+            wording.cut(line, look.width, letters=look.letters)
+        yield line
 
 
 def current_phases(batch: Item) -> list[Item]:
@@ -97,7 +118,7 @@ def _time_line(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     due = [wording.instant(phase.get("dueAt")) for phase in phases]
     ahead = next((at for at, time in enumerate(due) if time and time > now), len(phases)) if has_now else None
     if phases:
-        yield _titles(look)
+        yield _titles(now, look)
     for at, phase in enumerate(phases):
         if at == ahead:
             yield _mark(now, look)
@@ -106,15 +127,16 @@ def _time_line(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
         yield _mark(now, look)
 
 
-def _titles(look: _Look) -> Text:
-    sizes = ((_RAIL, ""), (_OFFSET, "offset"), (_DUE, "due, UTC"), (_STATE, "state"), (look.name, "phase"))
+def _titles(now: datetime, look: _Look) -> Text:
+    due = f"due, {wording.zoned(now):%Z}"[: look.due]
+    sizes = ((_RAIL, ""), (_OFFSET, "offset"), (look.due, due), (_STATE, "state"), (look.name, "phase"))
     line = "".join(f"{title:<{size}}" for size, title in sizes)
     return Text(f"{line}{'steps done':<{look.bar}}", style="dim")
 
 
 def _mark(now: datetime, look: _Look) -> Text:
     rest = look.pick("─", "-") * ((look.width or _WIDEST) - _RAIL - _OFFSET - _DUE)
-    return Text(f"{look.pick('▶', '>')} {'now':<{_OFFSET}}{now:%a %d %b %H:%M} {rest}", style="cyan")
+    return Text(f"{look.pick('▶', '>')} {'now':<{_OFFSET}}{wording.zoned(now):%a %d %b %H:%M} {rest}", style="cyan")
 
 
 def _phase(phase: Item, look: _Look, *, is_ahead: bool) -> Text:
@@ -125,7 +147,8 @@ def _phase(phase: Item, look: _Look, *, is_ahead: bool) -> Text:
     rail = (look.pick("╎", ":"), "dim") if is_ahead else (look.pick("┃", "|"), "cyan")
     line = Text.assemble(rail, " ")
     _add(line, Text(wording.offset(phase.get("offsetMinutes")), style="bold"), _OFFSET, look)
-    _add(line, Text(f"{due:%a %d %b %H:%M}" if due else ""), _DUE, look)
+    if look.due:
+        _add(line, Text(f"{wording.zoned(due):%a %d %b %H:%M}" if due else ""), look.due, look)
     _add(line, wording.state(phase.get("status"), letters=look.letters), _STATE, look)
     _add(line, Text(printable(phase.get("phaseName"), 100)), look.name, look)
     if total:
@@ -163,7 +186,7 @@ def _failures(batch: Item, failures: Sequence[Item], look: _Look) -> Iterator[Te
 
 
 def _field(title: str, value: str = "") -> Text:
-    return Text.assemble((f"{title:<9}", "dim"), value)
+    return Text.assemble((f"{title:<{_FIELD}}", "dim"), value)
 
 
 def _add(line: Text, cell: Text, width: int, look: _Look) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from matoolkit.cli import wording
 from matoolkit.cli.answers import printable
 from matoolkit.cli.client import Pages
 from matoolkit.cli.config import client_settings
@@ -28,6 +29,7 @@ ApiUrl = Annotated[
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="How data is written.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
+Local = Annotated[bool, typer.Option("--local", help="Tell times in the zone of this machine, not in UTC.")]
 
 
 # Errors of reading an answer that is JSON, but not the expected one.
@@ -73,7 +75,7 @@ class Session:
     @property
     def is_for_people(self) -> bool:
         """Whether people read what is printed."""
-        return self.form is Form.TABLE
+        return self.form in (Form.TABLE, Form.WIDE)
 
     @contextmanager
     def busy(self, with_what: str) -> Iterator[None]:
@@ -106,7 +108,12 @@ def confirm(question: str, *, yes: bool) -> None:
 
 @contextmanager
 def session(
-    clock: Clock | None, api_url: str | None = None, form: Form = Form.TABLE, seconds: float | None = None
+    clock: Clock | None,
+    api_url: str | None = None,
+    form: Form = Form.TABLE,
+    seconds: float | None = None,
+    *,
+    local: bool = False,
 ) -> Iterator[Session]:
     """Begin to talk with the admin API that the settings name."""
     from matoolkit.cli.http import Client
@@ -118,7 +125,8 @@ def session(
         settings.api_url, seconds or settings.api_timeout.total_seconds(), SignIn(settings, known).token, known
     )
     try:
-        yield Session(client, known, form)
+        with wording.local_times(wanted=local or settings.times == "local"):
+            yield Session(client, known, form)
     finally:
         client.close()
 
@@ -126,7 +134,7 @@ def session(
 def asks_the_api(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command its session, and the options that all of them have."""
     forms = [_option("output", Output, Form.TABLE), _option("json", Json, default=False)]
-    return _command(function, [*forms, _option("api_url", ApiUrl, None)])
+    return _command(function, [*forms, _option("local", Local, default=False), _option("api_url", ApiUrl, None)])
 
 
 def asks_for_text(function: Callable[..., None]) -> Callable[..., None]:
@@ -141,7 +149,8 @@ def _command(function: Callable[..., None], common: Sequence[inspect.Parameter])
     @wraps(function)
     def command(context: typer.Context, **given: Any) -> None:
         form, is_json = given.pop("output", Form.TABLE), given.pop("json", False)
-        with session(context.obj, given.pop("api_url"), Form.JSON if is_json else form) as opened:
+        local, api_url = given.pop("local", False), given.pop("api_url")
+        with session(context.obj, api_url, Form.JSON if is_json else form, local=local) as opened:
             try:
                 function(opened, **given)
             except _OF_NONSENSE as nonsense:

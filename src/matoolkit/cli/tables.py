@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 import orjson
@@ -16,13 +16,15 @@ from matoolkit.cli.output import stdout, write, write_json
 
 Item = Mapping[str, Any]
 _GAP = 2
-_NARROWEST = 8
+# How narrow a column may become: one that is cut, and one whose lines wrap.
+_NARROWEST, _NARROWEST_WRAPPED = 8, 16
 
 
 class Form(StrEnum):
     """How data is written."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     JSONL = "jsonl"
     CSV = "csv"
@@ -31,13 +33,18 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, where its value is, how people are told it, and whether it is never cut."""
+    """A column: its title, where its value is, and how people are told it.
+
+    A table that is too wide for its terminal wraps the lines of a column, unless the column stays whole. Only a column
+    that nobody decides by is cut.
+    """
 
     title: str
     value: str | Callable[[Item], Any]
     told: Callable[..., str | Text] = wording.text
     is_number: bool = False
     is_whole: bool = False
+    is_cut: bool = False
 
     def of(self, item: Item) -> Any:
         """Return the value itself."""
@@ -76,8 +83,8 @@ def print_items(items: Iterable[Item], columns: Sequence[Column], form: Form) ->
     match form:
         case Form.JSONL:
             return sum(write_json(orjson.dumps(item)) for item in items)
-        case Form.TABLE:
-            return _print_table(list(items), columns)
+        case Form.TABLE | Form.WIDE:
+            return _print_table(list(items), columns, is_wide=form is Form.WIDE)
     known = list(items)
     match form:
         case Form.JSON:
@@ -96,7 +103,7 @@ def print_item(item: Item, columns: Sequence[Column], form: Form) -> None:
             write_json(orjson.dumps(item, option=orjson.OPT_INDENT_2))
         case Form.YAML:
             _print_yaml(item)
-        case Form.TABLE:
+        case Form.TABLE | Form.WIDE:
             console = stdout()
             for line in fields(item, columns, plain=not console.is_terminal, letters=has_only_letters(console)):
                 console.print(line)
@@ -114,20 +121,36 @@ def fields(item: Item, columns: Sequence[Column], *, plain: bool, letters: bool 
 
 
 def table(
-    items: Sequence[Item], columns: Sequence[Column], width: int | None, *, letters: bool = False
+    items: Sequence[Item],
+    columns: Sequence[Column],
+    width: int | None,
+    *,
+    letters: bool = False,
+    plain: bool | None = None,
 ) -> Iterable[Text]:
-    """Write a table; with a width it is made to fit, without one nothing is cut and no glyph is added."""
-    plain = width is None
+    """Write a table; with a width it is made to fit, without one each item is a line. For programs it has no glyph."""
+    plain = width is None if plain is None else plain
     # Programs need every column in its place; people do not need empty columns.
     shown = [column for column in columns if plain or any(column.of(item) not in (None, "", []) for item in items)]
     cells = [[column.cell(item, plain=plain, letters=letters) for column in shown] for item in items]
     head = [Text(column.title, style="bold") for column in shown]
     widths = [max(cell_len(row[at].plain) for row in chain([head], cells)) for at in range(len(shown))]
-    if width is not None:
-        least = [size if column.is_whole else _NARROWEST for column, size in zip(shown, widths, strict=True)]
-        widths = _fitting(widths, least, width)
+    fitting = widths if width is None else _fitting(widths, shown, width)
+    if fitting is None:
+        yield from _blocks(items, shown, width or 0, letters=letters)
+        return
     for row in chain([head], cells):
-        yield _line(row, widths, shown, letters=letters)
+        yield from _lines(row, fitting, shown, letters=letters)
+
+
+def _blocks(items: Sequence[Item], columns: Sequence[Column], width: int, *, letters: bool) -> Iterable[Text]:
+    """Write a field a line where a table does not fit."""
+    indent = max(len(column.title) for column in columns) + _GAP
+    for at, item in enumerate(items):
+        if at:
+            yield Text()
+        for line in fields(item, columns, plain=False, letters=letters):
+            yield from wording.wrapped(line, width, indent)
 
 
 def has_only_letters(console: Console) -> bool:
@@ -135,39 +158,54 @@ def has_only_letters(console: Console) -> bool:
     return not console.encoding.casefold().startswith("utf")
 
 
-def _print_table(items: Sequence[Item], columns: Sequence[Column]) -> int:
+def _print_table(items: Sequence[Item], columns: Sequence[Column], *, is_wide: bool) -> int:
     console = stdout()
-    width = console.width if console.is_terminal else None
+    width = console.width if console.is_terminal and not is_wide else None
     if items:
-        for line in table(items, columns, width, letters=has_only_letters(console)):
+        for line in table(items, columns, width, letters=has_only_letters(console), plain=not console.is_terminal):
             console.print(line)
     return len(items)
 
 
-def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Narrow the widest column again and again until the line fits, but none to less than can be read."""
-    found = list(widths)
-    while sum(found) + _GAP * (len(found) - 1) > width:
+def _fitting(widths: Sequence[int], columns: Sequence[Column], width: int) -> list[int] | None:
+    """Narrow the widest column again and again until the line fits; none if that would leave too little to read."""
+    found, least = list(widths), [_least(size, column) for size, column in zip(widths, columns, strict=True)]
+    room = width - _GAP * (len(found) - 1)
+    if sum(least) > room:
+        return None
+    while sum(found) > room:
         spare = [at for at, size in enumerate(found) if size > least[at]]
-        if not spare:
-            break
         found[max(spare, key=lambda at: found[at])] -= 1
     return found
 
 
-def _line(row: Sequence[Text], widths: Sequence[int], columns: Sequence[Column], *, letters: bool) -> Text:
-    line = Text()
-    for at, cell in enumerate(row):
-        shown = cell.copy()
-        wording.cut(shown, widths[at], letters=letters)
-        room = " " * (widths[at] - cell_len(shown.plain))
-        is_last = at == len(row) - 1
-        line.append_text(
-            Text.assemble(room, shown) if columns[at].is_number else Text.assemble(shown, "" if is_last else room)
-        )
-        line.append("" if is_last else " " * _GAP)
-    line.rstrip()
-    return line
+def _least(size: int, column: Column) -> int:
+    if column.is_whole:
+        return size
+    return min(size, _NARROWEST if column.is_cut else _NARROWEST_WRAPPED)
+
+
+def _lines(row: Sequence[Text], widths: Sequence[int], columns: Sequence[Column], *, letters: bool) -> Iterable[Text]:
+    """Write a row in as many lines as its longest cell needs."""
+    cells = [
+        _cell(cell, width, column, letters=letters) for cell, width, column in zip(row, widths, columns, strict=True)
+    ]
+    for parts in zip_longest(*cells, fillvalue=Text()):
+        line = Text()
+        for at, part in enumerate(parts):
+            room = " " * (widths[at] - cell_len(part.plain))
+            line.append_text(Text.assemble(room, part) if columns[at].is_number else Text.assemble(part, room))
+            line.append(" " * _GAP)
+        line.rstrip()
+        yield line
+
+
+def _cell(cell: Text, width: int, column: Column, *, letters: bool) -> list[Text]:
+    if not column.is_cut:
+        return wording.wrapped(cell, width)
+    shown = cell.copy()
+    wording.cut(shown, width, letters=letters)
+    return [shown]
 
 
 def _print_csv(items: Sequence[Item], columns: Sequence[Column]) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 
 from matoolkit.cli.output import PlainConsole, stderr, write_json
 from matoolkit.cli.session import Session
-from matoolkit.cli.tables import Column, Form, Item, fields, has_only_letters, table
+from matoolkit.cli.tables import Column, Item, fields, has_only_letters, table
 from matoolkit.errors import MatoolkitError
 
 PAUSE_SECONDS = 2.0
@@ -37,7 +37,7 @@ def watch(
 ) -> None:
     """Show what is asked for: redrawn on a terminal, else a line of JSON for each new or changed item."""
     console = PlainConsole()
-    if session.form is not Form.TABLE or not console.is_terminal:
+    if not session.is_for_people or not console.is_terminal:
         _print_changes(session, ask, is_over)
         return
     from rich.live import Live

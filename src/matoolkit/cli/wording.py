@@ -1,9 +1,12 @@
 """How states, times and counts are said to people: a state is a colour, a glyph and a word; a time has its zone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from matoolkit.cli.answers import printable
@@ -38,6 +41,9 @@ _LOOKS: dict[str, tuple[tuple[str, str], str]] = {
     "held": (("‖", "!"), "bold yellow"),
 }
 _UNKNOWN = (("?", "?"), "")
+# Whether times are told in the zone of this machine; else they are UTC.
+_is_local = ContextVar("_is_local", default=False)
+_NO_CONSOLE = Console(width=80, force_terminal=False)
 
 
 def state(word: object, *, letters: bool = False) -> Text:
@@ -58,6 +64,30 @@ def cut(line: Text, width: int, *, letters: bool = False) -> None:
     line.truncate(width, overflow="crop" if letters else "ellipsis")
 
 
+def wrapped(line: Text, width: int, indent: int = 0) -> list[Text]:
+    """Break a line that is too long into several, of which all but the first are indented; nothing is cut."""
+    if line.cell_len <= width:
+        return [line]
+    first, rest = line[:indent], line[indent:]
+    parts = rest.wrap(_NO_CONSOLE, max(width - indent, 1), overflow="fold")
+    return [Text.assemble(" " * indent if at else first, part) for at, part in enumerate(parts)]
+
+
+@contextmanager
+def local_times(*, wanted: bool) -> Iterator[None]:
+    """Tell times in the zone of this machine, if that is wanted."""
+    before = _is_local.set(wanted)
+    try:
+        yield
+    finally:
+        _is_local.reset(before)
+
+
+def zoned(at: datetime) -> datetime:
+    """Return a time in the zone in which times are told."""
+    return at.astimezone() if _is_local.get() else at.astimezone(UTC)
+
+
 def instant(value: object) -> datetime | None:
     """Read a time of an answer; anything else is None."""
     try:
@@ -72,7 +102,7 @@ def moment(value: object, *, exactly: bool = False) -> str:
     found = instant(value)
     if found is None:
         return ""
-    return f"{found:%Y-%m-%d %H:%M:%S} UTC" if exactly and found.second else f"{found:%Y-%m-%d %H:%M} UTC"
+    return f"{zoned(found):{'%Y-%m-%d %H:%M:%S' if exactly and found.second else '%Y-%m-%d %H:%M'} %Z}"
 
 
 def offset(minutes: object) -> str:

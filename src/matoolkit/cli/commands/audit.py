@@ -18,7 +18,7 @@ _ENTRIES = (
     Column("DID", "action"),
     Column("TO", lambda item: f"{item.get('subjectType')} {item.get('subjectId')}"),
     Column("REASON", "reason"),
-    Column("AFTER", "after"),
+    Column("AFTER", "after", is_cut=True),
 )
 
 

@@ -33,7 +33,7 @@ _STEPS = (
     Column("STEP", "stepName"),
     status(),
     number("TRY", "attempt"),
-    Column("ERROR", "errorMessage"),
+    Column("ERROR", "errorMessage", is_cut=True),
 )
 _ADDED = (number("BATCH", "batchId"), number("ADDED", "addedCount"), number("SKIPPED", "skippedCount"))
 _REMOVED = (number("BATCH", "batchId"), number("MEMBER", "memberId"), Column("KEY", "memberKey"))

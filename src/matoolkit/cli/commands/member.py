@@ -88,14 +88,14 @@ def history(session: Session, batch: Batch, member: Member) -> None:
     """Show a member with everything that was done for it."""
     found = session.client.get(path_of("batches", batch, "members", member))
     if session.is_for_people:
-        _print_history(found)
+        _print_history(found, session.form)
     else:
         session.show(found, _MEMBER)
 
 
-def _print_history(found: dict[str, Any]) -> None:
-    print_item(found, _MEMBER, Form.TABLE)
+def _print_history(found: dict[str, Any], form: Form) -> None:
+    print_item(found, _MEMBER, form)
     for steps, columns in ((found.get("steps"), _STEPS), (found.get("rollbacks"), _ROLLBACKS)):
         if steps:
             stdout().print()
-            print_items(steps, columns, Form.TABLE)
+            print_items(steps, columns, form)

@@ -100,7 +100,7 @@ def publish(
         return
     impacts = done.get("impacts") or []
     if impacts:
-        print_items(impacts, _IMPACTS, Form.TABLE)
+        print_items(impacts, _IMPACTS, session.form)
     session.say(_said(done, enable=enable))
 
 

@@ -31,7 +31,7 @@ def preview(
     with session.busy("asking the source"):
         found = session.client.preview(path_of("runbooks", name, "query", "preview"), limit=limit)
     match session.form:
-        case Form.TABLE:
+        case Form.TABLE | Form.WIDE:
             _print_preview(session, found)
         case Form.CSV | Form.JSONL:
             rows = found.get("sampleRows") or []
@@ -55,16 +55,17 @@ def download(session: Session, name: Name, to: To = None, *, force: Replace = Fa
 def _print_preview(session: Session, found: dict[str, Any]) -> None:
     rows = found.get("sampleRows") or []
     if rows:
-        print_items(rows, _columns(rows), Form.TABLE)
+        print_items(rows, _columns(rows), session.form)
         stdout().print()
-    print_items(found.get("batchGroups") or [], _GROUPS, Form.TABLE)
+    print_items(found.get("batchGroups") or [], _GROUPS, session.form)
     aside = found.get("setAsideSamples") or []
     if aside:
         stdout().print()
-        print_items(aside, _SET_ASIDE, Form.TABLE)
+        print_items(aside, _SET_ASIDE, session.form)
     count, total = sum((found.get("rowsSetAside") or {}).values()), found.get("totalRows", 0)
     session.say(f"{total:,} rows, {count:,} set aside; nothing was changed")
 
 
 def _columns(rows: list[dict[str, Any]]) -> list[Column]:
-    return [Column(printable(name, 60), name) for name in dict.fromkeys(name for row in rows for name in row)]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [Column(printable(name, 60), name, is_cut=True) for name in names]
