@@ -5,10 +5,12 @@ Users there are those of Entra. Here they are logins with a password, made befor
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ProgrammingError
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus
@@ -19,6 +21,7 @@ from tests.databases import Database
 from tests.scheduler.calendar import Calendar
 from tests.sqlserver import SqlServerUnderTest
 from tests.stage import Stage
+from tests.waiting import until
 
 pytestmark = pytest.mark.on("mssql")
 
@@ -57,11 +60,22 @@ def opened(database: Database, sql_server: SqlServerUnderTest, store: Store, clo
     yield open_as
     for one in stores:
         one.close()
+    for name in names.values():
+        # The server may take a moment to see that a connection is closed, and keeps the login until then.
+        until(partial(_dropped, store, name))
+
+
+def _dropped(store: Store, name: str) -> bool:
     with store.engine.connect() as connection:
-        for name in names.values():
-            connection.exec_driver_sql(f"DROP USER [{name}]")
+        try:
+            connection.exec_driver_sql(f"DROP USER IF EXISTS [{name}]")
             connection.exec_driver_sql(f"DROP LOGIN [{name}]")
+        except ProgrammingError as error:
+            if "currently logged in" not in str(error):
+                raise
+            return False
         connection.commit()
+        return True
 
 
 def test_a_wave_works_with_what_the_roles_may_do(opened: Opening, store: Store, clock: VirtualClock) -> None:
