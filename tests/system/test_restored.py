@@ -83,7 +83,7 @@ class System:
             store.close()
 
     def states(self) -> Counter[str]:
-        return Counter(str(step.status) for step in self.stage.steps(self.calendar.batch()))
+        return Counter(str(step.status) for step in self.stage.steps(self.calendar.batch(NOON + 10 * DAY)))
 
     def outbox(self) -> int:
         with self._stores[0].reading() as tx:
@@ -113,7 +113,7 @@ class Restoring:
 
     def run_the_sql_of_the_page(self) -> None:
         page = (ROOT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
-        (script,) = re.findall(r"```sql\n(UPDATE step_executions.*?)```", page, re.DOTALL)
+        (script,) = re.findall(r"```sql\n\s*(UPDATE step_executions.*?)```", page, re.DOTALL)
         with closing(sqlite3.connect(self.folder / "state.db")) as state:
             state.executescript(script)
 
@@ -177,6 +177,39 @@ def test_after_a_restore_as_the_page_says_nothing_is_lost_and_work_is_repeated(r
     assert len(done) == len(steps) - 2
     assert {step.retry_count for step in steps} == {0}, "no retry is used up"
     assert system.outbox() == 0
+
+
+def test_where_the_bus_is_in_the_state_both_are_restored_as_one_picture(restoring: Restoring) -> None:
+    system = restoring.start("state.db")
+    system.calendar.in_source(*PEOPLE)
+    system.calendar.publish()
+    system.calendar.tick()
+    system.calendar.tick(3 * DAY)
+    system.stage.handle()
+    system.back_up()
+    assert system.stage.work() == 6, "the jobs were on the bus, and are done after the backup"
+    system.stage.handle()
+    assert system.states() == {"succeeded": 6}
+    restoring.restore()
+    system = restoring.start("state.db")
+    assert system.states() == {"dispatched": 6}
+    # The lease of the scheduler before has ended by then.
+    for duration in (timedelta(minutes=5), 7 * DAY, DAY):
+        system.pass_time(duration)
+    assert set(system.states()) == {"succeeded"}
+    assert system.stage.reload(system.calendar.batch(NOON + 10 * DAY)).status is BatchStatus.COMPLETED
+
+
+def test_a_bus_that_is_gone_alone_loses_nothing(restoring: Restoring) -> None:
+    system = under_way(restoring)
+    system.stop()
+    restoring.run_the_sql_of_the_page()
+    system = restoring.start(NEW_BUS)
+    # The lease of the scheduler before has ended by then.
+    for duration in (timedelta(minutes=5), 7 * DAY, DAY):
+        system.pass_time(duration)
+    assert set(system.states()) == {"succeeded"}
+    assert len(system.stage.jobs) == 4 + 6 * 2, "only what was out is sent again"
 
 
 def test_without_the_sql_jobs_that_were_out_wait_for_their_time_limit(restoring: Restoring) -> None:
