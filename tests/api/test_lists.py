@@ -39,6 +39,42 @@ def test_members_are_found_by_a_part_of_their_key_and_by_status(client: Client, 
     assert counted(client, path, status="failed") == (0, 0, 25)
 
 
+def test_u1_members_have_a_state_and_are_found_by_it(client: Client, stage: Stage, published: Any) -> None:
+    answers = iter([None, Failing("no licence")])
+    stage.answers["Custom-One"] = lambda _: next(answers, None)
+    batch = create(client, "ann@x", "bob@x", "eve@x")["batchId"]
+    path = f"/api/batches/{batch}"
+
+    def states() -> dict[str, tuple[str, str | None]]:
+        return {
+            one["memberKey"]: (one["state"], one["lastCompletedPhase"])
+            for one in client.get(f"{path}/members").json()["items"]
+        }
+
+    assert set(states().values()) == {("waiting", None)}
+    client.post(f"{path}/advance")
+    stage.run()
+    client.post(f"{path}/advance")
+    assert client.get(path).json()["memberStates"] == {"under_way": 3}
+    stage.run()
+    assert states() == {"ann@x": ("waiting", "first"), "bob@x": ("failed", None), "eve@x": ("waiting", "first")}
+    gone = client.get(f"{path}/members", params={"keyContains": "eve"}).json()["items"][0]["id"]
+    client.delete(f"{path}/members/{gone}")
+    stage.run()
+    client.post(f"{path}/advance")
+    stage.run()
+    assert states() == {"ann@x": ("done", "second"), "bob@x": ("failed", None), "eve@x": ("left", "first")}
+    assert client.get(path).json()["memberStates"] == {"done": 1, "failed": 1, "left": 1}
+    assert client.get("/api/batches").json()["items"][0]["memberStates"] == {"done": 1, "failed": 1, "left": 1}
+    assert counted(client, f"{path}/members", state="done") == (1, 1, 3)
+    assert counted(client, f"{path}/members", state="done", keyContains="bob") == (0, 0, 3)
+    assert counted(client, f"{path}/members", state="left", status="removed") == (1, 1, 3)
+    assert client.get(f"{path}/members/{gone}").json()["state"] == "left"
+    assert client.get("/api/members", params={"key": "ann@x"}).json()["items"][0]["state"] == "done"
+    header, first = client.get(f"{path}/members.csv").text.splitlines()[:2]
+    assert dict(zip(header.split(","), first.split(","), strict=True))["state"] == "done"
+
+
 @pytest.mark.on("sqlite")
 def test_steps_batches_holds_and_dead_letters_are_counted(client: Client, stage: Stage, published: Any) -> None:
     stage.answers["Custom-Two"] = lambda job: Failing("no licence") if job.parameters else None

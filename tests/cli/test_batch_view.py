@@ -29,6 +29,7 @@ BATCH: dict[str, Any] = {
     "isManual": False,
     "batchStartTime": (NOON + timedelta(days=2)).isoformat(),
     "members": {"active": 9811, "failed": 63},
+    "memberStates": {"under_way": 4811, "waiting": 5000, "failed": 63},
     "initSteps": [{"status": "succeeded"}, {"status": "succeeded"}],
     "phases": [
         phase("cutover", 0, "pending"),
@@ -54,13 +55,20 @@ def test_phases_stand_on_a_time_line_with_a_mark_where_now_is() -> None:
     lines = drawn()
     assert lines[0] == "batch 42 · wave v3 · ● active"
     assert lines[1] == "T        2026-03-05 12:00 UTC, now T-2d"
-    assert lines[2] == "members  9,811 ● active · 63 ✖ failed"
+    assert lines[2] == "members  4,811 ◐ under way · 5,000 ○ waiting · 63 ✖ failed"
     assert lines[3] == "init     2 ✔ succeeded"
     offsets = [line.split()[1] for line in lines[6:]]
     assert offsets == ["T-5d", "T-3d", "now", "T-0"]
     assert "✔ completed" in lines[6]
     assert lines[6].endswith("9,874/9,874")
     assert lines[7].endswith("5,063/9,874 ✖63")
+
+
+def test_u1_a_bar_of_cancelled_steps_is_not_full() -> None:
+    lines = drawn({**BATCH, "phases": [phase("stopped", 0, "cancelled", succeeded=1, cancelled=3)]})
+    (line,) = [line for line in lines if "stopped" in line]
+    assert line.endswith("1/4")
+    assert line.count("━") * 3 <= line.count("╌")
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])

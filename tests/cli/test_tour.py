@@ -66,6 +66,7 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     assert "skipped, already in an unfinished batch: ann@x" in cli.err
     eve = next(row["id"] for row in cli.json("batch", "members", batch, "--all") if row["memberKey"] == "eve@x")
     cli("batch", "remove-member", batch, str(eve), "--yes", "--reason", "stays")
+    assert cli.json("batch", "members", batch, "--state", "undoing")[0]["memberKey"] == "eve@x"
     assert cli.json("batch", "members", batch, "--status", "removed")[0]["removeReason"] == "removed by a person: stays"
     stage.answers["Custom-Prepare"] = Failing("no room")
     cli("batch", "advance", batch)

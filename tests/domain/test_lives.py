@@ -47,7 +47,9 @@ def test_o11_a_batch_ends_only_while_it_is_active(status: BatchStatus) -> None:
     ("phases", "members", "expected"),
     [
         ([COMPLETED, FAILED], [ACTIVE, GONE], "completed"),
-        ([COMPLETED, SKIPPED], [REMOVED], "completed"),
+        ([COMPLETED, SKIPPED], [REMOVED], "cancelled"),
+        ([COMPLETED, FAILED], [GONE], "failed"),
+        ([COMPLETED, COMPLETED], [GONE, REMOVED], "failed"),
         ([SKIPPED, SKIPPED], [ACTIVE], "completed"),
         ([SKIPPED, SKIPPED], [GONE], "failed"),
         ([SKIPPED, FAILED], [ACTIVE], "failed"),

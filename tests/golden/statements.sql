@@ -415,7 +415,23 @@ GO
 -- store.enrolments.count_members
 SELECT count(*) AS count_1 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/'
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/'
 GO
 
 -- store.enrolments.enrolments_of_key
@@ -456,7 +472,23 @@ GO
 -- store.enrolments.members_page
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id > :id_1 ORDER BY batch_members.id
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.enrolments.members_waiting_to_catch_up
@@ -746,6 +778,91 @@ GO
 UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
 GO
 
+-- store.memberstates.last_completed_phases
+SELECT batch_members.id AS member_id, phase_executions.phase_name, phase_executions.runbook_version, phase_executions.offset_minutes, phase_executions.phase_index 
+FROM batch_members JOIN step_executions ON step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY batch_members.id, phase_executions.id, phase_executions.phase_name, phase_executions.runbook_version, phase_executions.offset_minutes, phase_executions.phase_index 
+HAVING min(CASE WHEN (step_executions.status = 'succeeded') THEN :param_1 ELSE :param_2 END) = 1
+GO
+
+-- store.memberstates.last_completed_phases
+SELECT batch_members.id, batch_members.batch_id, batch_members.first_phase_version, batch_members.first_phase_place 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.first_phase_place > 0
+GO
+
+-- store.memberstates.last_completed_phases
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.memberstates.members_in_state_page
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, CASE WHEN ((EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state 
+FROM batch_members 
+WHERE batch_members.batch_id >= :batch_id_1 AND (batch_members.batch_id > :batch_id_2 OR batch_members.id > :id_1) AND batch_members.batch_id IN (SELECT batches.id 
+FROM batches 
+WHERE batches.runbook_name = :runbook_name_1) AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END ORDER BY batch_members.batch_id, batch_members.id
+GO
+
+-- store.memberstates.states_of_members
+SELECT batch_members.id, CASE WHEN ((EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS anon_1 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_2)
+GO
+
 -- store.moves.cancel
 UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
@@ -907,13 +1024,6 @@ WHERE batch_members.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
--- store.narrow_members.member_states
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
-FROM batch_members 
-WHERE batch_members.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
-GO
-
 -- store.narrow_members.members_in_full
 SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.worker_data_json 
 FROM batch_members 
@@ -938,6 +1048,13 @@ SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
+GO
+
+-- store.narrow_members.narrow_members
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.outbox.add_messages
@@ -1359,6 +1476,54 @@ FROM (SELECT CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100
 WHERE NOT (EXISTS (SELECT * 
 FROM set_aside_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1.member_key_fold)) ORDER BY anon_1.place
+GO
+
+-- store.statecounts.state_counts
+SELECT anon_1.batch_id, anon_1.status, anon_1.state, anon_1.has_open_step, count(*) AS count 
+FROM (SELECT batch_members.batch_id AS batch_id, batch_members.status AS status, CASE WHEN ((EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state, CASE WHEN (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling'))) THEN 1 ELSE 0 END AS has_open_step 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_2.batch_member_id 
+FROM (SELECT rollback_executions.batch_member_id AS batch_member_id 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id IN (SELECT anon_3.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_3) AND rollback_executions.status IN ('dispatched', 'pending', 'polling') UNION SELECT batch_members.id AS id 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_4.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_4) AND batch_members.status = 'removed' UNION SELECT batch_members.id AS id 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_5.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_5) AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL) AS anon_2)) AS anon_1 GROUP BY anon_1.batch_id, anon_1.status, anon_1.state, anon_1.has_open_step
+GO
+
+-- store.statecounts.state_counts
+SELECT batches.id AS batch_id, batches.status AS batch_status, CASE WHEN (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL)) THEN 1 ELSE 0 END AS is_phase_beginning, CASE WHEN (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'pending')) THEN 1 ELSE 0 END AS is_phase_ahead, (SELECT count(DISTINCT step_executions.batch_member_id) AS count_1 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND step_executions.status IN ('dispatched', 'pending', 'polling')) AS busy 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.steps.cancel_steps_of_batches

@@ -129,6 +129,17 @@ def test_o11_a_batch_is_cancelled_if_every_member_was_removed(stage: Stage) -> N
     assert stage.reload(batch).status is BatchStatus.CANCELLED
 
 
+def test_u1_a_batch_whose_members_all_failed_after_a_phase_is_not_completed(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 2)
+    stage.answers["Move"] = Failing()
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.due(batch, "cutover", "check")
+    stage.run()
+    assert stage.phases(batch)["prepare"] is PhaseStatus.COMPLETED
+    assert stage.reload(batch).status is BatchStatus.FAILED
+
+
 def test_o11_batches_that_end_in_one_pile_each_end_as_their_own_phases_did(stage: Stage) -> None:
     runbook = stage.publish(ONE_STEP)
     good, bad = stage.batch_at(runbook, ["u0"], days=5), stage.batch_at(runbook, ["u1"], days=6)

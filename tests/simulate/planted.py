@@ -54,7 +54,7 @@ from matoolkit.store import steps as stored_steps
 from matoolkit.store.batches import activate_batches, cancel_batches, lock_batches, unfinished_batches
 from matoolkit.store.enrolments import places_of_keys
 from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
-from matoolkit.store.narrow_members import member_outputs, member_states
+from matoolkit.store.narrow_members import member_outputs, narrow_members
 from matoolkit.store.phases import note_expanded, phases_by_id, phases_of_batches
 from matoolkit.store.schema import bus_messages
 from matoolkit.store.schema import outbox as outbox_rows
@@ -255,7 +255,7 @@ def lost_jobs_are_not_looked_for(patch: Patch) -> None:
 
 
 def a_late_removal_is_not_ignored(patch: Patch) -> None:
-    original = member_states
+    original = narrow_members
 
     def states(tx: Transaction, ids: Any) -> Any:
         return [replace(state, status=MemberStatus.REMOVED) for state in original(tx, ids)]
@@ -264,7 +264,7 @@ def a_late_removal_is_not_ignored(patch: Patch) -> None:
 
     def remove(agenda: Any, member_ids: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(joiners_and_leavers, "member_states", states)
+            inner.setattr(joiners_and_leavers, "narrow_members", states)
             removed(agenda, member_ids)
 
     patch.setattr(orchestrator, "remove_members", remove)
@@ -275,7 +275,7 @@ def leavers_are_not_waited_for(patch: Patch) -> None:
 
     def remove(tx: Transaction, ids: Any, by: str, reason: str, at: Any) -> list[int]:
         gone = stored_members.remove_members(tx, ids, by, reason, at)
-        left = [stored_members.MemberAt(member.id, member.epoch) for member in member_states(tx, gone)]
+        left = [stored_members.MemberAt(member.id, member.epoch) for member in narrow_members(tx, gone)]
         stored_members.note_seen_off(tx, left, at)
         return gone
 

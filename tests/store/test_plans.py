@@ -12,13 +12,13 @@ from sqlalchemy import text
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.moves.step import Dispatch, Succeed
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import BatchStatus, MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.ports import Subscription
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
-from matoolkit.store.counts import failures_by_error, member_counts, step_counts
+from matoolkit.store.counts import MemberCount, failures_by_error, member_counts, step_counts
 from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
 from matoolkit.store.enrolments import (
     count_members,
@@ -31,6 +31,7 @@ from matoolkit.store.enrolments import (
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.members import NewMember, insert_members
+from matoolkit.store.memberstates import last_completed_phases, members_in_state_page, states_of_members
 from matoolkit.store.moves import cancel, move_steps
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up, members_to_see_off
@@ -45,6 +46,7 @@ from matoolkit.store.phases import (
 )
 from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, forget_ids, lock_due
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
+from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import (
     cancel_steps_of_members,
     current_steps_of_members,
@@ -120,6 +122,26 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"ix_batch_members_status"},
     ),
     "member counts": (lambda tx: member_counts(tx, [7]), {"ix_batch_members_status"}),
+    "states of members": (
+        lambda tx: states_of_members(tx, [7, 8]),
+        {"uq_step_executions_member_step", "ix_rollback_executions_member"},
+    ),
+    "page of members that are done": (
+        lambda tx: members_page(tx, 7, state=MemberState.DONE),
+        {"ix_batch_members_status", "uq_step_executions_member_step"},
+    ),
+    "members of a runbook, with states": (
+        lambda tx: members_in_state_page(tx, runbook_name="wave"),
+        {"batch_members_", "uq_step_executions_member_step"},
+    ),
+    "what members have completed": (
+        lambda tx: last_completed_phases(tx, [7, 8]),
+        {"uq_step_executions_member_step"},
+    ),
+    "counts by state": (
+        lambda tx: state_counts(tx, [MemberCount(7, MemberStatus.ACTIVE, 20)]),
+        {"ix_step_executions_phase_status", "ix_batch_members_waiting", "ix_rollback_executions_batch_status"},
+    ),
     "waiting members": (lambda tx: members_waiting_to_catch_up(tx, [7]), {"ix_batch_members_waiting"}),
     "a key in all batches": (lambda tx: enrolments_of_key(tx, "u7"), {"ix_batch_members_member_key_fold"}),
     "latest places of keys": (

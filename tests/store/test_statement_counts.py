@@ -24,10 +24,12 @@ from matoolkit.store.members import (
     members_by_id,
     refresh_members,
 )
+from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.moves import cancel, move_steps, reopen
 from matoolkit.store.outbox import NewMessage, add_messages
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
+from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import cancel_steps_of_members, current_steps_of_members
 from tests.store.world import World
 
@@ -67,7 +69,9 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         assert len(add_messages(tx, messages, world.now)) == size
         step_counts(tx, [phase.id])
         phase_outcomes(tx, [phase.id])
-        member_counts(tx, [batch.id])
+        state_counts(tx, member_counts(tx, [batch.id]))
+        assert len(states_of_members(tx, mine)) == size
+        last_completed_phases(tx, mine)
         for sweep in (polls_due, retries_due, lost_jobs):
             sweep(tx, Kind.STEP, world.now + timedelta(days=1))
 

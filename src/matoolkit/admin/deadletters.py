@@ -30,7 +30,7 @@ from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id, steps_by_id
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.moves import reopen
-from matoolkit.store.narrow_members import member_states
+from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.runbooks import lock_runbook
 
 # Reads a message from its topic, its type and its body.
@@ -126,7 +126,7 @@ def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: Rollba
             raise NothingToRetry(letter.message_id, "its init has begun again since")
         return
     lock_runbook(tx, batch.runbook_name)
-    (member,) = member_states(tx, [rollback.batch_member_id])
+    (member,) = narrow_members(tx, [rollback.batch_member_id])
     if member.status is MemberStatus.ACTIVE:
         raise NothingToRetry(letter.message_id, f"{member.member_key} has begun again since")
     if taken_keys(tx, batch.runbook_name, [folded(member.member_key)]):

@@ -13,7 +13,7 @@ import orjson
 
 from matoolkit.admin.secrecy import secret_columns
 from matoolkit.domain.holds import HoldKind
-from matoolkit.domain.states import MemberStatus, StepStatus
+from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
 from matoolkit.errors import HoldChanged, UnknownBatch, UnknownDeadLetter, UnknownMember, UnknownRunbook, UnknownVersion
 from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import AutomationRow, TickRow, automation_of, last_tick
@@ -23,6 +23,7 @@ from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import MemberLabel, MemberRow, member_labels, members_by_id
+from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.narrow_members import active_members, members_with_keys
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
@@ -34,6 +35,7 @@ from matoolkit.store.runbooks import (
     runbook_version,
     runbook_versions,
 )
+from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import steps_of_members
 
 _HELD_SHOWN = 100
@@ -49,10 +51,11 @@ class PhaseView:
 
 @dataclass(frozen=True, slots=True)
 class BatchView:
-    """A batch and how many of its members are in which state."""
+    """A batch, and how many of its members have which status and are in which state (rule U1)."""
 
     batch: BatchRow
     members: Mapping[MemberStatus, int]
+    states: Mapping[MemberState, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +83,19 @@ class HoldView:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member, its state, and the last phase that it has completed (rule U1)."""
+
+    row: MemberRow
+    state: MemberState
+    last_completed_phase: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class MemberHistory:
     """All that happened to a member of a batch, in all its epochs."""
 
-    member: MemberRow
+    member: MemberView
     secret_columns: frozenset[str]
     phases: Mapping[int, str]
     steps: Sequence[StepRow]
@@ -171,10 +183,21 @@ def runbook_status(store: Store, name: str) -> RunbookStatus:
 
 def batch_views(tx: Transaction, batches: Sequence[BatchRow]) -> list[BatchView]:
     """Return batches with the counts of their members."""
-    counted: dict[int, dict[MemberStatus, int]] = defaultdict(dict)
-    for count in member_counts(tx, [batch.id for batch in batches]):
-        counted[count.batch_id][count.status] = count.count
-    return [BatchView(batch, counted[batch.id]) for batch in batches]
+    counts = member_counts(tx, [batch.id for batch in batches])
+    statuses: dict[int, dict[MemberStatus, int]] = defaultdict(dict)
+    for count in counts:
+        statuses[count.batch_id][count.status] = count.count
+    states: dict[int, dict[MemberState, int]] = defaultdict(dict)
+    for found in state_counts(tx, counts):
+        states[found.batch_id][found.state] = found.count
+    return [BatchView(batch, statuses[batch.id], states[batch.id]) for batch in batches]
+
+
+def member_views(tx: Transaction, rows: Sequence[MemberRow]) -> list[MemberView]:
+    """Return members with their states."""
+    ids = [row.id for row in rows]
+    states, phases = states_of_members(tx, ids), last_completed_phases(tx, ids)
+    return [MemberView(row, states[row.id], phases.get(row.id)) for row in rows]
 
 
 def phase_views(tx: Transaction, batch_id: int) -> list[PhaseView]:
@@ -238,7 +261,8 @@ def member_history(store: Store, batch_id: int, member_id: int) -> MemberHistory
             raise UnknownMember(batch_id, member_id)
         phases = {phase.id: phase.phase_name for phase in phases_of_batches(tx, [batch_id])}
         steps, rollbacks = steps_of_members(tx, [member_id]), rollbacks_of_members(tx, [member_id])
-        return MemberHistory(found[0], secret_columns(tx, batch.runbook_name), phases, steps, rollbacks)
+        (member,) = member_views(tx, found)
+        return MemberHistory(member, secret_columns(tx, batch.runbook_name), phases, steps, rollbacks)
 
 
 def one_dead_letter(store: Store, letter_id: int) -> DeadLetterRow:

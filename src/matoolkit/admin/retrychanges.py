@@ -13,7 +13,7 @@ from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.members import members_by_id
-from matoolkit.store.narrow_members import MemberState
+from matoolkit.store.narrow_members import NarrowMember
 from matoolkit.store.runbooks import runbook_version
 from matoolkit.store.steps import done_steps_of_members
 
@@ -22,7 +22,7 @@ from matoolkit.store.steps import done_steps_of_members
 class RowChange:
     """The row that a member takes, and the columns that are different in it."""
 
-    member: MemberState
+    member: NarrowMember
     row: NewRow
     columns: Sequence[str]
 
@@ -54,7 +54,7 @@ class Ways:
     pasts: Mapping[int, Past]
     ways: Mapping[int, Way]
 
-    def keeps(self, member: MemberState, epoch: int, phase: PastPhase) -> bool:
+    def keeps(self, member: NarrowMember, epoch: int, phase: PastPhase) -> bool:
         """Tell whether what a member did in a phase in an epoch stays done."""
         past = self.pasts[member.id]
         if epoch != member.epoch and folded(phase.name) not in left_out(past, self.phases):
@@ -62,7 +62,7 @@ class Ways:
         return folded(phase.name) in kept_phases(past, self.ways[member.id], self.phases, self.retried)
 
 
-def row_changes(tx: Transaction, members: Sequence[MemberState], rows: Rows) -> list[RowChange]:
+def row_changes(tx: Transaction, members: Sequence[NarrowMember], rows: Rows) -> list[RowChange]:
     """Compare the new rows of members with the old ones; members whose row is the same are left out."""
     stored = {member.id: member for member in members_by_id(tx, [member.id for member in members])}
     changes = []

@@ -21,7 +21,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, release_batches, reopen_batches, take_version
 from matoolkit.store.members import Refresh, Restart, reactivate_members, refresh_members, restart_members
 from matoolkit.store.moves import reopen
-from matoolkit.store.narrow_members import MemberState
+from matoolkit.store.narrow_members import NarrowMember
 from matoolkit.store.phases import reopen_phases
 from matoolkit.store.runbooks import lock_runbook
 
@@ -139,13 +139,13 @@ def _let_try_again(tx: Transaction, plan: Plan) -> None:
     refresh_members(tx, [Refresh(one.member.id, one.row.data_json, one.row.data_hash) for one in plan.changes])
 
 
-def _restart(member: MemberState, way: BeginAgain, version: int) -> Restart:
+def _restart(member: NarrowMember, way: BeginAgain, version: int) -> Restart:
     return Restart(member.id, version, way.place) if way.place else Restart(member.id)
 
 
 def _in_words(batch_id: int, plan: Plan) -> MemberRetry:
     names = plan.runs.phase_names
-    groups: dict[int, list[MemberState]] = {}
+    groups: dict[int, list[NarrowMember]] = {}
     for member, way in plan.again:
         groups.setdefault(way.place, []).append(member)
     return MemberRetry(
@@ -167,7 +167,7 @@ def _in_words(batch_id: int, plan: Plan) -> MemberRetry:
     )
 
 
-def _in_their_epochs(plan: Plan) -> list[MemberState]:
+def _in_their_epochs(plan: Plan) -> list[NarrowMember]:
     """Return the retried members; those that begin again were read before they got a new epoch."""
     again = {member.id for member, _ in plan.again}
     return [replace(one, epoch=one.epoch + 1) if one.id in again else one for one in plan.members]

@@ -38,7 +38,7 @@ from matoolkit.store.counts import members_that_failed
 from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.inflight import batches_in_flight, in_flight
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
-from matoolkit.store.narrow_members import MemberState, member_states
+from matoolkit.store.narrow_members import NarrowMember, narrow_members
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import RunbookRow, active_runbook, runbooks_by_id
@@ -89,20 +89,20 @@ class Plan:
     """Which members do what under which version and with which row, and which are left out and why."""
 
     runs: Runs
-    members: Sequence[MemberState]
+    members: Sequence[NarrowMember]
     ways: Mapping[int, Way]
-    left_out: Mapping[LeftOutBecause, Sequence[MemberState]]
+    left_out: Mapping[LeftOutBecause, Sequence[NarrowMember]]
     rows: Rows | None
     changes: Sequence[RowChange]
     done_before: Sequence[DoneBefore]
 
     @property
-    def going_on(self) -> list[MemberState]:
+    def going_on(self) -> list[NarrowMember]:
         """Those who go on from where they failed."""
         return [member for member in self.members if isinstance(self.ways[member.id], GoOn)]
 
     @property
-    def again(self) -> list[tuple[MemberState, BeginAgain]]:
+    def again(self) -> list[tuple[NarrowMember, BeginAgain]]:
         """Those who begin again, and where."""
         ways = ((member, self.ways[member.id]) for member in self.members)
         return [(member, way) for member, way in ways if isinstance(way, BeginAgain)]
@@ -132,11 +132,11 @@ def plan_retry(tx: Transaction, batch: BatchRow, chosen: Chosen, terms: Terms) -
 
 
 def _left_out(
-    tx: Transaction, batch: BatchRow, failed: Sequence[MemberState], rows: Rows | None
-) -> dict[LeftOutBecause, list[MemberState]]:
+    tx: Transaction, batch: BatchRow, failed: Sequence[NarrowMember], rows: Rows | None
+) -> dict[LeftOutBecause, list[NarrowMember]]:
     folds = {member.id: folded(member.member_key) for member in failed}
     taken = taken_keys(tx, batch.runbook_name, set(folds.values()), besides=batch.id)
-    found: dict[LeftOutBecause, list[MemberState]] = {}
+    found: dict[LeftOutBecause, list[NarrowMember]] = {}
     for member in failed:
         fold = folds[member.id]
         because = None if rows is None else rows.why_not(fold, batch.batch_start_time)
@@ -155,7 +155,7 @@ _IN_WORDS = {
 }
 
 
-def _why_nobody(left_out: Mapping[LeftOutBecause, Sequence[MemberState]]) -> str:
+def _why_nobody(left_out: Mapping[LeftOutBecause, Sequence[NarrowMember]]) -> str:
     return "; ".join(_IN_WORDS[because].format(shown(keys_of(members))) for because, members in left_out.items())
 
 
@@ -179,7 +179,7 @@ def version_that_runs(tx: Transaction, batch: BatchRow, terms: Terms) -> Runs:
     return Runs(runs.row, runs.target, active, taken_up(now, runs.target, tx.time()))
 
 
-def keys_of(members: Sequence[MemberState]) -> list[str]:
+def keys_of(members: Sequence[NarrowMember]) -> list[str]:
     """Return the keys of members."""
     return [member.member_key for member in members]
 
@@ -188,19 +188,19 @@ def _runs(row: RunbookRow, active: RunbookRow | None) -> Runs:
     return Runs(row, TargetVersion(row.version, parse_runbook(row.yaml_content)), active)
 
 
-def _failed_members(tx: Transaction, batch: BatchRow, chosen: Chosen) -> list[MemberState]:
+def _failed_members(tx: Transaction, batch: BatchRow, chosen: Chosen) -> list[NarrowMember]:
     ids: Collection[int] = members_that_failed(
         tx, batch.id, phase_name=chosen.phase_name, step_name=chosen.step_name, error=chosen.error
     )
     if chosen.member_ids is not None:
         ids = set(ids).intersection(chosen.member_ids)
-    failed = [member for member in member_states(tx, ids) if member.status is MemberStatus.FAILED]
+    failed = [member for member in narrow_members(tx, ids) if member.status is MemberStatus.FAILED]
     if not failed:
         raise NothingToRetry(f"batch {batch.id}", "no member that was asked for has failed")
     return failed
 
 
-def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[MemberState]) -> None:
+def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[NarrowMember]) -> None:
     keys = {member.id: member.member_key for member in members}
     undoing = {row.batch_member_id for row in unfinished_rollbacks_of_members(tx, keys)}
     if undoing:
@@ -212,7 +212,7 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, members: Sequence[Member
         raise StillRunning(f"batch {batch.id}", f"a job of {shown(names)} is still out")
 
 
-def _ways(tx: Transaction, batch: BatchRow, members: Sequence[MemberState], runs: Runs, terms: Terms) -> Ways:
+def _ways(tx: Transaction, batch: BatchRow, members: Sequence[NarrowMember], runs: Runs, terms: Terms) -> Ways:
     retried = Retried(runs.row.version, runs.phase_names, terms.begin_with)
     if terms.begin_with is not None and retried.place_of(terms.begin_with) is None:
         raise UnknownPhase(terms.begin_with, runs.row.version, runs.phase_names)
@@ -224,7 +224,7 @@ def _ways(tx: Transaction, batch: BatchRow, members: Sequence[MemberState], runs
     return Ways(retried, phases, pasts, {number: way_on(past, phases, retried) for number, past in pasts.items()})
 
 
-def _pasts(tx: Transaction, members: Sequence[MemberState]) -> dict[int, Past]:
+def _pasts(tx: Transaction, members: Sequence[NarrowMember]) -> dict[int, Past]:
     """Return what members have behind them in their present epochs."""
     steps: dict[int, list[PastStep]] = {member.id: [] for member in members}
     for step in current_steps_of_members(tx, steps):

@@ -20,7 +20,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.counts import members_that_failed
 from matoolkit.store.datatables import current_rows_of
-from matoolkit.store.narrow_members import member_states
+from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.runbooks import active_runbook, last_read, runbooks_by_id
 from matoolkit.store.setaside import keys_set_aside
 
@@ -76,7 +76,7 @@ def rows_in_source(
     with store.reading() as tx:
         batch = existing_batch(tx, batch_id)
         version = active_runbook(tx, batch.runbook_name) or runbooks_by_id(tx, [batch.runbook_id])[0]
-        failed = member_states(tx, members_that_failed(tx, batch_id))
+        failed = narrow_members(tx, members_that_failed(tx, batch_id))
     if batch.is_manual:
         raise WrongDataChoice(batch_id, is_manual=True)
     read_at, description = now(), parse_runbook(version.yaml_content).data_source

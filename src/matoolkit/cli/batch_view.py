@@ -11,7 +11,7 @@ from rich.text import Text
 
 from matoolkit.cli import wording
 from matoolkit.cli.answers import printable
-from matoolkit.domain.states import ENDED_BATCHES, OPEN_STEPS, PhaseStatus
+from matoolkit.domain.states import ENDED_BATCHES, FAILED_STEPS, PhaseStatus, StepStatus
 
 _WIDEST = 110
 _MOST_FAILURES = 5
@@ -85,9 +85,8 @@ def current_phases(batch: Item) -> list[Item]:
 
 
 def steps_done(steps: Mapping[str, int]) -> tuple[int, int]:
-    """Return how many steps have ended, and how many there are."""
-    total = sum(steps.values())
-    return total - sum(count for word, count in steps.items() if word in OPEN_STEPS), total
+    """Return how many steps were done, well or not, and how many there are; a cancelled one was not done."""
+    return sum(steps.get(word, 0) for word in (StepStatus.SUCCEEDED, *FAILED_STEPS)), sum(steps.values())
 
 
 def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
@@ -102,7 +101,7 @@ def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
         yield _field("T", f"{wording.moment(batch.get('batchStartTime'), exactly=True)}, now T{_gap(start, now)}")
     elif batch.get("isManual") and status not in ENDED_BATCHES:
         yield _field("T", f"none: `matoolkit batch advance {number}` starts what comes next")
-    yield Text.assemble(_field("members"), wording.counts(batch.get("members") or {}, letters=look.letters))
+    yield Text.assemble(_field("members"), wording.counts(batch.get("memberStates") or {}, letters=look.letters))
     init = Counter(str(step.get("status")) for step in batch.get("initSteps") or [])
     if init:
         yield Text.assemble(_field("init"), wording.counts(init, letters=look.letters))
@@ -143,7 +142,7 @@ def _phase(phase: Item, look: _Look, *, is_ahead: bool) -> Text:
     steps = phase.get("steps") or {}
     due = wording.instant(phase.get("dueAt"))
     done, total = steps_done(steps)
-    failed = sum(steps.get(word, 0) for word in ("failed", "poll_timeout"))
+    failed = sum(steps.get(word, 0) for word in FAILED_STEPS)
     rail = (look.pick("╎", ":"), "dim") if is_ahead else (look.pick("┃", "|"), "cyan")
     line = Text.assemble(rail, " ")
     _add(line, Text(wording.offset(phase.get("offsetMinutes")), style="bold"), _OFFSET, look)

@@ -28,13 +28,12 @@ def decide_end(
 
 
 def _ending(phases: Collection[PhaseStatus], members: Collection[MemberStatus]) -> Move[BatchStatus]:
-    in_use = [phase for phase in phases if phase is not PhaseStatus.SUPERSEDED]
-    if PhaseStatus.COMPLETED in in_use:
-        return COMPLETE
     if all(member is MemberStatus.REMOVED for member in members):
         return CANCEL
-    # A new version skipped all phases, so the members are as they were. Without active members, phases are skipped
-    # because nobody is there.
-    if all(phase is PhaseStatus.SKIPPED for phase in in_use) and MemberStatus.ACTIVE in members:
-        return COMPLETE
-    return FAIL
+    # Whatever was done before, nobody came through (rule U1).
+    if MemberStatus.ACTIVE not in members:
+        return FAIL
+    in_use = [phase for phase in phases if phase is not PhaseStatus.SUPERSEDED]
+    # If a new version skipped all phases, the members are as they were.
+    is_good = PhaseStatus.COMPLETED in in_use or all(phase is PhaseStatus.SKIPPED for phase in in_use)
+    return COMPLETE if is_good else FAIL

@@ -26,6 +26,19 @@ class MemberStatus(StrEnum):
     FAILED = "failed"
 
 
+class MemberState(StrEnum):
+    """What people see of a member: derived from its status, its batch and its work, and stored nowhere (rule U1)."""
+
+    WAITING = "waiting"
+    UNDER_WAY = "under_way"
+    DONE = "done"
+    FAILED = "failed"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+    LEFT = "left"
+    STOPPED = "stopped"
+
+
 class PhaseStatus(StrEnum):
     """Where a phase of a batch is in its life."""
 

@@ -11,7 +11,7 @@ from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.dispatching import send_again
 from matoolkit.orchestrator.moving import touch_freed
 from matoolkit.store.narrow_executions import State, StepState
-from matoolkit.store.narrow_members import member_states
+from matoolkit.store.narrow_members import narrow_members
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def apply_checks(
 def _of_members_gone(agenda: Agenda, states: Sequence[State]) -> set[int]:
     """Find steps of members that have left or begun a new epoch; the message that cancels them has not come yet."""
     steps = [state for state in states if isinstance(state, StepState)]
-    members = {member.id: member for member in member_states(agenda.tx, {step.batch_member_id for step in steps})}
+    members = {member.id: member for member in narrow_members(agenda.tx, {step.batch_member_id for step in steps})}
     return {
         step.id
         for step in steps

@@ -9,7 +9,7 @@ from matoolkit.orchestrator.definitions import REMOVAL, definition_of, fields_fr
 from matoolkit.orchestrator.versions import Version
 from matoolkit.runbook.model import Step
 from matoolkit.store.narrow_executions import InitState, NextStep, StepState
-from matoolkit.store.narrow_members import MemberState
+from matoolkit.store.narrow_members import NarrowMember
 from matoolkit.store.rollbacks import NewRollback, insert_rollbacks
 
 
@@ -54,7 +54,7 @@ def undo_inits(agenda: Agenda, failed: Sequence[InitState]) -> None:
     insert_rollbacks(agenda.tx, new, agenda.at)
 
 
-def undo_membership(agenda: Agenda, removed: Sequence[MemberState]) -> None:
+def undo_membership(agenda: Agenda, removed: Sequence[NarrowMember]) -> None:
     """Create the removal steps of members that left, from the version that the batch follows."""
     new: list[NewRollback] = []
     for member in removed:

@@ -12,7 +12,7 @@ from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.store.members import MemberAt, fail_members
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import init_states_of_batches
-from matoolkit.store.narrow_members import member_states
+from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.steps import cancel_steps_of_members
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
     failed, agenda.failed_steps = agenda.failed_steps, []
     if not failed:
         return
-    members = {member.id: member for member in member_states(agenda.tx, {state.batch_member_id for state in failed})}
+    members = {member.id: member for member in narrow_members(agenda.tx, {state.batch_member_id for state in failed})}
     failing: dict[int, MemberAt] = {}
     for state in failed:
         member = members[state.batch_member_id]

@@ -14,7 +14,7 @@ from matoolkit.orchestrator.expanding import fields_from_phase
 from matoolkit.store.members import MemberAt, note_caught_up, note_seen_off
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import unfinished_rollbacks_of_members
-from matoolkit.store.narrow_members import MemberState, member_states
+from matoolkit.store.narrow_members import NarrowMember, narrow_members
 from matoolkit.store.phases import PhaseRow, reopen_phases
 from matoolkit.store.rollbacks import rollbacks_in_sequences
 from matoolkit.store.steps import (
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     """Give late joiners step rows for every phase that their batch has begun; a second message adds nothing."""
-    joining: list[MemberState] = []
-    for member in member_states(agenda.tx, member_ids):
+    joining: list[NarrowMember] = []
+    for member in narrow_members(agenda.tx, member_ids):
         if (reason := _why_not_added(agenda, member)) is None:
             joining.append(member)
         else:
@@ -56,8 +56,8 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
 
 def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     """Cancel the open steps of members that left, and create their removal steps, which wait for a job that is out."""
-    gone: list[MemberState] = []
-    for member in member_states(agenda.tx, member_ids):
+    gone: list[NarrowMember] = []
+    for member in narrow_members(agenda.tx, member_ids):
         if (reason := _why_not_removed(agenda, member)) is None:
             gone.append(member)
         else:
@@ -77,7 +77,7 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
         agenda.batches_to_end.add(batch_id)
 
 
-def _why_not_added(agenda: Agenda, member: MemberState) -> str | None:
+def _why_not_added(agenda: Agenda, member: NarrowMember) -> str | None:
     batch = agenda.batches.get(member.batch_id)
     if batch is None:
         return "it belongs to another batch"
@@ -90,7 +90,7 @@ def _why_not_added(agenda: Agenda, member: MemberState) -> str | None:
     return "the batch is held" if batch.is_held else None
 
 
-def _why_not_removed(agenda: Agenda, member: MemberState) -> str | None:
+def _why_not_removed(agenda: Agenda, member: NarrowMember) -> str | None:
     if member.batch_id not in agenda.batches:
         return "it belongs to another batch"
     if member.status is not MemberStatus.REMOVED:
@@ -106,12 +106,12 @@ def _phases_to_catch_up(agenda: Agenda, batch_id: int) -> list[PhaseRow]:
     return [phase for phase in current if is_caught_up_with(phase.status)]
 
 
-def _goes_through(agenda: Agenda, phase: PhaseRow, member: MemberState) -> bool:
+def _goes_through(agenda: Agenda, phase: PhaseRow, member: NarrowMember) -> bool:
     first = member.first_phase
     return first is None or not first.leaves_out(phase.runbook_version, agenda.place_of(phase))
 
 
-def _new_steps(agenda: Agenda, phase: PhaseRow, members: Sequence[MemberState]) -> list[NewStep]:
+def _new_steps(agenda: Agenda, phase: PhaseRow, members: Sequence[NarrowMember]) -> list[NewStep]:
     steps = fields_from_phase(agenda, phase)
     return [
         NewStep(

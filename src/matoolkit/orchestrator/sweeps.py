@@ -22,7 +22,7 @@ from matoolkit.store import Store
 from matoolkit.store.deadletters import DeadLetterHead, open_dead_letters
 from matoolkit.store.executions import Overdue, lost_jobs
 from matoolkit.store.narrow_executions import batches_of_work, states_of
-from matoolkit.store.narrow_members import MemberState, members_to_catch_up, members_to_see_off
+from matoolkit.store.narrow_members import NarrowMember, members_to_catch_up, members_to_see_off
 from matoolkit.store.phases import batches_without_open_phases, phases_by_id, phases_without_open_steps
 from matoolkit.store.sql.transaction import Transaction
 
@@ -131,13 +131,13 @@ def _bury(tx: Transaction, open_agenda: OpenAgenda, jobs: Sequence[DeadJob]) -> 
     follow_up(agenda)
 
 
-def _catch_up(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[MemberState]) -> None:
+def _catch_up(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[NarrowMember]) -> None:
     agenda = open_agenda(tx, {member.batch_id for member in members})
     add_members(agenda, [member.id for member in members])
     follow_up(agenda)
 
 
-def _see_off(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[MemberState]) -> None:
+def _see_off(tx: Transaction, open_agenda: OpenAgenda, members: Sequence[NarrowMember]) -> None:
     agenda = open_agenda(tx, {member.batch_id for member in members})
     remove_members(agenda, [member.id for member in members])
     follow_up(agenda)

@@ -182,6 +182,8 @@ def _batch_ended(entry: Entry) -> None:
     # An init that failed ends a batch whose phases never began.
     if entry.old == "active" and (about["phases"] or about["waiting"] or about["undoing"]):
         raise Violation(f"batch {entry.id} ended as {entry.new}, and not all in it has: {about}")
+    if entry.new == "completed" and not about["active"]:
+        raise Violation(f"batch {entry.id} is completed, and nobody came through: {about}")
 
 
 _MOVES: dict[tuple[str, str | None], Callable[[Entry], None]] = {

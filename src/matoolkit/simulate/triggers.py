@@ -86,6 +86,7 @@ _BATCHES = """
     'phases', (SELECT COUNT(*) FROM phase_executions WHERE batch_id = NEW.id AND status IN ('pending', 'dispatched')),
     'waiting', (SELECT COUNT(*) FROM batch_members WHERE batch_id = NEW.id AND status = 'active'
                 AND caught_up_at IS NULL),
+    'active', (SELECT COUNT(*) FROM batch_members WHERE batch_id = NEW.id AND status = 'active'),
     'undoing', (SELECT COUNT(*) FROM rollback_executions WHERE batch_id = NEW.id
                 AND status IN ('pending', 'dispatched', 'polling'))
 """

@@ -10,8 +10,9 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, o
 from matoolkit.domain.keys import folded
 from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.snapshot import KnownMember
-from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus
+from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberState, MemberStatus
 from matoolkit.store.members import MemberLabel, MemberRow
+from matoolkit.store.memberstates import is_in_state
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
@@ -232,30 +233,40 @@ def members_page(
     batch_id: int,
     *,
     status: MemberStatus | None = None,
+    state: MemberState | None = None,
     key_part: str | None = None,
     after: int = 0,
     limit: int = 100,
 ) -> list[MemberRow]:
     """Return one page of the members of a batch, by id, from after the last id of the page before."""
     query = select_records(MemberRow, batch_members).where(
-        *_members(batch_id, status, key_part), batch_members.c.id > after
+        *_members(batch_id, status, state, key_part), batch_members.c.id > after
     )
     return tx.rows(MemberRow, query.order_by(batch_members.c.id).limit(limit))
 
 
 def count_members(
-    tx: Transaction, batch_id: int, *, status: MemberStatus | None = None, key_part: str | None = None
+    tx: Transaction,
+    batch_id: int,
+    *,
+    status: MemberStatus | None = None,
+    state: MemberState | None = None,
+    key_part: str | None = None,
 ) -> int:
     """Count the members of a batch."""
-    query = select(func.count()).select_from(batch_members).where(*_members(batch_id, status, key_part))
+    query = select(func.count()).select_from(batch_members).where(*_members(batch_id, status, state, key_part))
     count: int = tx.values(query)[0]
     return count
 
 
-def _members(batch_id: int, status: MemberStatus | None, key_part: str | None) -> list[ColumnElement[bool]]:
+def _members(
+    batch_id: int, status: MemberStatus | None, state: MemberState | None, key_part: str | None
+) -> list[ColumnElement[bool]]:
     found = [batch_members.c.batch_id == batch_id]
     if status is not None:
         found.append(is_any(batch_members.c.status, {status}))
+    if state is not None:
+        found += is_in_state(state)
     if key_part is not None:
         # A bracket means something to SQL Server alone; the others take it, escaped, for what it is.
         escaped = "".join(f"/{sign}" if sign in "/%_[" else sign for sign in folded(key_part))

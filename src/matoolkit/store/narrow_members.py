@@ -19,7 +19,7 @@ from matoolkit.store.sql.transaction import Transaction
 
 
 @record
-class MemberState:
+class NarrowMember:
     """A member without its data."""
 
     id: int
@@ -61,9 +61,9 @@ class MemberOutputs:
     worker_data_json: str
 
 
-def member_states(tx: Transaction, ids: Collection[int]) -> list[MemberState]:
+def narrow_members(tx: Transaction, ids: Collection[int]) -> list[NarrowMember]:
     """Return members without their data, by id."""
-    return records_among(tx, MemberState, batch_members, batch_members.c.id, ids)
+    return records_among(tx, NarrowMember, batch_members, batch_members.c.id, ids)
 
 
 def members_in_full(tx: Transaction, ids: Collection[int]) -> list[MemberInFull]:
@@ -76,12 +76,12 @@ def member_outputs(tx: Transaction, ids: Collection[int]) -> list[MemberOutputs]
     return records_among(tx, MemberOutputs, batch_members, batch_members.c.id, ids)
 
 
-def members_with_keys(tx: Transaction, batch_id: int, folds: Collection[str]) -> list[MemberState]:
+def members_with_keys(tx: Transaction, batch_id: int, folds: Collection[str]) -> list[NarrowMember]:
     """Return the members of a batch that have one of these folded keys, by id."""
     if not folds:
         return []
     mine = (batch_members.c.batch_id == batch_id, among(tx, batch_members.c.member_key_fold, folds))
-    return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
+    return rows_by_id(tx, NarrowMember, select_records(NarrowMember, batch_members).where(*mine))
 
 
 def caught_up_members(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[int]:
@@ -100,20 +100,22 @@ def _caught_up(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Se
     return query.order_by(batch_members.c.id).limit(limit)
 
 
-def active_members(tx: Transaction, batch_id: int) -> list[MemberState]:
+def active_members(tx: Transaction, batch_id: int) -> list[NarrowMember]:
     """Return everybody who is active in a batch, by id."""
     mine = (batch_members.c.batch_id == batch_id, is_any(batch_members.c.status, {MemberStatus.ACTIVE}))
-    return rows_by_id(tx, MemberState, select_records(MemberState, batch_members).where(*mine))
+    return rows_by_id(tx, NarrowMember, select_records(NarrowMember, batch_members).where(*mine))
 
 
-def members_to_see_off(tx: Transaction, gone_since: datetime, *, after: int = 0, limit: int = 500) -> list[MemberState]:
+def members_to_see_off(
+    tx: Transaction, gone_since: datetime, *, after: int = 0, limit: int = 500
+) -> list[NarrowMember]:
     """Return members that left long ago and were not seen off, from after the last id before (rule O16)."""
-    return tx.rows(MemberState, _to_see_off(tx, gone_since, after, limit=limit))
+    return tx.rows(NarrowMember, _to_see_off(tx, gone_since, after, limit=limit))
 
 
 @prepared
 def _to_see_off(_draft: Drafting, gone_since: datetime, after: int, *, limit: int) -> Select[Any]:
-    query = select_records(MemberState, batch_members).where(
+    query = select_records(NarrowMember, batch_members).where(
         is_any(batch_members.c.status, {MemberStatus.REMOVED}),
         batch_members.c.removed_at.is_not(None),
         batch_members.c.seen_off_at.is_(None),
@@ -124,15 +126,15 @@ def _to_see_off(_draft: Drafting, gone_since: datetime, after: int, *, limit: in
     return query.order_by(batch_members.c.id).limit(limit)
 
 
-def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[MemberState]:
+def members_to_catch_up(tx: Transaction, *, after: int = 0, limit: int = 500) -> list[NarrowMember]:
     """Return members that wait to catch up although nothing blocks them, from after the last id before (rule O10)."""
-    return tx.rows(MemberState, _to_catch_up(tx, after, limit=limit))
+    return tx.rows(NarrowMember, _to_catch_up(tx, after, limit=limit))
 
 
 @prepared
 def _to_catch_up(_draft: Drafting, after: int, *, limit: int) -> Select[Any]:
     query = (
-        select_records(MemberState, batch_members)
+        select_records(NarrowMember, batch_members)
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(
             is_any(batches.c.status, {BatchStatus.ACTIVE}),

@@ -1,6 +1,7 @@
 """Members of batches and their steps: lists, changes of manual batches, histories, exports."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Response, UploadFile
@@ -9,7 +10,7 @@ from pydantic import Field
 
 from matoolkit.admin.csvfiles import csv_lines, read_csv
 from matoolkit.admin.manual import ManualChange, ManualUpload, remove_from_manual_batch
-from matoolkit.admin.queries import existing_batch, member_history, member_keys
+from matoolkit.admin.queries import existing_batch, member_history, member_keys, member_views
 from matoolkit.admin.secrecy import secret_columns
 from matoolkit.admin.uploads import Upload
 from matoolkit.api.changing import Changing
@@ -28,13 +29,15 @@ from matoolkit.api.shapes.naming import Reason, RowId
 from matoolkit.api.shapes.operations import AddedMembers, RemovedMember
 from matoolkit.api.subjects import batch_subject, member_shown, member_subject
 from matoolkit.domain.keys import MAX_KEY_LENGTH
-from matoolkit.domain.states import MemberStatus, StepStatus
+from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.counts import member_counts, step_counts
 from matoolkit.store.enrolments import count_members, enrolments_of_key, members_page
+from matoolkit.store.memberstates import states_of_members
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
+from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import steps_in_state_page, steps_page
 
 router = APIRouter(prefix="/api", tags=["members"])
@@ -42,6 +45,7 @@ router = APIRouter(prefix="/api", tags=["members"])
 _CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 _MOST_ENROLMENTS = 100
 _MEMBER_COLUMNS = ("id", "member_key", "status", "epoch", "added_at", "removed_at", "remove_reason", "failed_at")
+_DERIVED = ("state", "last_completed_phase")
 _STEP_COLUMNS = (
     *("id", "member_key", "phase_name", "step_name", "status", "attempt", "function_name", "worker_id"),
     *("error_type", "error_message", "dispatched_at", "completed_at"),
@@ -52,6 +56,7 @@ class MemberQuery(PageQuery):
     """Which members are wanted."""
 
     status: MemberStatus | None = None
+    state: MemberState | None = None
     key_contains: Annotated[
         str | None,
         Field(min_length=1, max_length=MAX_KEY_LENGTH, description="Part of the key; its case does not matter."),
@@ -74,10 +79,16 @@ def list_members(
     with serving.store.reading() as tx:
         secret = secret_columns(tx, existing_batch(tx, batch_id).runbook_name)
         rows = members_page(
-            tx, batch_id, status=wanted.status, key_part=wanted.key_contains, after=after, limit=wanted.limit + 1
+            tx,
+            batch_id,
+            status=wanted.status,
+            state=wanted.state,
+            key_part=wanted.key_contains,
+            after=after,
+            limit=wanted.limit + 1,
         )
-        count = _member_count(tx, batch_id, wanted)
-    return page(rows, wanted.limit, "members", lambda row: row.id, lambda row: member_shape(row, secret), count)
+        members, count = member_views(tx, rows), _member_count(tx, batch_id, wanted)
+    return page(members, wanted.limit, "members", lambda one: one.row.id, lambda one: member_shape(one, secret), count)
 
 
 @router.get("/batches/{batch_id}/members.csv", response_class=Response, responses=_CSV)
@@ -85,7 +96,7 @@ def export_members(batch_id: RowId, serving: Serving, _: Reader) -> StreamingRes
     """Return all members of a batch as CSV, with cells that no spreadsheet executes."""
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
-    return _csv(f"batch-{batch_id}-members.csv", _MEMBER_COLUMNS, _all_members(serving, batch_id))
+    return _csv(f"batch-{batch_id}-members.csv", (*_MEMBER_COLUMNS, *_DERIVED), _all_members(serving, batch_id))
 
 
 @router.post("/batches/{batch_id}/members", response_model=AddedMembers)
@@ -134,7 +145,7 @@ def remove_member(
     """Remove an active member from a manual batch; the steps of `on_member_removed` run."""
 
     def remove(store: Store) -> RemovedMember:
-        key = member_history(store, batch_id, member_id).member.member_key
+        key = member_history(store, batch_id, member_id).member.row.member_key
         remove_from_manual_batch(store, change.services.publisher, batch_id, [key], by=change.by, reason=reason)
         return RemovedMember(batch_id=batch_id, member_id=member_id, member_key=key)
 
@@ -173,15 +184,24 @@ def find_member(
     """Find every batch that a person is or was in, newest first, at most 100; the case of the key does not matter."""
     with serving.store.reading() as tx:
         rows = enrolments_of_key(tx, key.strip(), _MOST_ENROLMENTS + 1)
-    return whole([EnrolmentShape.model_validate(row) for row in rows], _MOST_ENROLMENTS)
+        states = states_of_members(tx, [row.id for row in rows])
+    found = [EnrolmentShape.model_validate({**asdict(row), "state": states[row.id]}) for row in rows]
+    return whole(found, _MOST_ENROLMENTS)
 
 
 def _member_count(tx: Transaction, batch_id: int, wanted: MemberQuery) -> Count:
-    counts = {one.status: one.count for one in member_counts(tx, [batch_id])}
-    everybody = sum(counts.values())
-    if wanted.key_contains is not None:
-        return Count(count_members(tx, batch_id, status=wanted.status, key_part=wanted.key_contains), everybody)
-    return Count(everybody if wanted.status is None else counts.get(wanted.status, 0), everybody)
+    counts = member_counts(tx, [batch_id])
+    everybody = sum(one.count for one in counts)
+    match wanted.status, wanted.state, wanted.key_contains:
+        case None, None, None:
+            total = everybody
+        case status, None, None:
+            total = sum(one.count for one in counts if one.status is status)
+        case None, state, None:
+            total = sum(one.count for one in state_counts(tx, counts) if one.state is state)
+        case _:
+            total = count_members(tx, batch_id, status=wanted.status, state=wanted.state, key_part=wanted.key_contains)
+    return Count(total, everybody)
 
 
 def _phase_meant(phases: Sequence[PhaseRow], name: str | None) -> int | None:
@@ -212,11 +232,13 @@ def _all_members(serving: Services, batch_id: int) -> Iterator[list[Any]]:
     after = 0
     while True:
         with serving.store.reading() as tx:
-            rows = members_page(tx, batch_id, after=after, limit=MOST_AT_ONCE)
-        if not rows:
+            members = member_views(tx, members_page(tx, batch_id, after=after, limit=MOST_AT_ONCE))
+        if not members:
             return
-        yield from ([getattr(row, name) for name in _MEMBER_COLUMNS] for row in rows)
-        after = rows[-1].id
+        for member in members:
+            stored = [getattr(member.row, name) for name in _MEMBER_COLUMNS]
+            yield [*stored, member.state, member.last_completed_phase]
+        after = members[-1].row.id
 
 
 def _all_steps(serving: Services, batch_id: int) -> Iterator[list[Any]]:

@@ -5,13 +5,12 @@ from typing import Any
 
 from pydantic import Field
 
-from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, PhaseView
+from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, MemberView, PhaseView
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.secrecy import row_without_secrets
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, RollbackCause, StepStatus
+from matoolkit.domain.states import BatchStatus, MemberState, MemberStatus, PhaseStatus, RollbackCause, StepStatus
 from matoolkit.store.executions import ExecutionRow, StepRow
-from matoolkit.store.members import MemberRow
 
 
 class BatchShape(Shape):
@@ -33,6 +32,7 @@ class BatchShape(Shape):
     reopened_at: datetime | None
     member_count: int
     members: dict[MemberStatus, int]
+    member_states: dict[MemberState, int] = Field(description="The same members, by the state in which they are.")
 
 
 class PhaseShape(Shape):
@@ -112,6 +112,8 @@ class MemberShape(Shape):
     batch_id: int
     member_key: str
     status: MemberStatus
+    state: MemberState
+    last_completed_phase: str | None
     epoch: int
     added_at: datetime
     left_source_at: datetime | None
@@ -137,6 +139,7 @@ class EnrolmentShape(Shape):
     batch_id: int
     member_key: str
     status: MemberStatus
+    state: MemberState
     failed_at: datetime | None
     runbook_name: str
     batch_status: BatchStatus
@@ -194,7 +197,7 @@ def phase_shape(view: PhaseView) -> PhaseShape:
     return PhaseShape(**{name: getattr(view.phase, name) for name in names}, steps=dict(view.steps))
 
 
-def member_shape(member: MemberRow, secret_columns: frozenset[str]) -> MemberShape:
+def member_shape(member: MemberView, secret_columns: frozenset[str]) -> MemberShape:
     """Describe a member, with its secrets masked."""
     return MemberShape(**_member(member, secret_columns))
 
@@ -207,7 +210,7 @@ def step_shape(step: StepRow, key: str, phase: str) -> StepShape:
 
 def history_shape(history: MemberHistory) -> MemberHistoryShape:
     """Describe a member and all that was done for it."""
-    key = history.member.member_key
+    key = history.member.row.member_key
     steps = [step_shape(step, key, history.phases.get(step.phase_execution_id, "")) for step in history.steps]
     undone = [
         RollbackShape(**_work(row), sequence_name=row.sequence_name, cause=row.cause, epoch=row.epoch)
@@ -239,15 +242,19 @@ def hold_shape(hold: HoldView) -> HoldShape:
 
 
 def _batch(view: BatchView) -> dict[str, Any]:
-    counted = ("member_count", "members")
+    counted = ("member_count", "members", "member_states")
     plain = {name: getattr(view.batch, name) for name in BatchShape.model_fields if name not in counted}
-    return {**plain, "members": dict(view.members), "member_count": sum(view.members.values())}
+    members, states = dict(view.members), dict(view.states)
+    return {**plain, "members": members, "member_count": sum(members.values()), "member_states": states}
 
 
-def _member(member: MemberRow, secret: frozenset[str]) -> dict[str, Any]:
-    plain = {name: getattr(member, name) for name in MemberShape.model_fields if name not in ("data", "outputs")}
-    data, outputs = parsed(member.data_json), parsed(member.worker_data_json)
-    return {**plain, "data": row_without_secrets(data, secret), "outputs": row_without_secrets(outputs, secret)}
+def _member(member: MemberView, secret: frozenset[str]) -> dict[str, Any]:
+    row, derived = member.row, {"state": member.state, "last_completed_phase": member.last_completed_phase}
+    columns = MemberShape.model_fields.keys() - derived.keys() - {"data", "outputs"}
+    plain = {name: getattr(row, name) for name in columns}
+    data, outputs = parsed(row.data_json), parsed(row.worker_data_json)
+    shown = {"data": row_without_secrets(data, secret), "outputs": row_without_secrets(outputs, secret)}
+    return {**plain, **derived, **shown}
 
 
 def _work(row: ExecutionRow) -> dict[str, Any]:

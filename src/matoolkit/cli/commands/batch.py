@@ -34,6 +34,7 @@ BATCHES = (
     when("T", "batchStartTime"),
     Column("PHASE", "currentPhase"),
     number("MEMBERS", "memberCount"),
+    number("DONE", lambda item: (item.get("memberStates") or {}).get("done", 0)),
     number("FAILED", lambda item: (item.get("members") or {}).get("failed", 0)),
     Column("HELD", lambda item: "held" if item.get("isHeld") else ""),
 )

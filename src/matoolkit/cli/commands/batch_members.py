@@ -13,14 +13,15 @@ from matoolkit.cli.options import All, Batch, Limit, Member, Reason, Replace, To
 from matoolkit.cli.output import counted, write_bytes
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, status, when
-from matoolkit.domain.states import MemberStatus, StepStatus
+from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
 
 app = typer.Typer()
 
 _MEMBERS = (
     number("ID", "id"),
     Column("KEY", "memberKey"),
-    status(),
+    status("STATE", "state"),
+    Column("COMPLETED", "lastCompletedPhase"),
     when("ADDED", "addedAt"),
     when("LEFT", "removedAt"),
     when("FAILED", "failedAt"),
@@ -52,7 +53,10 @@ def members(
     session: Session,
     batch: Batch,
     wanted: Annotated[
-        MemberStatus | None, typer.Option("--status", help="Only in this state.", show_default=False)
+        MemberState | None, typer.Option("--state", help="Only in this state.", show_default=False)
+    ] = None,
+    stored: Annotated[
+        MemberStatus | None, typer.Option("--status", help="Only with this status in its batch.", show_default=False)
     ] = None,
     key: Annotated[str | None, typer.Option(help="Only members whose key contains this.", show_default=False)] = None,
     limit: Limit = 100,
@@ -60,7 +64,7 @@ def members(
     all_: All = False,
 ) -> None:
     """List the members of a batch."""
-    query = {"status": wanted and wanted.value, "keyContains": key}
+    query = {"state": wanted and wanted.value, "status": stored and stored.value, "keyContains": key}
     found = session.client.pages(path_of("batches", batch, "members"), None if all_ else limit, **query)
     session.show_pages(found, _MEMBERS, nothing="there is no such member")
 

@@ -17,7 +17,7 @@ _ENROLMENTS = (
     number("BATCH", "batchId"),
     number("ID", "id"),
     Column("KEY", "memberKey"),
-    status(),
+    status("STATE", "state"),
     Column("RUNBOOK", "runbookName"),
     status("BATCH STATUS", "batchStatus"),
     when("T", "batchStartTime"),
@@ -25,7 +25,8 @@ _ENROLMENTS = (
 _MEMBER = (
     number("MEMBER", "id"),
     Column("KEY", "memberKey"),
-    status(),
+    status("STATE", "state"),
+    Column("COMPLETED", "lastCompletedPhase"),
     number("EPOCH", "epoch"),
     when("ADDED", "addedAt"),
     when("LEFT", "removedAt"),
