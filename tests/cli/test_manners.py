@@ -128,11 +128,11 @@ def test_the_same_data_comes_in_every_form(cli: Cli) -> None:
     assert [orjson.loads(line) for line in lines] == listed
     assert yaml.safe_load(cli("batch", "members", batch, "-o", "yaml")) == listed
     csv = cli("batch", "members", batch, "-o", "csv").splitlines()
-    assert csv[0] == "id,key,status,added,left,failed,reason"
+    assert csv[0] == "id,key,state,completed,added,left,failed,reason"
     assert csv[1].split(",")[1] == "'=cmd|calc"
     table = cli("batch", "members", batch).splitlines()
-    assert table[0].split() == ["ID", "KEY", "STATUS", "ADDED", "LEFT", "FAILED", "REASON"]
-    assert table[2].split()[1:3] == ["ann@x", "active"]
+    assert table[0].split() == ["ID", "KEY", "STATE", "COMPLETED", "ADDED", "LEFT", "FAILED", "REASON"]
+    assert table[2].split()[1:3] == ["ann@x", "waiting"]
     assert "\x1b" not in cli.out
     assert yaml.safe_load(cli("batch", "get", batch, "-o", "yaml"))["runbookName"] == "wave"
     assert cli("batch", "get", batch, "-o", "csv").splitlines()[0].startswith("id,runbook,status")
@@ -165,10 +165,10 @@ def test_a_table_fits_a_terminal_and_is_not_cut_when_piped(
     request.getfixturevalue("terminal")
     shown = cli("batch", "members", batch)
     assert all(len(line) <= 80 for line in _without_colours(shown).splitlines())
-    assert "● active" in shown
-    assert "\x1b[34m" in shown
+    assert "○ waiting" in shown
+    assert "\x1b[36m" in shown
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[34m" not in cli("batch", "members", batch)
+    assert "\x1b[36m" not in cli("batch", "members", batch)
 
 
 def test_a_watch_redraws_on_a_terminal_and_ends_with_its_batch(cli: Cli, stage: Stage, terminal: None) -> None:

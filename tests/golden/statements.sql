@@ -415,23 +415,23 @@ GO
 -- store.enrolments.count_members
 SELECT count(*) AS count_1 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((EXISTS (SELECT * 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/'
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/'
 GO
 
 -- store.enrolments.enrolments_of_key
@@ -472,23 +472,23 @@ GO
 -- store.enrolments.members_page
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at 
 FROM batch_members 
-WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((EXISTS (SELECT * 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id > :id_1 ORDER BY batch_members.id
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id > :id_1 ORDER BY batch_members.id
 GO
 
 -- store.enrolments.members_waiting_to_catch_up
@@ -801,63 +801,63 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.memberstates.members_in_state_page
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, CASE WHEN ((EXISTS (SELECT * 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state 
 FROM batch_members 
 WHERE batch_members.batch_id >= :batch_id_1 AND (batch_members.batch_id > :batch_id_2 OR batch_members.id > :id_1) AND batch_members.batch_id IN (SELECT batches.id 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1) AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((EXISTS (SELECT * 
+WHERE batches.runbook_name = :runbook_name_1) AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END ORDER BY batch_members.batch_id, batch_members.id
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END ORDER BY batch_members.batch_id, batch_members.id
 GO
 
 -- store.memberstates.states_of_members
-SELECT batch_members.id, CASE WHEN ((EXISTS (SELECT * 
+SELECT batch_members.id, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS anon_1 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS anon_1 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_2.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_2)
@@ -1480,25 +1480,25 @@ GO
 
 -- store.statecounts.state_counts
 SELECT anon_1.batch_id, anon_1.status, anon_1.state, anon_1.has_open_step, count(*) AS count 
-FROM (SELECT batch_members.batch_id AS batch_id, batch_members.status AS status, CASE WHEN ((EXISTS (SELECT * 
+FROM (SELECT batch_members.batch_id AS batch_id, batch_members.status AS status, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled'))) THEN 'stopped' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active')) AND (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL))) THEN 'under_way' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending'))) THEN 'waiting' WHEN (batch_members.status = 'active' AND (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')))) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state, CASE WHEN (EXISTS (SELECT * 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state, CASE WHEN ((SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling'))) THEN 1 ELSE 0 END AS has_open_step 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 1 ELSE 0 END AS has_open_step 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_2.batch_member_id 
 FROM (SELECT rollback_executions.batch_member_id AS batch_member_id 
@@ -1514,11 +1514,11 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.statecounts.state_counts
-SELECT batches.id AS batch_id, batches.status AS batch_status, CASE WHEN (EXISTS (SELECT * 
+SELECT batches.id AS batch_id, batches.status AS batch_status, CASE WHEN ((SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL)) THEN 1 ELSE 0 END AS is_phase_beginning, CASE WHEN (EXISTS (SELECT * 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 1 ELSE 0 END AS is_phase_beginning, CASE WHEN ((SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'pending')) THEN 1 ELSE 0 END AS is_phase_ahead, (SELECT count(DISTINCT step_executions.batch_member_id) AS count_1 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'pending') IS NOT NULL) THEN 1 ELSE 0 END AS is_phase_ahead, (SELECT count(DISTINCT step_executions.batch_member_id) AS count_1 
 FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
 WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND step_executions.status IN ('dispatched', 'pending', 'polling')) AS busy 
 FROM batches 

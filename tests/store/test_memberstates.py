@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import datetime
 from itertools import product
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -46,7 +47,7 @@ def crowd(
     members = dict(zip(world.members(batch, len(kinds)), kinds, strict=True))
     steps = world.steps(batch, running, list(members), per_member=2)
     with store.transaction() as tx:
-        phases = {
+        phases: dict[int, dict[str, Any]] = {
             running.id: {"status": PhaseStatus.DISPATCHED, "expanded_at": None if is_beginning else world.now},
             other.id: {"status": PhaseStatus.PENDING if is_ahead else PhaseStatus.COMPLETED},
         }
@@ -112,10 +113,10 @@ def test_u1_states_of_all_batches_come_in_pages_by_batch(store: Store, world: Wo
     with store.transaction() as tx:
         tx.execute(update(batch_members).where(batch_members.c.id == early[0]).values(status=MemberStatus.FAILED))
     with store.reading() as tx:
-        seen, last = [], {"after_batch": 0, "after": 0}
-        while page := members_in_state_page(tx, runbook_name="wave", **last, limit=2):
+        seen, last = [], (0, 0)
+        while page := members_in_state_page(tx, runbook_name="wave", after_batch=last[0], after=last[1], limit=2):
             seen += page
-            last = {"after_batch": page[-1].batch_id, "after": page[-1].id}
+            last = (page[-1].batch_id, page[-1].id)
         assert [member.id for member in seen] == early + late
         assert [member.state for member in seen] == [MemberState.FAILED, *[MemberState.DONE] * 4]
         assert [member.id for member in members_in_state_page(tx, state=MemberState.FAILED)] == [early[0]]

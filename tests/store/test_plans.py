@@ -140,7 +140,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     ),
     "counts by state": (
         lambda tx: state_counts(tx, [MemberCount(7, MemberStatus.ACTIVE, 20)]),
-        {"ix_step_executions_phase_status", "ix_batch_members_waiting", "ix_rollback_executions_batch_status"},
+        {"ix_step_executions_phase_status", "ix_batch_members_waiting", "ix_rollback_executions_"},
     ),
     "waiting members": (lambda tx: members_waiting_to_catch_up(tx, [7]), {"ix_batch_members_waiting"}),
     "a key in all batches": (lambda tx: enrolments_of_key(tx, "u7"), {"ix_batch_members_member_key_fold"}),

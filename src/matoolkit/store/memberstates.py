@@ -7,7 +7,7 @@ It says the state of a page of members, of one batch or of many. `statecounts.py
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, literal_column, not_, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, case, false, func, literal_column, not_, or_, select
 
 from matoolkit.domain.memberstate import RULES, StateRule
 from matoolkit.domain.progress import PhaseOrder, phase_order
@@ -58,16 +58,24 @@ class _Beginner:
     first_phase_place: int
 
 
-IS_LEAVING = and_(
+def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Say that there is such a row. It is looked up by index: for EXISTS, PostgreSQL may read all such rows at once."""
+    return select(literal_column("1")).select_from(table).where(*conditions).limit(1).scalar_subquery().is_not(None)
+
+
+_IS_LEAVING = and_(
     is_any(batch_members.c.status, {MemberStatus.REMOVED}),
     batch_members.c.removed_at.is_not(None),
     batch_members.c.seen_off_at.is_(None),
     batch_members.c.remove_reason.not_in([literal_column(f"'{reason}'") for reason in sorted(NOTHING_TO_UNDO)]),
 )
-_IS_COMPENSATED = exists().where(
-    rollback_executions.c.batch_member_id == batch_members.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
+_IS_COMPENSATED = _has(
+    rollback_executions,
+    rollback_executions.c.batch_member_id == batch_members.c.id,
+    is_any(rollback_executions.c.status, OPEN_STEPS),
 )
-HAS_OPEN_STEP = exists().where(
+HAS_OPEN_STEP = _has(
+    step_executions,
     step_executions.c.batch_member_id == batch_members.c.id,
     step_executions.c.epoch == batch_members.c.epoch,
     is_any(step_executions.c.status, OPEN_STEPS),
@@ -77,22 +85,21 @@ HAS_OPEN_STEP = exists().where(
 def phase_is_beginning(batch_id: ColumnElement[Any]) -> ColumnElement[bool]:
     """Say that a phase of a batch has begun and has not given everybody its steps yet."""
     mine = phase_executions.c.batch_id == batch_id
-    return exists().where(
-        mine, is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED}), phase_executions.c.expanded_at.is_(None)
-    )
+    is_under_way = is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED})
+    return _has(phase_executions, mine, is_under_way, phase_executions.c.expanded_at.is_(None))
 
 
 def phase_is_ahead(batch_id: ColumnElement[Any]) -> ColumnElement[bool]:
     """Say that a phase of a batch is still to come."""
     mine = phase_executions.c.batch_id == batch_id
-    return exists().where(mine, is_any(phase_executions.c.status, {PhaseStatus.PENDING}))
+    return _has(phase_executions, mine, is_any(phase_executions.c.status, {PhaseStatus.PENDING}))
 
 
 # The facts of `MemberFacts` that are yes or no.
 _CONDITIONS: dict[str, ColumnElement[bool]] = {
     "is_caught_up": batch_members.c.caught_up_at.is_not(None),
     "has_open_step": HAS_OPEN_STEP,
-    "is_being_undone": or_(_IS_COMPENSATED, IS_LEAVING),
+    "is_being_undone": or_(_IS_COMPENSATED, _IS_LEAVING),
     # The mark of an undo by a person (rule U2) belongs here; nothing sets one yet.
     "is_undone": false(),
     "is_phase_beginning": phase_is_beginning(batch_members.c.batch_id),
@@ -104,7 +111,7 @@ def _fact(name: str, wanted: frozenset[Any]) -> ColumnElement[bool]:
     if name == "status":
         return is_any(batch_members.c.status, wanted)
     if name == "batch_status":
-        return exists().where(batches.c.id == batch_members.c.batch_id, is_any(batches.c.status, wanted))
+        return _has(batches, batches.c.id == batch_members.c.batch_id, is_any(batches.c.status, wanted))
     return _CONDITIONS[name] if True in wanted else not_(_CONDITIONS[name])
 
 
@@ -168,7 +175,7 @@ def last_completed_phases(tx: Transaction, ids: Collection[int]) -> dict[int, st
         if phase.member_id not in last or last[phase.member_id].order < phase.order:
             last[phase.member_id] = phase
     names = {number: phase.phase_name for number, phase in last.items()}
-    return _left_out(tx, [number for number in ids if number not in names]) | names
+    return _left_out(tx, ids) | names
 
 
 @prepared
@@ -191,8 +198,6 @@ def _completed(draft: Drafting, ids: Collection[int]) -> Select[Any]:
 
 def _left_out(tx: Transaction, ids: Collection[int]) -> dict[int, str]:
     """Return the last phase that members left out in this epoch because they had completed it before (rule O14)."""
-    if not ids:
-        return {}
     query = select_records(_Beginner, batch_members).where(
         among(tx, batch_members.c.id, ids), batch_members.c.first_phase_place > literal_column("0")
     )

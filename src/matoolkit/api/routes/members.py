@@ -1,7 +1,6 @@
 """Members of batches and their steps: lists, changes of manual batches, histories, exports."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Response, UploadFile
@@ -22,6 +21,7 @@ from matoolkit.api.shapes.batches import (
     MemberHistoryShape,
     MemberShape,
     StepShape,
+    enrolment_shape,
     member_shape,
     step_shape,
 )
@@ -185,8 +185,7 @@ def find_member(
     with serving.store.reading() as tx:
         rows = enrolments_of_key(tx, key.strip(), _MOST_ENROLMENTS + 1)
         states = states_of_members(tx, [row.id for row in rows])
-    found = [EnrolmentShape.model_validate({**asdict(row), "state": states[row.id]}) for row in rows]
-    return whole(found, _MOST_ENROLMENTS)
+    return whole([enrolment_shape(row, states[row.id]) for row in rows], _MOST_ENROLMENTS)
 
 
 def _member_count(tx: Transaction, batch_id: int, wanted: MemberQuery) -> Count:

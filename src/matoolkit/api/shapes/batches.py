@@ -10,6 +10,7 @@ from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.secrecy import row_without_secrets
 from matoolkit.domain.states import BatchStatus, MemberState, MemberStatus, PhaseStatus, RollbackCause, StepStatus
+from matoolkit.store.enrolments import Enrolment
 from matoolkit.store.executions import ExecutionRow, StepRow
 
 
@@ -200,6 +201,12 @@ def phase_shape(view: PhaseView) -> PhaseShape:
 def member_shape(member: MemberView, secret_columns: frozenset[str]) -> MemberShape:
     """Describe a member, with its secrets masked."""
     return MemberShape(**_member(member, secret_columns))
+
+
+def enrolment_shape(enrolment: Enrolment, state: MemberState) -> EnrolmentShape:
+    """Describe a batch that a person is or was in."""
+    columns = [name for name in EnrolmentShape.model_fields if name != "state"]
+    return EnrolmentShape(**{name: getattr(enrolment, name) for name in columns}, state=state)
 
 
 def step_shape(step: StepRow, key: str, phase: str) -> StepShape:
