@@ -103,17 +103,8 @@ class NoLongerOurs(Exception):
     """Another process has some of the messages; `renew` returns those that are still ours."""
 
 
-class Bus(Protocol):
-    """Carries messages between processes (rule M8)."""
-
-    def start(self) -> None:
-        """Be ready to wait for messages."""
-
-    def stop(self) -> None:
-        """Give back what was received and is not settled, where others would wait long for it, and let go of links."""
-
-    def send(self, messages: Sequence[Outgoing]) -> None:
-        """Publish messages at once, with no state of ours."""
+class Deliverer(Protocol):
+    """Hands messages of a subscription to a process, and is told what became of each."""
 
     def receive(self, subscription: Subscription, most: int) -> list[Received]:
         """Lock messages that are due, oldest first, and return them; an empty list if none are.
@@ -139,6 +130,28 @@ class Bus(Protocol):
         message is; therefore handlers have guards.
         """
 
+    def renew(self, messages: Sequence[Received]) -> list[Received]:
+        """Keep messages locked for another lock duration, and return those that are still ours."""
+
+    def abandon(self, messages: Sequence[Received]) -> None:
+        """Give messages back, to be delivered again; the delivery counts."""
+
+    def dead_letter(self, message: Received, reason: str, description: str) -> None:
+        """Put a message aside for a person to look at."""
+
+
+class Bus(Deliverer, Protocol):
+    """Carries messages between processes (rule M8)."""
+
+    def start(self) -> None:
+        """Be ready to wait for messages."""
+
+    def stop(self) -> None:
+        """Give back what was received and is not settled, where others would wait long for it, and let go of links."""
+
+    def send(self, messages: Sequence[Outgoing]) -> None:
+        """Publish messages at once, with no state of ours."""
+
     def complete_now(self, messages: Sequence[Received]) -> int:
         """Settle at once the messages that are still ours, and return how many they were."""
 
@@ -149,15 +162,6 @@ class Bus(Protocol):
         again, and so does its answer, under the same id. A message that another process has is not settled, but its
         answer is still published.
         """
-
-    def renew(self, messages: Sequence[Received]) -> list[Received]:
-        """Keep messages locked for another lock duration, and return those that are still ours."""
-
-    def abandon(self, messages: Sequence[Received]) -> None:
-        """Give messages back, to be delivered again; the delivery counts."""
-
-    def dead_letter(self, message: Received, reason: str, description: str) -> None:
-        """Put a message aside for a person to look at."""
 
     def sweep(self) -> None:
         """Make dead letters of messages that expired or were delivered too often; call it from time to time."""

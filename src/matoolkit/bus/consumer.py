@@ -5,7 +5,8 @@ the bus is not a failure of a message: the loop keeps the pile, renews its locks
 unknown error of the database may be either. It counts for a message only if the database proves that it works and the
 messages beside it do not all fail in the same way.
 
-The loop knows no service: `hosting/orchestrator.py` gives it `Orchestrator.handle`.
+The loop knows no service: `hosting/orchestrator.py` gives it `Orchestrator.handle`. Where a host receives and settles
+messages, `bus/handed.py` calls `turn` and is what the consumer receives from.
 """
 
 import logging
@@ -17,7 +18,7 @@ from matoolkit.crashpoints import crash_point
 from matoolkit.domain.delivery import MAX_DELIVERIES, SUSPICIOUS_DELIVERIES
 from matoolkit.errors import MatoolkitError, RowConflict, StoreDamaged, StoreError
 from matoolkit.outages import Outage
-from matoolkit.ports import Bus, Delivery, NoLongerOurs, Received, Subscription
+from matoolkit.ports import Deliverer, Delivery, NoLongerOurs, Received, Subscription
 from matoolkit.store import Store
 from matoolkit.store.health import require_healthy
 from matoolkit.store.sql.transaction import Transaction
@@ -35,21 +36,44 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Transaction, Sequence[Delivery]], None]
 
 
+def delivered_too_often(received: Received) -> bool:
+    """Tell whether a message that fails once more is put aside."""
+    return received.delivery_count >= MAX_DELIVERIES
+
+
+def is_trouble(error: MatoolkitError) -> bool:
+    """Tell whether receiving or settling failed for a while, so that no message is to blame."""
+    return error.transient or isinstance(error, StoreError)
+
+
 class Consumer:
-    """Handles the messages of a subscription with a function that takes many at once."""
+    """Handles the messages of a subscription with a function that takes many at once.
+
+    `is_last_try` tells which message becomes a dead letter if it fails now. `failed_since` are the messages that failed
+    with an unknown error of the database since the last one worked; consumers of one subscription can share it.
+    """
 
     def __init__(
-        self, store: Store, bus: Bus, subscription: Subscription, handler: Handler, most: int = MOST_AT_ONCE
+        self,
+        store: Store,
+        bus: Deliverer,
+        subscription: Subscription,
+        handler: Handler,
+        most: int = MOST_AT_ONCE,
+        *,
+        is_last_try: Callable[[Received], bool] = delivered_too_often,
+        failed_since: set[str] | None = None,
     ) -> None:
         self._store = store
         self._bus = bus
         self._subscription = subscription
         self._handler = handler
         self._most = most
+        self._is_last_try = is_last_try
         self._pile: list[Received] = []
         # Messages of this turn that failed with an unknown error of the database.
         self._doubtful: dict[str, tuple[Received, StoreError]] = {}
-        self._failed_since: set[str] = set()
+        self._failed_since: set[str] = set() if failed_since is None else failed_since
         self._has_handled = False
         # The longest pause is well below the lock duration, so that locks are renewed in time.
         self._trouble = Outage(f"handling messages of {subscription.name}", log)
@@ -62,8 +86,7 @@ class Consumer:
                     self._bus.wait(self._subscription, _IDLE_SECONDS)
                 self._trouble.worked()
             except MatoolkitError as error:
-                # Receiving or settling failed, so no message is to blame.
-                if not (error.transient or isinstance(error, StoreError)):
+                if not is_trouble(error):
                     raise
                 stop.wait(self._trouble.failed(error))
 
@@ -168,7 +191,7 @@ class Consumer:
 
     def _count_failure(self, received: Received, reason: str, error: Exception) -> None:
         log.error("message %s failed, delivery %d", received.message_id, received.delivery_count, exc_info=error)
-        if received.delivery_count >= MAX_DELIVERIES:
+        if self._is_last_try(received):
             self._bus.dead_letter(received, reason, _described(error))
         else:
             self._bus.abandon([received])

@@ -95,7 +95,8 @@ class Drain:
 
     def _drain(self, subscription: Subscription) -> None:
         while letters := self._bus.letters(subscription, _AT_ONCE, dead=True):
-            self._keep(letters, [_kept(letter, letter.reason or "Unknown", letter.description) for letter in letters])
+            dead = [dead_letter(letter, letter.reason or "Unknown", letter.description) for letter in letters]
+            self._keep(letters, dead)
 
     def _drain_unclaimed(self) -> None:
         """Make dead letters of jobs whose worker has no subscription, and send the others again."""
@@ -104,7 +105,7 @@ class Drain:
             reached = self._with_subscription({job.worker_id for _, job in jobs if job is not None})
             self._send_again([(letter, job) for letter, job in jobs if job is not None and job.worker_id in reached])
             unclaimed = [(letter, job) for letter, job in jobs if job is None or job.worker_id not in reached]
-            self._keep(letters, [_kept(letter, NO_SUBSCRIPTION, _why(job)) for letter, job in unclaimed])
+            self._keep(letters, [dead_letter(letter, NO_SUBSCRIPTION, _why(job)) for letter, job in unclaimed])
 
     def _send_again(self, jobs: Sequence[tuple[Letter, WorkerJob]]) -> None:
         """Send the jobs whose results are waited for, once more each.
@@ -140,16 +141,22 @@ class Drain:
         return {worker for worker, fault in zip(asked, faults, strict=True) if not isinstance(fault, BusEntityMissing)}
 
     def _keep(self, letters: Sequence[Letter], kept: Sequence[NewDeadLetter]) -> None:
-        with self._store.transaction() as tx:
-            keep_dead_letters(tx, kept, tx.time())
-        KEPT.reached()
-        if kept:
-            # An alert in infra/ looks for this line.
-            log.warning("%d messages became dead letters", len(kept))
+        keep(self._store, kept)
         self._bus.complete_now([letter.received for letter in letters])
 
 
-def _kept(letter: Letter, reason: str, description: str | None) -> NewDeadLetter:
+def keep(store: Store, letters: Sequence[NewDeadLetter]) -> None:
+    """Keep messages as dead letters, and say so."""
+    with store.transaction() as tx:
+        keep_dead_letters(tx, letters, tx.time())
+    KEPT.reached()
+    if letters:
+        # An alert in infra/ looks for this line.
+        log.warning("%d messages became dead letters", len(letters))
+
+
+def dead_letter(letter: Letter, reason: str, description: str | None) -> NewDeadLetter:
+    """Return a message as it is kept when nobody can handle it."""
     received = letter.received
     return NewDeadLetter(
         received.subscription.topic,

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from azure.servicebus.aio import ServiceBusSender
 
 _LOCKED_UNTIL = b"x-opt-locked-until"
+
+
+class Arrived(Protocol):
+    """A message that came, as the SDK and the library for function apps both describe it."""
+
+    @property
+    def application_properties(self) -> Any:
+        """What its sender says about it, by name."""
+
+    @property
+    def enqueued_time_utc(self) -> datetime | None:
+        """When the bus took it."""
 
 
 def written(envelope: Envelope) -> "ServiceBusMessage":
@@ -81,7 +93,7 @@ def body_of(message: "ServiceBusMessage") -> str:
         return str(body)
 
 
-def properties_of(message: "ServiceBusReceivedMessage") -> dict[str, str]:
+def properties_of(message: Arrived) -> dict[str, str]:
     """Return the application properties of a message as text."""
     return {_text(name): _text(value) for name, value in (message.application_properties or {}).items()}
 
@@ -95,12 +107,12 @@ def without_lock_end(message: "ServiceBusReceivedMessage") -> "ServiceBusReceive
     return message
 
 
-def type_of(message: "ServiceBusReceivedMessage") -> str:
+def type_of(message: Arrived) -> str:
     """Return what a message says it is; a worker of another language may say nothing."""
     return properties_of(message).get(topology.MESSAGE_TYPE, "")
 
 
-def enqueued_at(message: "ServiceBusReceivedMessage") -> datetime | None:
+def enqueued_at(message: Arrived) -> datetime | None:
     """Return when a message could first be delivered."""
     at = message.enqueued_time_utc
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
