@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PEERS  := dbos dramatiq procrastinate redis
 
 .DEFAULT_GOAL := help
-.PHONY: azuretypes checkers checkov wheel help up setup test test-mssql lint types contracts unit format docs bench lock clean
+.PHONY: azuretypes checkers checkov functions wheel help up setup test test-mssql lint types contracts unit format docs bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ wheel: setup ## the package in dist/, for the image and for pipelines
 	@rm -rf dist
 	$(BIN)/python -m hatchling build --target wheel
 
+functions: wheel ## the packages of the function apps in dist/functions/; needs Python 3.11
+	PYTHON=$(BIN)/python infra/package-functions.sh
+
 # A program of Microsoft's, read from its package and not installed. It exists for Linux on x86-64 only.
 azuretypes: setup ## ask anew what Azure knows of the resources in infra/
 	@mkdir -p .tools/azuretypes
@@ -141,12 +144,14 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-u
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 
 lock: setup ## resolve the newest allowed dependencies into requirements/
-	$(COMPILE) --upgrade --extra azure --extra dev --extra mssql --extra postgres \
+	$(COMPILE) --upgrade --extra azure --extra dev --extra functions --extra mssql --extra postgres \
 		--output-file requirements/dev.txt pyproject.toml
 	$(COMPILE) --upgrade --extra postgres --build-deps-for editable --constraint requirements/dev.txt \
 		--output-file requirements/run.txt pyproject.toml
 	$(COMPILE) --upgrade --extra azure --extra mssql --extra postgres --constraint requirements/dev.txt \
 		--output-file requirements/image.txt pyproject.toml
+	$(COMPILE) --upgrade --extra azure --extra functions --extra mssql --constraint requirements/dev.txt \
+		--output-file requirements/functions.txt pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .bench .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -21,3 +21,9 @@ def test_what_the_image_has_is_what_is_tested() -> None:
     in_image, developing = pins("image.txt"), pins("dev.txt")
     assert {"azure-servicebus", "mssql-python", "psycopg", "sqlalchemy"} <= set(in_image)
     assert in_image.items() <= developing.items()
+
+
+def test_what_the_function_apps_have_is_what_is_tested() -> None:
+    in_apps, developing = pins("functions.txt"), pins("dev.txt")
+    assert {"azure-functions", "azure-servicebus", "mssql-python", "sqlalchemy"} <= set(in_apps)
+    assert in_apps.items() <= developing.items()

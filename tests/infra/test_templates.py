@@ -315,6 +315,7 @@ OF_OTHERS = {
     "APPLICATIONINSIGHTS_CONNECTION_STRING",
     "AZURE_CLIENT_ID",
     "AZURE_TOKEN_CREDENTIALS",
+    "AzureWebJobsDisableHomepage",
     "AzureWebJobsStorage__accountName",
     "AzureWebJobsStorage__credential",
     "ServiceBus__credential",

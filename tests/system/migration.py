@@ -17,6 +17,7 @@ from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
+from matoolkit.ports import Bus
 from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, batches_page
@@ -82,18 +83,18 @@ class Migration:
         self.orchestrator = build_orchestrator(settings, self.store, self.bus)
         self.events = Consumer(self.store, self.bus, EVENTS_OF_ORCHESTRATOR, self.orchestrator.handle)
         self.results = Consumer(self.store, self.bus, RESULTS_OF_ORCHESTRATOR, self.orchestrator.handle)
-        self.workers = [self._new_worker(name, self.bus) for name in self.urls]
+        self.workers = [self.new_worker(name, self.bus) for name in self.urls]
         self.cutover = (self.clock.now() + timedelta(days=6)).isoformat()
 
     def restart_worker(self, kind: type[SqlBus] = SqlBus) -> None:
         self.close()
-        self.workers = [self._new_worker(name, kind(self.store)) for name in self.urls]
+        self.workers = [self.new_worker(name, kind(self.store)) for name in self.urls]
 
     def close(self) -> None:
         for worker in self.workers:
             worker.close()
 
-    def _new_worker(self, name: str, bus: SqlBus) -> Runner:
+    def new_worker(self, name: str, bus: Bus) -> Runner:
         settings = WorkerSettings(
             simulated_tenant_url=self.urls[name], alert_sender="us@contoso.example", alert_recipients=ADMINS
         )

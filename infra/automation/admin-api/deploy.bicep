@@ -58,6 +58,8 @@ module adminApi '../../modules/function-app.bicep' = {
       MATOOLKIT_ENTRA_CLIENT_ID: entraIdClientId
       MATOOLKIT_ENTRA_AUDIENCE: entraIdAudience
       MATOOLKIT_LOG_FORMAT: 'json'
+      // The host would show a page of its own at the root.
+      AzureWebJobsDisableHomepage: 'true'
     })
   }
 }

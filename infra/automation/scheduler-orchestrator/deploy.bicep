@@ -26,8 +26,6 @@ param orchestratorAppName string = 'func-orchestrator-${shared.environmentName}'
 param sourceSettings object = {}
 @description('Every worker that has a subscription; jobs for any other are put aside, and their steps fail.')
 param workerIds array = ['worker-01']
-@description('Seconds between two ticks.')
-param tickSeconds int = 300
 @description('How late a phase may begin before somebody is told, in minutes.')
 param dueLagMinutes int = 15
 @description('Object id of the identity that deploys the apps; empty is none.')
@@ -192,7 +190,6 @@ module scheduler '../../modules/function-app.bicep' = {
       MATOOLKIT_CLOUD: shared.cloud
       MATOOLKIT_BUS: 'servicebus'
       MATOOLKIT_SERVICE_BUS_NAMESPACE: shared.serviceBusHost
-      MATOOLKIT_TICK_SECONDS: string(tickSeconds)
       MATOOLKIT_LOG_FORMAT: 'json'
     })
   }
