@@ -22,7 +22,8 @@ install() { "$python" -m pip install --quiet --disable-pip-version-check --no-co
 install --require-hashes --requirement requirements/functions.txt --only-binary :all: --implementation cp \
   --python-version "$version" --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
   --platform manylinux_2_17_x86_64 --platform manylinux_2_12_x86_64
-install --no-deps "${wheels[0]}"
+install --no-deps --upgrade "${wheels[0]}"
+rm -r "${shared:?}/bin"
 # Not looked at again: a package is never changed after it is made.
 "$python" -m compileall -q --invalidation-mode unchecked-hash "$shared"
 

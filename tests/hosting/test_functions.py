@@ -14,6 +14,7 @@ import pytest
 
 from matoolkit.api.auth import Entra
 from matoolkit.bus.envelope import sealed
+from matoolkit.bus.handed import PATIENCE_SECONDS
 from matoolkit.bus.servicebus.inbox import MOST_AT_ONCE
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, MESSAGE_TYPE, RESULTS_OF_ORCHESTRATOR
@@ -237,8 +238,17 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Count what schedulers do."""
     done: list[str] = []
     tick, sweep = Scheduler.tick, Scheduler.sweep
-    monkeypatch.setattr(Scheduler, "tick", lambda self: (done.append("tick"), tick(self))[1])
-    monkeypatch.setattr(Scheduler, "sweep", lambda self: (done.append("sweep"), sweep(self))[1])
+
+    def noted_tick(self: Scheduler) -> Any:
+        done.append("tick")
+        return tick(self)
+
+    def noted_sweep(self: Scheduler) -> int:
+        done.append("sweep")
+        return sweep(self)
+
+    monkeypatch.setattr(Scheduler, "tick", noted_tick)
+    monkeypatch.setattr(Scheduler, "sweep", noted_sweep)
     return done
 
 
@@ -329,6 +339,25 @@ def test_m6_a_message_that_cannot_be_read_is_put_aside_with_all_that_is_known_of
     assert json.loads(letter.properties_json)["Origin"] == "elsewhere"
     assert letter.enqueued_at == broken.enqueued_at
     assert handled == [["member-added-1-0"]]
+
+
+def test_m6_an_app_that_cannot_begin_uses_up_no_deliveries_in_a_hurry(parts: Opened, clock: VirtualClock) -> None:
+    """The host delivers at once what a call gives back, and puts aside what came ten times."""
+    tries: list[int] = []
+
+    def away_at_first(_: Settings) -> Opened:
+        tries.append(1)
+        if len(tries) == 1:
+            raise StoreUnavailable("gone")
+        return parts
+
+    host = FunctionsHost(orchestrator_app({}, clock, away_at_first))
+    began = clock.monotonic()
+    with pytest.raises(StoreUnavailable):
+        host.pile("events", events(1))
+    assert clock.monotonic() - began == PATIENCE_SECONDS
+    host.pile("events", events(1))
+    assert clock.monotonic() - began == PATIENCE_SECONDS
 
 
 def test_m9_a_result_of_a_worker_that_writes_no_type_is_read(

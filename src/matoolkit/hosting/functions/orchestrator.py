@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import azure.functions as func
 
-from matoolkit.bus.handed import HandedPiles
+from matoolkit.bus.handed import PATIENCE_SECONDS, HandedPiles
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
-from matoolkit.clock import Clock
+from matoolkit.clock import Clock, SystemClock
+from matoolkit.errors import MatoolkitError
 from matoolkit.hosting.functions.messages import letters_of
 from matoolkit.hosting.functions.starting import (
     EVERY_HALF_MINUTE,
@@ -31,7 +32,7 @@ CONNECTION = "ServiceBus"
 class HostedOrchestrator:
     """An orchestrator that handles what it is given."""
 
-    def __init__(self, settings: Settings, parts: Opened, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, parts: Opened, clock: Clock) -> None:
         orchestrator = build_orchestrator(settings, parts.store, parts.messaging.publisher)
         self._sweeps = sweeps_of(orchestrator, parts.messaging)
         self._piles = {
@@ -52,20 +53,29 @@ def orchestrator_app(
     environ: Mapping[str, str] = os.environ, clock: Clock | None = None, open_parts: OpenParts = opened
 ) -> func.FunctionApp:
     """Return the functions of the orchestrator."""
-    settings = settings_of_app(environ)
+    settings, clock = settings_of_app(environ), clock or SystemClock()
     orchestrator = Lazily(lambda: HostedOrchestrator(settings, open_parts(settings), clock))
     app = func.FunctionApp()
+
+    def handle(subscription: Subscription, messages: Sequence[func.ServiceBusMessage]) -> None:
+        try:
+            begun = orchestrator()
+        except MatoolkitError:
+            # The host gives the pile back, which counts as a delivery: not at once, or all of them are soon used up.
+            clock.sleep(PATIENCE_SECONDS)
+            raise
+        begun.handle(subscription, messages)
 
     # The host's worker refuses `list[…]` as the type of a pile.
     @app.function_name("events")
     @_pile_of(app, EVENTS_OF_ORCHESTRATOR)
     def events(messages: typing.List[func.ServiceBusMessage]) -> None:  # noqa: UP006
-        orchestrator().handle(EVENTS_OF_ORCHESTRATOR, messages)
+        handle(EVENTS_OF_ORCHESTRATOR, messages)
 
     @app.function_name("results")
     @_pile_of(app, RESULTS_OF_ORCHESTRATOR)
     def results(messages: typing.List[func.ServiceBusMessage]) -> None:  # noqa: UP006
-        orchestrator().handle(RESULTS_OF_ORCHESTRATOR, messages)
+        handle(RESULTS_OF_ORCHESTRATOR, messages)
 
     @app.function_name("sweep")
     @app.timer_trigger("timer", EVERY_HALF_MINUTE, run_on_startup=False, use_monitor=False)
