@@ -68,12 +68,12 @@ def orchestrator_app(
 
     # The host's worker refuses `list[…]` as the type of a pile.
     @app.function_name("events")
-    @_pile_of(app, EVENTS_OF_ORCHESTRATOR)
+    @_messages_of(app, EVENTS_OF_ORCHESTRATOR)
     def events(messages: typing.List[func.ServiceBusMessage]) -> None:  # noqa: UP006
         handle(EVENTS_OF_ORCHESTRATOR, messages)
 
     @app.function_name("results")
-    @_pile_of(app, RESULTS_OF_ORCHESTRATOR)
+    @_messages_of(app, RESULTS_OF_ORCHESTRATOR)
     def results(messages: typing.List[func.ServiceBusMessage]) -> None:  # noqa: UP006
         handle(RESULTS_OF_ORCHESTRATOR, messages)
 
@@ -85,7 +85,7 @@ def orchestrator_app(
     return app
 
 
-def _pile_of(app: func.FunctionApp, subscription: Subscription) -> typing.Callable[..., typing.Any]:
+def _messages_of(app: func.FunctionApp, subscription: Subscription) -> typing.Callable[..., typing.Any]:
     return app.service_bus_topic_trigger(
         "messages", CONNECTION, subscription.topic, subscription.name, cardinality=func.Cardinality.MANY
     )
