@@ -120,7 +120,7 @@ def test_a_made_up_cursor_is_refused(client: Client, cursor: str) -> None:
         ("/api/batches/0", "/path/batch_id"),
         ("/api/batches/99999999999999999999", "/path/batch_id"),
         ("/api/batches/x", "/path/batch_id"),
-        ("/api/members", "/query/key"),
+        ("/api/members/meant", "/query/who"),
     ],
 )
 def test_a_malformed_request_is_refused_with_the_place(client: Client, path: str, pointer: str) -> None:

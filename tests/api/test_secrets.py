@@ -103,10 +103,29 @@ def test_w8_nothing_that_can_be_looked_at_tells_a_secret(client: Client, stage: 
     paths = [
         *(f"/api/batches/{batch}/{rest}" for rest in of_batch),
         f"/api/batches/{batch}",
-        *("/api/audit", "/api/members?key=ada", "/api/dead-letters", "/api/runbooks/wave/status"),
+        *(
+            "/api/audit",
+            "/api/members?key=ada",
+            "/api/members/history?key=ada",
+            "/api/dead-letters",
+            "/api/runbooks/wave/status",
+        ),
         *("/api/runbooks/wave/template", "/metrics", *(["/api/dead-letters/1"] if is_dead else [])),
     ]
     answers = [client.get(path) for path in paths]
     assert {answer.status_code for answer in answers} == {200}
     assert SECRET not in "".join(answer.text for answer in answers) + str(shown)
     assert ("bad password ***" in answers[0].text) is not is_dead
+
+
+def test_w8_nobody_is_found_by_a_guess_at_a_secret(client: Client) -> None:
+    def found() -> int:
+        return len(client.get("/api/members/meant", params={"who": "Horse@9"}).json()["items"])
+
+    publish(client)
+    batch = upload(client, "horse@9")
+    assert found() == 1
+    client.post(f"/api/batches/{batch}/cancel", json={})
+    publish(client, WITH_PASSWORD)
+    upload(client, "horse@9")
+    assert found() == 0

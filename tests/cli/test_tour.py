@@ -86,7 +86,8 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     cli("batch", "export", batch, "steps", "--to", steps)
     assert Path(steps).read_text(encoding="utf-8").startswith("id,member_key,phase_name")
     (enrolment,) = cli.json("member", "find", "ANN@X")
-    assert "first" in cli("member", "history", batch, str(enrolment["id"]))
+    assert "first" in cli("member", "history", str(enrolment["id"]), "--batch", batch)
+    assert "first" in cli("member", "history", "ann@x")
     cli("batch", "cancel", batch, "--yes", "--reason", "called off")
     assert f"batch {batch} is cancelled" in cli.err
     cli("batch", "get", batch, "--wait", code=1)

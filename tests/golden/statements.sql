@@ -434,12 +434,6 @@ FROM batches
 WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/'
 GO
 
--- store.enrolments.enrolments_of_key
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
-FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batch_members.member_key_fold = :member_key_fold_1 ORDER BY batch_members.id DESC
-GO
-
 -- store.enrolments.first_phases_of_active
 SELECT DISTINCT batch_members.batch_id, batch_members.first_phase_version, batch_members.first_phase_place 
 FROM batch_members 
@@ -1082,6 +1076,30 @@ GO
 -- store.outbox.waiting_count
 SELECT count(*) AS count_1 
 FROM outbox
+GO
+
+-- store.people.enrolments_containing
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id < :id_1 ORDER BY batch_members.id DESC
+GO
+
+-- store.people.enrolments_numbered
+SELECT TOP 1 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batch_members.id = :id_1 AND batch_members.batch_id = :batch_id_1 ORDER BY batch_members.id DESC
+GO
+
+-- store.people.enrolments_of_key
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batch_members.member_key_fold = :member_key_fold_1 AND batch_members.batch_id = :batch_id_1 ORDER BY batch_members.id DESC
+GO
+
+-- store.people.enrolments_with_value
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at, batch_members.data_json 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE lower(batch_members.data_json) LIKE :lower_1 ESCAPE '/' AND batch_members.batch_id = :batch_id_1 ORDER BY batch_members.id DESC
 GO
 
 -- store.phases.batches_without_open_phases

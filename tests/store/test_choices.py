@@ -18,7 +18,6 @@ from matoolkit.store.batches import (
 )
 from matoolkit.store.enrolments import (
     count_members,
-    enrolments_of_key,
     first_phases_of_active,
     latest_enrolments,
     member_fingerprints,
@@ -37,6 +36,7 @@ from matoolkit.store.narrow_members import (
     members_to_see_off,
     members_with_keys,
 )
+from matoolkit.store.people import enrolments_of_key
 from matoolkit.store.phases import batches_without_open_phases, due_phases, phases_without_open_steps
 from matoolkit.store.schema import (
     batch_members,

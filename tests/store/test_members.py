@@ -10,7 +10,6 @@ from matoolkit.store import Store
 from matoolkit.store.batches import move_batches
 from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import (
-    enrolments_of_key,
     known_members,
     latest_enrolments,
     members_page,
@@ -40,6 +39,7 @@ from matoolkit.store.members import (
     return_members,
 )
 from matoolkit.store.narrow_members import active_members, members_to_see_off
+from matoolkit.store.people import enrolments_of_key
 from matoolkit.store.schema import batch_members
 from tests.store.world import World
 

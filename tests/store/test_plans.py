@@ -22,7 +22,6 @@ from matoolkit.store.counts import MemberCount, failures_by_error, member_counts
 from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
 from matoolkit.store.enrolments import (
     count_members,
-    enrolments_of_key,
     known_members,
     latest_enrolments,
     members_page,
@@ -36,6 +35,7 @@ from matoolkit.store.moves import cancel, move_steps
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up, members_to_see_off
 from matoolkit.store.outbox import Claim, NewMessage, add_messages, claim_messages
+from matoolkit.store.people import enrolments_of_key
 from matoolkit.store.phases import (
     NewPhase,
     batches_without_open_phases,

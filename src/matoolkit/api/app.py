@@ -11,7 +11,7 @@ from matoolkit import __version__
 from matoolkit.api.auth import ADMIN_ROLE
 from matoolkit.api.bodies import BodyLimit
 from matoolkit.api.problems import MEDIA_TYPE, Problem, add_problem_handlers
-from matoolkit.api.routes import batches, members, operations, runbooks, system
+from matoolkit.api.routes import batches, members, operations, people, runbooks, system
 from matoolkit.api.services import Services, guard_of_admins, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 
@@ -20,7 +20,7 @@ _PROBLEM = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
-_TOPICS = (runbooks, batches, members, operations, system)
+_TOPICS = (runbooks, batches, members, people, operations, system)
 
 
 def create_app(services: Services) -> FastAPI:

@@ -71,7 +71,6 @@ OneHeldBatch = Annotated[
 Letter = Annotated[
     int, typer.Argument(metavar="ID", min=1, help="Number of the dead letter.", autocompletion=_completing(_letters))
 ]
-Member = Annotated[int, typer.Argument(metavar="MEMBER", min=1, help="Number of the member.")]
 Version = Annotated[int | None, typer.Option("--version", min=1, help="Version.", show_default=False)]
 Reason = Annotated[
     str | None, typer.Option("--reason", help="Why; kept in the audit log.", metavar="TEXT", show_default=False)

@@ -54,6 +54,8 @@
     │   ├── SignInFailed          CL403   signing in did not work
     │   ├── ConfirmationNeeded    CL428   a confirmation is needed, and there is no terminal to ask on
     │   ├── UnknownFailure        CL404   no step of the batch failed like this one
+    │   ├── UnknownPerson         CL405   nobody has this key, address or number
+    │   ├── AmbiguousPerson       CL409   a text names several people
     │   ├── UnwritableFile        IN403   a file cannot be written
     │   ├── BusLibraryMissing     BU502   the library for Azure Service Bus is not installed
     │   ├── BusAddressInvalid     BU400   the connection string of the Service Bus cannot be used
@@ -162,6 +164,7 @@ from matoolkit.errors.bus import (
     WorkerHasNoSubscription,
 )
 from matoolkit.errors.client import (
+    AmbiguousPerson,
     ConfirmationNeeded,
     ProblemOfServer,
     ServerTooSlow,
@@ -169,6 +172,7 @@ from matoolkit.errors.client import (
     SignInFailed,
     SignInNeeded,
     UnknownFailure,
+    UnknownPerson,
     UnreadableAnswer,
     UnwritableFile,
 )
@@ -239,6 +243,7 @@ from matoolkit.errors.store import (
 
 __all__ = [
     "AlreadyUp",
+    "AmbiguousPerson",
     "AmbiguousVariable",
     "AnotherSchedulerWorks",
     "BodyTooLarge",
@@ -327,6 +332,7 @@ __all__ = [
     "UnknownFindingCode",
     "UnknownMember",
     "UnknownMembers",
+    "UnknownPerson",
     "UnknownPhase",
     "UnknownRoute",
     "UnknownRow",

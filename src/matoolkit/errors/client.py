@@ -7,6 +7,7 @@ from matoolkit.errors.root import MatoolkitError, Refused
 
 _BY_STATUS = {401: 4, 403: 4, 421: 4, 404: 3, 409: 5, 412: 5, 423: 5, 428: 5}
 _FIRST_FAULT = 500
+_MOST_NAMED = 5
 
 
 class ProblemOfServer(MatoolkitError):
@@ -121,6 +122,33 @@ class UnknownFailure(Refused):
             f"no step of batch {batch} has failed like step {step}",
             hint=f"`matoolkit batch failures {batch}` lists what has",
         )
+
+
+class UnknownPerson(Refused):
+    """Nobody has this key, address or number, in a batch or in all of them."""
+
+    code = "CL405"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, who: str, batch: int | None) -> None:
+        where = "no batch" if batch is None else f"batch {batch}"
+        has = "has or had" if batch is None else "has no"
+        hint = "`matoolkit member find PART` looks for a part of a key in all batches"
+        super().__init__(f"{where} {has} {'a ' if batch is None else ''}member '{who}'", hint=hint)
+
+
+class AmbiguousPerson(Refused):
+    """A text names several people."""
+
+    code = "CL409"
+    http_status = 409
+    exit_code = 2
+
+    def __init__(self, who: str, candidates: Sequence[str]) -> None:
+        shown = ", ".join(candidates[:_MOST_NAMED])
+        more = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
+        super().__init__(f"'{who}' may be {shown}{more}", hint="give the whole key, or the number")
 
 
 class UnwritableFile(Refused):

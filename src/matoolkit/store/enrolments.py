@@ -15,7 +15,7 @@ from matoolkit.store.members import MemberLabel, MemberRow
 from matoolkit.store.memberstates import is_in_state
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
+from matoolkit.store.sql.statements import among, contains, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -68,7 +68,7 @@ class Enrolment:
     batch_completed_at: datetime | None
 
 
-_ENROLMENT = (
+ENROLMENT = (
     batch_members.c.id,
     batch_members.c.batch_id,
     batch_members.c.member_key,
@@ -214,18 +214,8 @@ def latest_enrolments(tx: Transaction, runbook_name: str, keys: Collection[str])
         )
         .group_by(batch_members.c.member_key_fold)
     )
-    query = select(*_ENROLMENT).join(batches, batches.c.id == batch_members.c.batch_id)
+    query = select(*ENROLMENT).join(batches, batches.c.id == batch_members.c.batch_id)
     return rows_by_id(tx, Enrolment, query.where(batch_members.c.id.in_(latest)))
-
-
-def enrolments_of_key(tx: Transaction, key: str, limit: int = 100) -> list[Enrolment]:
-    """Return every batch of any runbook that a member is or was in, newest first."""
-    query = (
-        select(*_ENROLMENT)
-        .join(batches, batches.c.id == batch_members.c.batch_id)
-        .where(batch_members.c.member_key_fold == folded(key))
-    )
-    return tx.rows(Enrolment, query.order_by(batch_members.c.id.desc()).limit(limit))
 
 
 def members_page(
@@ -268,9 +258,7 @@ def _members(
     if state is not None:
         found += is_in_state(state)
     if key_part is not None:
-        # A bracket means something to SQL Server alone; the others take it, escaped, for what it is.
-        escaped = "".join(f"/{sign}" if sign in "/%_[" else sign for sign in folded(key_part))
-        found.append(batch_members.c.member_key_fold.like(f"%{escaped}%", escape="/"))
+        found.append(contains(batch_members.c.member_key_fold, folded(key_part)))
     return found
 
 

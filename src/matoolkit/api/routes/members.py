@@ -14,14 +14,12 @@ from matoolkit.admin.secrecy import secret_columns
 from matoolkit.admin.uploads import Upload
 from matoolkit.api.changing import Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
-from matoolkit.api.paging import MOST_AT_ONCE, Count, Page, PageQuery, page, position, whole
+from matoolkit.api.paging import MOST_AT_ONCE, Count, Page, PageQuery, page, position
 from matoolkit.api.services import Reader, Services, Serving
 from matoolkit.api.shapes.batches import (
-    EnrolmentShape,
     MemberHistoryShape,
     MemberShape,
     StepShape,
-    enrolment_shape,
     member_shape,
     step_shape,
 )
@@ -33,8 +31,7 @@ from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.counts import member_counts, step_counts
-from matoolkit.store.enrolments import count_members, enrolments_of_key, members_page
-from matoolkit.store.memberstates import states_of_members
+from matoolkit.store.enrolments import count_members, members_page
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
 from matoolkit.store.statecounts import state_counts
@@ -43,7 +40,6 @@ from matoolkit.store.steps import steps_in_state_page, steps_page
 router = APIRouter(prefix="/api", tags=["members"])
 
 _CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
-_MOST_ENROLMENTS = 100
 _MEMBER_COLUMNS = ("id", "member_key", "status", "epoch", "added_at", "removed_at", "remove_reason", "failed_at")
 _DERIVED = ("state", "last_completed_phase")
 _STEP_COLUMNS = (
@@ -175,17 +171,6 @@ def export_steps(batch_id: RowId, serving: Serving, _: Reader) -> StreamingRespo
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
     return _csv(f"batch-{batch_id}-steps.csv", _STEP_COLUMNS, _all_steps(serving, batch_id))
-
-
-@router.get("/members")
-def find_member(
-    serving: Serving, _: Reader, key: Annotated[str, Query(min_length=1, max_length=500)]
-) -> Page[EnrolmentShape]:
-    """Find every batch that a person is or was in, newest first, at most 100; the case of the key does not matter."""
-    with serving.store.reading() as tx:
-        rows = enrolments_of_key(tx, key.strip(), _MOST_ENROLMENTS + 1)
-        states = states_of_members(tx, [row.id for row in rows])
-    return whole([enrolment_shape(row, states[row.id]) for row in rows], _MOST_ENROLMENTS)
 
 
 def _member_count(tx: Transaction, batch_id: int, wanted: MemberQuery) -> Count:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from matoolkit.admin.people import PlaceHistory
 from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, MemberView, PhaseView
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
@@ -149,6 +150,14 @@ class EnrolmentShape(Shape):
     batch_completed_at: datetime | None
 
 
+class PlaceHistoryShape(MemberHistoryShape):
+    """All that was done for a person in one batch, with the state of that batch."""
+
+    runbook_name: str
+    batch_status: BatchStatus
+    batch_start_time: datetime | None
+
+
 class HoldShape(Shape):
     """What a batch waits for a person to approve: these members would leave, or it would start then."""
 
@@ -217,6 +226,16 @@ def step_shape(step: StepRow, key: str, phase: str) -> StepShape:
 
 def history_shape(history: MemberHistory) -> MemberHistoryShape:
     """Describe a member and all that was done for it."""
+    return MemberHistoryShape(**_history(history))
+
+
+def place_history_shape(place: PlaceHistory) -> PlaceHistoryShape:
+    """Describe what was done for a person in one batch."""
+    where = {name: getattr(place.enrolment, name) for name in ("runbook_name", "batch_status", "batch_start_time")}
+    return PlaceHistoryShape(**_history(place.history), **where)
+
+
+def _history(history: MemberHistory) -> dict[str, Any]:
     key = history.member.row.member_key
     steps = [step_shape(step, key, history.phases.get(step.phase_execution_id, "")) for step in history.steps]
     undone = [
@@ -224,7 +243,7 @@ def history_shape(history: MemberHistory) -> MemberHistoryShape:
         for row in history.rollbacks
     ]
     member = _member(history.member, history.secret_columns)
-    return MemberHistoryShape(**member, steps=steps, rollbacks=undone)
+    return {**member, "steps": steps, "rollbacks": undone}
 
 
 def hold_shape(hold: HoldView) -> HoldShape:

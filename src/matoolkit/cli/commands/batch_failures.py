@@ -14,6 +14,7 @@ from matoolkit.cli.retry_words import details_of, is_undecided, retry_in_words
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
 from matoolkit.cli.watching import watch_items
+from matoolkit.cli.whom import Members, members_meant
 from matoolkit.domain.retrying import DataChoice, VersionChoice
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.errors import BodyTooLarge, UnknownFailure, UnreadableFile
@@ -58,7 +59,6 @@ _Like = Annotated[int | None, typer.Option(min=1, help="Members that failed like
 _Phase = Annotated[str | None, typer.Option(help="Members that failed in this phase.")]
 _Step = Annotated[str | None, typer.Option(help="Members that failed in this step.")]
 _Error = Annotated[str | None, typer.Option(help="Members that failed with this error.")]
-_Members = Annotated[list[int] | None, typer.Option(help="These members, by number; may be repeated.")]
 _Version = Annotated[
     VersionChoice | None,
     typer.Option(help="`current`: the batch's version even if a newer one waits. `active`: the active one."),
@@ -83,7 +83,7 @@ def retry(
     phase: _Phase = None,
     step: _Step = None,
     error: _Error = None,
-    member: _Members = None,
+    member: Members = None,
     version: _Version = None,
     begin_with: _From = None,
     data: _Data = None,
@@ -100,7 +100,8 @@ def retry(
 
     --wait waits until nothing is under way; exit code 1 if a member failed again.
     """
-    asked: dict[str, Any] = {"phaseName": phase, "stepName": step, "error": error, "memberIds": member or None}
+    asked: dict[str, Any] = {"phaseName": phase, "stepName": step, "error": error}
+    asked |= {"memberIds": members_meant(session, batch, member)}
     asked |= {"version": version, "beginWith": begin_with, "keepDone": keep_done}
     asked |= {"data": DataChoice.REFRESHED if refresh else data, "rows": _csv_text(rows) if rows else None}
     if like is not None:

@@ -9,10 +9,11 @@ from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import upload
 from matoolkit.cli.files import name_of, write_file
-from matoolkit.cli.options import All, Batch, Limit, Member, Reason, Replace, To, Yes
+from matoolkit.cli.options import All, Batch, Limit, Reason, Replace, To, Yes
 from matoolkit.cli.output import counted, write_bytes
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, status, when
+from matoolkit.cli.whom import Who, member_meant
 from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
 
 app = typer.Typer()
@@ -106,12 +107,11 @@ def add_members(
 
 @app.command("remove-member")
 @asks_the_api
-def remove_member(session: Session, batch: Batch, member: Member, reason: Reason = None, *, yes: Yes = False) -> None:
+def remove_member(session: Session, batch: Batch, who: Who, reason: Reason = None, *, yes: Yes = False) -> None:
     """Remove a member from a manual batch; the steps of `on_member_removed` run."""
-    if not yes:
-        key = session.client.get(path_of("batches", batch, "members", member)).get("memberKey")
-        confirm(f"take {wording.text(key)} out of batch {batch}?", yes=yes)
-    done = session.client.delete(path_of("batches", batch, "members", member), reason=reason)
+    member = member_meant(session, batch, who)
+    confirm(f"take {wording.text(member.get('memberKey'))} out of batch {batch}?", yes=yes)
+    done = session.client.delete(path_of("batches", batch, "members", member["id"]), reason=reason)
     if session.is_for_people:
         session.say(f"{wording.text(done.get('memberKey'))} left batch {batch}")
     else:

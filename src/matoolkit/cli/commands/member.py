@@ -6,10 +6,11 @@ import typer
 
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
-from matoolkit.cli.options import Batch, Member, Name, Reason
+from matoolkit.cli.options import All, BatchOption, Limit, Name, Reason
 from matoolkit.cli.output import stdout
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
+from matoolkit.cli.whom import Who, key_meant, member_meant
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -25,6 +26,10 @@ _ENROLMENTS = (
 _MEMBER = (
     number("MEMBER", "id"),
     Column("KEY", "memberKey"),
+    number("BATCH", "batchId"),
+    Column("RUNBOOK", "runbookName"),
+    status("BATCH STATUS", "batchStatus"),
+    when("T", "batchStartTime"),
     status("STATE", "state"),
     Column("COMPLETED", "lastCompletedPhase"),
     number("EPOCH", "epoch"),
@@ -56,10 +61,16 @@ _ROLLBACKS = (number("EPOCH", "epoch"), Column("UNDOES", "sequenceName"), Column
 
 @app.command()
 @asks_the_api
-def find(session: Session, key: Annotated[str, typer.Argument(help="Key of the member, in any case.")]) -> None:
-    """Find every batch that a person is or was in, newest first, at most 100."""
-    found = session.client.whole_list(path_of("members"), key=key)
-    session.show_all(found, _ENROLMENTS, nothing="no batch has or had a member with that key")
+def find(
+    session: Session,
+    part: Annotated[str, typer.Argument(metavar="PART", help="The key of the member or a part of it, in any case.")],
+    limit: Limit = 100,
+    *,
+    all_: All = False,
+) -> None:
+    """Find people by a part of their key, in every batch in which they are or were, newest first."""
+    found = session.client.pages(path_of("members"), None if all_ else limit, keyContains=part)
+    session.show_pages(found, _ENROLMENTS, nothing="no batch has or had such a member")
 
 
 @app.command()
@@ -85,13 +96,20 @@ def include(
 
 @app.command()
 @asks_the_api
-def history(session: Session, batch: Batch, member: Member) -> None:
-    """Show a member with everything that was done for it."""
-    found = session.client.get(path_of("batches", batch, "members", member))
-    if session.is_for_people:
-        _print_history(found, session.form)
+def history(session: Session, who: Who, batch: BatchOption = None) -> None:
+    """Show everything that was done for a person, in all its batches, newest first, at most 20."""
+    if batch is not None:
+        member = member_meant(session, batch, who)["id"]
+        places = [session.client.get(path_of("batches", batch, "members", member))]
     else:
-        session.show(found, _MEMBER)
+        places = session.client.whole_list(path_of("members", "history"), key=key_meant(session, who))
+    if not session.is_for_people:
+        session.show_all(places, _MEMBER, nothing="")
+        return
+    for at, place in enumerate(places):
+        if at:
+            stdout().print()
+        _print_history(place, session.form)
 
 
 def _print_history(found: dict[str, Any], form: Form) -> None:

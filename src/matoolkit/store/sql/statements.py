@@ -58,6 +58,13 @@ def _is_any(column: Column[Any], words: tuple[str, ...]) -> ColumnElement[bool]:
     return column == literals[0] if len(words) == 1 else column.in_(literals)
 
 
+def contains(column: ColumnElement[Any], part: str) -> ColumnElement[bool]:
+    """Look for a text inside a column, sign for sign."""
+    # A bracket means something to SQL Server alone; the others take it, escaped, for what it is.
+    escaped = "".join(f"/{sign}" if sign in "/%_[" else sign for sign in part)
+    return column.like(f"%{escaped}%", escape="/")
+
+
 def among(tx: Drafting, column: Column[Any], values: Collection[Any]) -> ColumnElement[bool]:
     """Compare a column with any number of values in one parameter."""
     return column.in_(select(tx.values_of(column.type, values).c.value))
