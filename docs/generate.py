@@ -239,16 +239,9 @@ def _errors() -> str:
             str(error.exit_code),
             (error.__doc__ or "").splitlines()[0],
         )
-        for error in sorted(all_errors(errors.MatoolkitError), key=lambda error: error.code)
+        for error in sorted(errors.error_kinds(), key=lambda error: error.code)
     )
     return _table(("code", "HTTP status", "exit code", "meaning"), rows)
-
-
-def all_errors(root: type[errors.MatoolkitError]) -> Iterator[type[errors.MatoolkitError]]:
-    """List an error and everything derived from it."""
-    yield root
-    for child in root.__subclasses__():
-        yield from all_errors(child)
 
 
 def _tables() -> str:

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from matoolkit.clock import SystemClock, VirtualClock, as_utc
+from matoolkit.clock import FastClock, Pace, SystemClock, VirtualClock, as_utc
 from matoolkit.errors import NaiveTime, TimeOutOfRange
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -66,3 +66,23 @@ def test_an_instant_in_another_zone_becomes_the_same_instant_in_utc() -> None:
 def test_an_instant_before_the_first_or_after_the_last_year_in_utc_is_refused(instant: datetime) -> None:
     with pytest.raises(TimeOutOfRange, match="cannot be written in UTC"):
         as_utc(instant)
+
+
+def test_u5_a_fast_clock_shows_a_day_for_a_minute_and_measures_and_sleeps_as_the_clock_does() -> None:
+    clock = VirtualClock(NOON)
+    fast = FastClock(clock, Pace(1440, NOON))
+    fast.sleep(60)
+    assert clock.now() == NOON + timedelta(minutes=1)
+    assert fast.now() == NOON + timedelta(days=1)
+    assert fast.monotonic() == 60
+
+
+def test_u5_a_time_of_the_calendar_has_one_of_the_clock_and_the_other_way_round() -> None:
+    pace = Pace(1440, NOON)
+    assert pace.real(NOON + timedelta(days=2)) == NOON + timedelta(minutes=2)
+    assert pace.at(pace.real(NOON - timedelta(days=3))) == NOON - timedelta(days=3)
+    assert pace.lasting(timedelta(seconds=10)) == timedelta(hours=4)
+
+
+def test_u5_the_longest_duration_at_the_highest_speed_still_ends_on_a_calendar() -> None:
+    assert (NOON + Pace(100_000, NOON).lasting(timedelta(days=3650))).year < 9999

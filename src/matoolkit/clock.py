@@ -5,10 +5,13 @@ tests and simulation run on `VirtualClock`, where a week passes in no time at al
 """
 
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from matoolkit.errors import NaiveTime, TimeOutOfRange
+
+_LONGEST = timedelta(days=365_000)
 
 
 class Clock(Protocol):
@@ -69,6 +72,46 @@ class VirtualClock:
     def jump(self, to: datetime) -> None:
         """Set the clock, forwards or back, as an operator or NTP would: no time passes."""
         self._now = as_utc(to)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a calendar runs, and since when; it began at the time that it was then (rule U5)."""
+
+    speed: int
+    origin: datetime
+
+    def at(self, real: datetime) -> datetime:
+        """Return the time of the calendar at a real time."""
+        return self.origin + (real - self.origin) * self.speed
+
+    def real(self, instant: datetime) -> datetime:
+        """Return the real time at which the calendar has come to an instant."""
+        return self.origin + (instant - self.origin) / self.speed
+
+    def lasting(self, real: timedelta) -> timedelta:
+        """Return how much time of the calendar passes during a real one, within what a calendar can hold."""
+        return min(real * self.speed, _LONGEST)
+
+
+class FastClock:
+    """A clock that shows the calendar of a pace. Measuring and sleeping stay real: requests and locks do not hurry."""
+
+    def __init__(self, base: Clock, pace: Pace) -> None:
+        self._base = base
+        self.pace = pace
+
+    def now(self) -> datetime:
+        """Return the present instant of the calendar."""
+        return self.pace.at(self._base.now())
+
+    def monotonic(self) -> float:
+        """Real seconds since some fixed moment."""
+        return self._base.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let that many real seconds pass."""
+        self._base.sleep(seconds)
 
 
 def as_utc(instant: datetime) -> datetime:

@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from matoolkit.bus.draining import Drain
 from matoolkit.bus.relay import Relay
@@ -18,6 +20,7 @@ from matoolkit.bus.wire import decode
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.clouds import CLOUDS
 from matoolkit.domain.messages import Message
+from matoolkit.errors import FastCalendar
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.orchestrator.agenda import Limits
 from matoolkit.ports import Bus, Publisher, Received, Source
@@ -27,6 +30,7 @@ from matoolkit.scheduler.tick import Scheduler
 from matoolkit.settings import Settings, WorkerSettings, cloud_of
 from matoolkit.sources.choice import open_source
 from matoolkit.store import Store, open_store
+from matoolkit.store.pace import stored_pace
 from matoolkit.store.sql.transaction import PATIENCE_SECONDS
 from matoolkit.store.upgrade import require_current_schema
 from matoolkit.worker import Context, Registry
@@ -57,7 +61,16 @@ def open_database(settings: Settings, patience_seconds: float = PATIENCE_SECONDS
 
 
 def open_state(settings: Settings) -> Store:
-    """Open the state database; its tables must be those of this version."""
+    """Open the state database; its tables must be those of this version, and its calendar the clock's."""
+    store = _current_store(settings)
+    with store.reading() as tx:
+        pace = stored_pace(tx)
+    if pace is not None and pace.speed != 1:
+        raise FastCalendar(pace.speed)
+    return store
+
+
+def _current_store(settings: Settings) -> Store:
     store = open_database(settings)
     require_current_schema(store)
     return store
@@ -98,7 +111,8 @@ def bus_of_worker(settings: Settings, worker: WorkerSettings) -> Iterator[SqlBus
     with ExitStack() as stack:
         bus: SqlBus | ServiceBus
         if settings.bus == "sql":
-            store = open_state(settings)
+            # A worker may read the tables of the bus and no others.
+            store = _current_store(settings)
             stack.callback(store.close)
             bus = SqlBus(store)
         else:
@@ -117,6 +131,13 @@ def service_bus_address(settings: Settings) -> Address:
 def source_opener(environ: Mapping[str, str] = os.environ) -> Callable[[DataSource], Source]:
     """Return what opens the source of a runbook."""
     return partial(open_source, environ=environ, cloud=cloud_of(environ))
+
+
+def rows_of_file(file: Path, read_cell: Callable[[Any], Any]) -> Source:
+    """Return a file of rows as a source: CSV or a workbook, which a query knows as the table `rows`."""
+    from matoolkit.sources.files.source import FileSource
+
+    return FileSource(file.parent, file.name, None, SystemClock(), read_cell=read_cell)
 
 
 def read_message(topic: str, message_type: str, body: str) -> Message:

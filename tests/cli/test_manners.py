@@ -41,7 +41,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 REFUSALS: list[tuple[str, int, str]] = [
-    ("batch get 99", 3, "AD404: docs/reference/errors.md#ad404"),
+    ("batch get 99", 3, "AD404: matoolkit explain AD404"),
     ("runbook get wavs", 3, "did you mean 'wave'?"),
     ("batch gte 1", 2, "Did you mean 'get'?"),
     ("batch get one", 2, "Invalid value for 'ID'"),
@@ -71,7 +71,7 @@ def test_a_runbook_with_errors_is_refused_with_its_lines(cli: Cli) -> None:
     cli("runbook", "publish", path, code=1)
     assert f"{path}:2:1: error: unknown key 'phasez' [RB101]" in cli.err
     assert "     2 | phasez: []" in cli.err
-    assert "RB400: docs" in cli.err
+    assert "RB400: matoolkit explain" in cli.err
 
 
 def test_a_runbook_comes_from_standard_input_and_an_unchanged_one_is_left_alone(

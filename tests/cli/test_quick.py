@@ -153,7 +153,7 @@ def test_the_package_is_the_command_too() -> None:
     assert (done.returncode, done.stdout.startswith("matoolkit "), done.stderr) == (0, True, "")
 
 
-@pytest.mark.parametrize("command", ["runbook schema", "runbook explain RB204", "--help", "batch members 1 --all"])
+@pytest.mark.parametrize("command", ["runbook schema", "explain RB204", "--help", "batch members 1 --all"])
 def test_a_reader_who_has_enough_is_no_error(cli: Cli, command: str) -> None:
     """Like `head`: it reads a line, or nothing, and closes the pipe."""
     cli.published()

@@ -226,9 +226,9 @@ def test_the_schema_is_printed_in_both_dialects(capsys: pytest.CaptureFixture[st
 
 
 def test_a_code_is_explained_and_an_unknown_one_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["runbook", "explain", "rb204"]) == 0
+    assert run(["explain", "rb204"]) == 0
     assert capsys.readouterr().out.startswith("RB204 unknown rollback (error)")
-    assert run(["runbook", "explain", "RB2044"]) == 3
+    assert run(["explain", "RB2044"]) == 3
     assert "did you mean 'RB204'?" in capsys.readouterr().err
 
 

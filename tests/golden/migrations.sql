@@ -700,6 +700,21 @@ UPDATE alembic_version SET version_num='0009' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0009 -> 0010
+
+CREATE TABLE pace (
+    name NVARCHAR(100) NOT NULL,
+    speed INTEGER NOT NULL,
+    origin DATETIME2(6) NOT NULL,
+    CONSTRAINT pk_pace PRIMARY KEY (name)
+);
+
+GO
+
+UPDATE alembic_version SET version_num='0010' WHERE alembic_version.version_num = '0009';
+
+GO
+
 COMMIT;
 
 GO

@@ -31,6 +31,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[pace] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[phase_executions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[rollback_executions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbook_automation_settings] TO [matoolkit_scheduler];
@@ -54,6 +55,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[pace] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[phase_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[rollback_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbook_automation_settings] TO [matoolkit_orchestrator];
@@ -75,6 +77,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[pace] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[phase_executions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[rollback_executions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbook_automation_settings] TO [matoolkit_api];

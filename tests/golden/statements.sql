@@ -1078,6 +1078,19 @@ SELECT count(*) AS count_1
 FROM outbox
 GO
 
+-- store.pace.keep_pace
+INSERT INTO pace (name, speed, origin) SELECT TOP 2147483647 anon_1.name AS name, anon_1.speed AS speed, anon_1.origin AS origin 
+FROM (SELECT CAST([name] AS NVARCHAR(101)) AS [name], [speed], [origin], [place] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(MAX) '$[0]', [speed] BIGINT '$[1]', [origin] DATETIME2(6) '$[2]', [place] BIGINT '$[3]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM pace AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.name = anon_1.name)) ORDER BY anon_1.place
+GO
+
+-- store.pace.stored_pace
+SELECT pace.name, pace.speed, pace.origin 
+FROM pace
+GO
+
 -- store.people.enrolments_containing
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -1207,6 +1220,10 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.queue.bury_expired
+SELECT sysutcdatetime() AS sysutcdatetime_1
+GO
+
+-- store.queue.bury_expired
 INSERT INTO dead_letters (topic, subscription, message_id, message_type, body, properties_json, reason, description, delivery_count, enqueued_at, dead_lettered_at, status) OUTPUT inserted.id, inserted.topic, inserted.subscription, inserted.message_id, inserted.message_type, inserted.body, inserted.properties_json, inserted.reason, inserted.description, inserted.delivery_count, inserted.enqueued_at, inserted.dead_lettered_at, inserted.status, inserted.resolved_at, inserted.resolved_by, inserted.resent_message_id SELECT TOP 2147483647 anon_1.topic AS topic, anon_1.subscription AS subscription, anon_1.message_id AS message_id, anon_1.message_type AS message_type, anon_1.body AS body, anon_1.properties_json AS properties_json, anon_1.reason AS reason, anon_1.description AS description, anon_1.delivery_count AS delivery_count, anon_1.enqueued_at AS enqueued_at, :p_shared_dead_lettered_at AS dead_lettered_at, :p_shared_status AS status 
 FROM (SELECT CAST([topic] AS NVARCHAR(101)) AS [topic], CAST([subscription] AS NVARCHAR(101)) AS [subscription], CAST([message_id] AS NVARCHAR(201)) AS [message_id], CAST([message_type] AS NVARCHAR(51)) AS [message_type], [body], [properties_json], [reason], [description], [delivery_count], [enqueued_at], [place] FROM OPENJSON(:p_rows) WITH ([topic] NVARCHAR(MAX) '$[0]', [subscription] NVARCHAR(MAX) '$[1]', [message_id] NVARCHAR(MAX) '$[2]', [message_type] NVARCHAR(MAX) '$[3]', [body] NVARCHAR(MAX) '$[4]', [properties_json] NVARCHAR(MAX) '$[5]', [reason] NVARCHAR(MAX) '$[6]', [description] NVARCHAR(MAX) '$[7]', [delivery_count] BIGINT '$[8]', [enqueued_at] DATETIME2(6) '$[9]', [place] BIGINT '$[10]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
@@ -1217,6 +1234,10 @@ GO
 -- store.queue.bury_locked
 DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND bus_messages.lock_token = :lock_token_1
+GO
+
+-- store.queue.bury_locked
+SELECT sysutcdatetime() AS sysutcdatetime_1
 GO
 
 -- store.queue.bury_locked
@@ -1236,6 +1257,10 @@ GO
 -- store.queue.bury_undeliverable
 DELETE FROM bus_messages OUTPUT deleted.id, deleted.topic, deleted.subscription, deleted.message_id, deleted.message_type, deleted.body, deleted.properties_json, deleted.delivery_count, deleted.enqueued_at WHERE bus_messages.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.queue.bury_undeliverable
+SELECT sysutcdatetime() AS sysutcdatetime_1
 GO
 
 -- store.queue.bury_undeliverable

@@ -1,6 +1,5 @@
 """The demo's people, its tenant and its runbook: made once, kept, and forgotten only on request."""
 
-import logging
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ import pytest
 
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.rows import RowReader
-from matoolkit.errors import AlreadyUp, UnreadableFile
-from matoolkit.hosting.demo import begin_if_new, make_source, open_tenant
+from matoolkit.errors import AlreadyUp
+from matoolkit.hosting.demo import RUNBOOK, make_source
 from matoolkit.hosting.folder import FOLDER, SOURCE, TENANT, alone_in, forget_all
+from matoolkit.hosting.trial import begin, open_tenant
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.sources.sql import SqlSource
 from matoolkit.store import Store, open_store
@@ -22,14 +22,11 @@ from matoolkit.store.upgrade import upgrade
 
 NOW = datetime(2026, 5, 4, 12, 0, 30, tzinfo=UTC)
 LATER = datetime(2026, 5, 4, 13, tzinfo=UTC)
-ROOT = Path(__file__).parents[2]
-DEMO = ROOT / "runbooks" / "demo.yaml"
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runbooks").symlink_to(DEMO.parent)
     FOLDER.mkdir()
     return tmp_path
 
@@ -56,7 +53,7 @@ def test_the_first_move_within_half_a_minute_and_the_last_within_a_quarter_of_an
 
 def test_the_runbook_finds_everybody_who_is_approved_by_now_and_one_row_is_set_aside() -> None:
     make_source(SOURCE, NOW)
-    description = parse_runbook(DEMO.read_text(encoding="utf-8")).data_source
+    description = parse_runbook(RUNBOOK.read_text(encoding="utf-8")).data_source
     reader = RowReader(description, lambda _: False)
     for piece in SqlSource(f"sqlite:///{SOURCE}").pieces(description.query):
         reader.take(piece.columns, piece.rows)
@@ -69,35 +66,19 @@ def test_the_runbook_finds_everybody_who_is_approved_by_now_and_one_row_is_set_a
 
 
 def test_a_second_start_keeps_people_and_runbook_as_they_are(store: Store) -> None:
-    assert begin_if_new(store, NOW)
+    assert begin(store, None, NOW)
     before = cutovers()
-    assert not begin_if_new(store, LATER)
+    assert not begin(store, None, LATER)
     assert cutovers() == before
 
 
-def test_a_runbook_that_was_changed_is_not_published_by_itself_but_told(
-    store: Store, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "matoolkit.hosting.demo")
-    begin_if_new(store, NOW)
-    begin_if_new(store, LATER)
-    assert not caplog.messages
-    (folder / "runbooks").unlink()
-    (folder / "runbooks").mkdir()
-    (folder / "runbooks" / "demo.yaml").write_text("name: demo", encoding="utf-8")
-    begin_if_new(store, LATER)
-    assert caplog.messages == [
-        "runbooks/demo.yaml is not what is published: `matoolkit runbook publish runbooks/demo.yaml`"
-    ]
-
-
 def test_another_database_begins_with_people_and_a_tenant_of_its_own(store: Store, tmp_path: Path) -> None:
-    begin_if_new(store, NOW)
+    begin(store, None, NOW)
     before = cutovers()
     open_tenant(VirtualClock(NOW)).directory.add_group("left over")
     other = open_store(f"sqlite:///{tmp_path}/other.db")
     upgrade(other)
-    assert begin_if_new(other, LATER)
+    assert begin(other, None, LATER)
     other.close()
     assert cutovers() != before
     assert not TENANT.exists()
@@ -111,7 +92,7 @@ def test_the_tenant_has_the_group_and_keeps_what_becomes_of_it() -> None:
 
 
 def test_a_fresh_start_forgets_everything(store: Store) -> None:
-    begin_if_new(store, NOW)
+    begin(store, None, NOW)
     open_tenant(VirtualClock(NOW))
     store.close()
     forget_all()
@@ -129,7 +110,7 @@ def test_s11_only_the_owner_can_look_into_the_folder_and_its_files(store: Store)
     FOLDER.chmod(0o755)
     (FOLDER / "of-an-older-version.db").touch(0o644)
     with alone_in(FOLDER), store.transaction() as tx:
-        begin_if_new(store.within(tx), NOW)
+        begin(store.within(tx), None, NOW)
         open_tenant(VirtualClock(NOW))
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in FOLDER.iterdir()}
     assert stat.S_IMODE(FOLDER.stat().st_mode) == 0o700
@@ -141,10 +122,3 @@ def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:
     (folder / "state" / "up.lock").mkdir(parents=True)
     with pytest.raises(OSError, match=r"up\.lock cannot be written"), alone_in(folder / "state"):
         pass
-
-
-def test_without_its_runbook_the_demo_says_what_is_missing_and_makes_nothing(store: Store, folder: Path) -> None:
-    (folder / "runbooks").unlink()
-    with pytest.raises(UnreadableFile, match=r"demo\.yaml"):
-        begin_if_new(store, NOW)
-    assert not SOURCE.exists()

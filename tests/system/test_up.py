@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from matoolkit.store.upgrade import upgrade
 from tests.databases import SQL_SERVER, Database
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "up"]
 FIRST, SECOND = "('ada', 'grace', 'alan', 'joan')", "('katherine', 'edsger', 'hedy')"
 
@@ -106,7 +105,6 @@ class People:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "runbooks").symlink_to(ROOT / "runbooks")
     return tmp_path
 
 
@@ -169,12 +167,12 @@ def check_first_wave(running: Running) -> None:
     assert get(f"{api}/runbooks/demo/status")["lastTick"]["rowsSetAside"] == 1
 
 
-def check_hints(running: Running) -> None:
+def check_hints(running: Running, folder: Path) -> None:
     """Make sure that what is said to be tried can be tried."""
     hints = [shlex.split(line, comments=True) for line in running.lines if line.startswith("  matoolkit ")]
     assert [hint[1] for hint in hints] == ["batch", "batch", "batch", "runbook", "runbook"]
     for _, *words in hints:
-        given = [str(ROOT / word) if word.endswith(".yaml") else "1" if word == "2" else word for word in words]
+        given = [str(folder / word) if word.endswith(".yaml") else "1" if word == "2" else word for word in words]
         assert run([*given, "--api-url", running.address("API")]) == 0, words
 
 
@@ -199,7 +197,7 @@ def test_a_wave_on_a_server_is_told_as_it_happens(folder: Path, people: People, 
         running.says("■ ended the batch is completed: 2 migrated, 1 failed")
         running.says("Try next")
         check_first_wave(running)
-        check_hints(running)
+        check_hints(running, folder)
         assert "alan" not in arrived(running)
         assert running.stops(signal.SIGTERM) == 0
     with up(folder, "--database-url", empty_database.url, **pace) as running:
@@ -257,6 +255,76 @@ def test_the_demo_finds_its_waves_and_only_one_process_runs_it(folder: Path) -> 
         fresh.says('"event":"3 joined: "batch":1')
         fresh.stops(signal.SIGTERM)
     assert all(line.startswith("{") for line in fresh.lines)
+
+
+WAVE = """\
+name: wave
+data_source:
+  type: sql
+  connection: WAVE_URL
+  query: SELECT id, nick, team, moves_at FROM people
+  primary_key: id
+  batch_time_column: moves_at
+phases:
+  - name: prepare
+    offset: T-5d
+    steps:
+      - name: make
+        worker_id: worker-new
+        function: New-EntraUser
+        params: {DisplayName: "{{nick}}", UserPrincipalName: "{{nick}}@fabrikam.example", MailNickname: "{{nick}}"}
+        output_params: {UserId: Id}
+  - name: cutover
+    offset: T-0
+    steps:
+      - name: join
+        worker_id: worker-01
+        function: Add-EntraGroupMember
+        params: {GroupId: "{{team}}", UserId: "{{UserId}}"}
+"""
+TEAM = "22222222-aaaa-4bbb-8ccc-00000000000a"
+SIX_DAYS_IN_A_QUARTER_OF_A_MINUTE = "34560"
+
+
+def wave(folder: Path) -> dict[str, str]:
+    """Write a runbook and its source, with somebody who moves in six days."""
+    (folder / "wave.yaml").write_text(WAVE, encoding="utf-8")
+    moves_at = f"{SystemClock().now() + timedelta(days=6):%Y-%m-%d %H:%M:%S}"
+    with closing(sqlite3.connect(folder / "wave.db")) as source, source:
+        source.execute("CREATE TABLE people (id, nick, team, moves_at)")
+        source.execute("INSERT INTO people VALUES (?, ?, ?, ?)", ("p1", "ada", TEAM, moves_at))
+    return {"WAVE_URL": f"sqlite:///{folder / 'wave.db'}"}
+
+
+@pytest.mark.waits
+def test_u5_a_runbook_of_your_own_runs_at_its_speed_and_goes_on_with_its_calendar_after_a_kill(folder: Path) -> None:
+    environment, fast = wave(folder), ("--speed", SIX_DAYS_IN_A_QUARTER_OF_A_MINUTE)
+    with up(folder, "wave.yaml", *fast, **environment) as running:
+        running.says("the whole system in one process, on wave")
+        running.says("time runs 34,560 times as fast as the clock: a day takes 2s")
+        running.says("x34560 ✔ done p1 make")
+        headers = httpx.get(f"{running.address('API')}/api/batches", trust_env=False, timeout=30).headers
+        assert headers["Matoolkit-Speed"] == SIX_DAYS_IN_A_QUARTER_OF_A_MINUTE
+        before = datetime.fromisoformat(headers["Matoolkit-Now"])
+        running.stops(signal.SIGKILL)
+    with up(folder, "--speed", "60", **environment) as refused:
+        assert refused.ends() == 5
+        refused.says("HO411")
+    with up(folder, **environment) as running:
+        running.says("#1 ★ migrated p1", "#1 completed: 1 migrated")
+        after = httpx.get(f"{running.address('API')}/api/batches", trust_env=False, timeout=30).headers
+        assert datetime.fromisoformat(after["Matoolkit-Now"]) > before
+        assert arrived(running)["ada"]["groups"] == [TEAM]
+        assert running.stops(signal.SIGTERM) == 0
+    assert not any("Traceback" in line for line in running.lines)
+
+
+def test_a_runbook_with_errors_is_shown_with_its_lines_and_starts_nothing(folder: Path) -> None:
+    (folder / "bad.yaml").write_text("name: x\nphasez: []\n", encoding="utf-8")
+    with up(folder, "bad.yaml") as running:
+        assert running.ends() == 1
+        running.says("bad.yaml:2:1: error: unknown key 'phasez' [RB101]")
+    assert not (folder / ".matoolkit").exists()
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: Path) -> None:

@@ -10,10 +10,12 @@ from fastapi.routing import APIRoute
 from matoolkit import __version__
 from matoolkit.api.auth import ADMIN_ROLE
 from matoolkit.api.bodies import BodyLimit
+from matoolkit.api.pacing import PaceHeaders
 from matoolkit.api.problems import MEDIA_TYPE, Problem, add_problem_handlers
 from matoolkit.api.routes import batches, members, operations, people, runbooks, system
 from matoolkit.api.services import Services, guard_of_admins, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
+from matoolkit.clock import FastClock
 
 _PROBLEM = {
     "description": "A problem, with a code and a hint.",
@@ -27,6 +29,8 @@ def create_app(services: Services) -> FastAPI:
     """Put the application together."""
     app = _routes()
     app.state.services = services
+    if isinstance(services.clock, FastClock):
+        app.add_middleware(PaceHeaders, clock=services.clock)
     return app
 
 

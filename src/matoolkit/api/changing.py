@@ -134,7 +134,7 @@ class Change:
     def _before(self, tx: Transaction, request: str) -> RequestRow | None:
         if self.key is None:
             return None
-        at = tx.time()
+        at = tx.lock_time()
         before = begin_request(tx, self.by, self.key, request, at, at + KEPT_FOR)
         if before is not None and before.request_hash != request:
             raise KeyReused

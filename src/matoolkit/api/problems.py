@@ -52,7 +52,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    code: str = Field(description="Stable; docs/reference/errors.md lists them all.")
+    code: str = Field(description="Stable; `matoolkit explain` lists them all.")
     hint: str | None = None
     errors: list[ProblemError] = []
 

@@ -91,7 +91,7 @@ class SqlBus:
 
     def _locked(self, subscription: Subscription, token: str, most: int, *, is_unsure: bool) -> list[Received]:
         with self._store.transaction() as tx:
-            at = tx.time()
+            at = tx.lock_time()
             if is_unsure:
                 queue.undo_receipt(tx, subscription, token, at)
             return queue.lock_due(tx, subscription, token, at, until=at + topology.LOCK_DURATION, most=most)
@@ -142,7 +142,7 @@ class SqlBus:
     def renew(self, messages: Sequence[Received]) -> list[Received]:
         """Keep messages locked for another lock duration, and return those that are still ours."""
         with self._store.transaction() as tx:
-            until = tx.time() + topology.LOCK_DURATION
+            until = tx.lock_time() + topology.LOCK_DURATION
             renewed: set[int] = set()
             for token, locked in _by_token(messages).items():
                 renewed |= queue.extend_locks(tx, token, locked, until)
@@ -151,7 +151,7 @@ class SqlBus:
     def abandon(self, messages: Sequence[Received]) -> None:
         """Give messages back, to be delivered again; the delivery counts."""
         with self._store.transaction() as tx:
-            at = tx.time()
+            at = tx.lock_time()
             for token, locked in _by_token(messages).items():
                 queue.unlock(tx, token, locked, at)
         for topic in {message.subscription.topic for message in messages}:
@@ -163,12 +163,12 @@ class SqlBus:
         If one of them still runs, its messages are handled twice, as after a lock that ran out.
         """
         with self._store.transaction() as tx:
-            queue.unlock_all(tx, tx.time())
+            queue.unlock_all(tx, tx.lock_time())
 
     def dead_letter(self, message: Received, reason: str, description: str) -> None:
         """Put a message aside for a person to look at."""
         with self._store.transaction() as tx:
-            queue.bury_locked(tx, message.lock_token, [message.handle], tx.time(), reason, description)
+            queue.bury_locked(tx, message.lock_token, [message.handle], reason, description)
         SETTLED.reached()
 
     def sweep(self) -> None:
@@ -177,7 +177,7 @@ class SqlBus:
             while self._swept(bury) == _SWEPT_AT_ONCE:
                 pass
         with self._store.transaction() as tx:
-            at = tx.time()
+            at = tx.lock_time()
             queue.forget_ids(tx, at, published_before=at - topology.DUPLICATE_WINDOW)
 
     def _own(self, tx: ports.Transaction) -> Transaction:
@@ -188,14 +188,14 @@ class SqlBus:
 
     def _swept(self, bury: Callable[[Transaction, datetime, int], int]) -> int:
         with self._store.transaction() as tx:
-            return bury(tx, tx.time(), _SWEPT_AT_ONCE)
+            return bury(tx, tx.lock_time(), _SWEPT_AT_ONCE)
 
     def _enqueue(self, tx: Transaction, envelopes: Sequence[Envelope]) -> None:
         if not envelopes:
             return
-        at = tx.time()
+        at = tx.lock_time()
         expires_at = at + topology.TIME_TO_LIVE
-        queued = [_queued(envelope, at, expires_at) for envelope in envelopes]
+        queued = [_queued(tx, envelope, at, expires_at) for envelope in envelopes]
         queue.enqueue(tx, queued, at, forget_before=at - topology.DUPLICATE_WINDOW)
         for topic in {envelope.topic for envelope in envelopes}:
             announce(tx, topic)
@@ -203,16 +203,16 @@ class SqlBus:
 
     def _has_due(self, subscription: Subscription) -> bool:
         with self._store.reading() as tx:
-            return queue.has_due(tx, subscription.topic, subscription.name, tx.time())
+            return queue.has_due(tx, subscription.topic, subscription.name, tx.lock_time())
 
 
 def _bury_expired(tx: Transaction, at: datetime, most: int) -> int:
     return queue.bury_expired(tx, at, most, published_by=at - topology.TIME_TO_LIVE)
 
 
-def _queued(envelope: Envelope, due_at: datetime, expires_at: datetime) -> queue.NewQueued:
-    if envelope.not_before and envelope.not_before > due_at:
-        due_at, expires_at = envelope.not_before, envelope.not_before + topology.TIME_TO_LIVE
+def _queued(tx: Transaction, envelope: Envelope, due_at: datetime, expires_at: datetime) -> queue.NewQueued:
+    if envelope.not_before and (not_before := tx.real_time(envelope.not_before)) > due_at:
+        due_at, expires_at = not_before, not_before + topology.TIME_TO_LIVE
     return queue.NewQueued(
         envelope.topic,
         _subscription_name(envelope.topic, envelope.properties_json),

@@ -4,11 +4,13 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from matoolkit import __version__
 from matoolkit.cli.answers import as_object, problem_of, reason
 from matoolkit.cli.client import Pages, is_here, is_safe
+from matoolkit.cli.wording import instant
 from matoolkit.clock import Clock
 from matoolkit.errors import InvalidSettings, ServerTooSlow, ServerUnreachable, UnreadableAnswer
 
@@ -30,6 +32,9 @@ class Client:
         self._token = token
         self._clock = clock
         self._seen: dict[str, tuple[str, dict[str, Any]]] = {}
+        # Of a server whose calendar runs faster than the clock (rule U5): its time, and who is told of it.
+        self.time_there: datetime | None = None
+        self.on_speed: Callable[[int, datetime], None] = lambda _speed, _now: None
         headers = {"User-Agent": f"matoolkit/{__version__}", "Accept": "application/json, */*;q=0.1"}
         try:
             self._http = httpx.Client(
@@ -144,6 +149,7 @@ class Client:
                 method, path, params=known, headers={**(headers or {}), **self._signed()}, **(sent or {})
             )
             answer = self._sent(request)
+            self._note_pace(answer)
             try:
                 yield answer
             finally:
@@ -167,6 +173,13 @@ class Client:
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 # The server may have handled the first request even if it does not answer now.
                 raise lost from None
+
+    def _note_pace(self, answer: httpx.Response) -> None:
+        speed, now = answer.headers.get("Matoolkit-Speed", ""), instant(answer.headers.get("Matoolkit-Now"))
+        if speed.isdecimal() and now is not None:
+            is_news, self.time_there = self.time_there is None, now
+            if is_news:
+                self.on_speed(int(speed), now)
 
     def _content(self, answer: httpx.Response) -> bytes:
         """Read an answer to its end, within limits of size and time."""

@@ -63,7 +63,7 @@ def print_error(error: MatoolkitError) -> None:
     text = Text.assemble(("error: ", "bold red"), error.message, "\n")
     if error.hint:
         text.append(f"  hint: {error.hint}\n")
-    text.append(f"  {error.code}: docs/reference/errors.md#{error.code.lower()}", style="dim")
+    text.append(f"  {error.code}: matoolkit explain {error.code}", style="dim")
     stderr().print(text)
 
 

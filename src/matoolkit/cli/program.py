@@ -30,7 +30,8 @@ _RUNNING = "Running the system"
 _RUNBOOK = "Check, publish and look at runbooks, and learn their language."
 _MEMBER = "Find members, see all that was done for them, and let them in."
 _DB = "Create, upgrade and check the tables of the state database."
-_UP = "Run the whole system on the demo, with a simulated tenant. Ctrl-C stops it, the next start goes on."
+_EXPLAIN = "Say what the code of an error or a finding means. Without a code all of them are listed."
+_UP = "Run the whole system on the demo or a runbook of your own, with a simulated tenant."
 _SIMULATE = "Play seeds: scheduler, orchestrators, workers, people and a source, in one thread, while things go wrong."
 
 ENTRIES = (
@@ -45,6 +46,7 @@ ENTRIES = (
     Entry("audit", "See who changed what, and why.", _ASKING, ("audit",)),
     Entry("auth", "Sign in to the admin API.", _SETTING_UP, ("auth",)),
     Entry("config", "See and change the settings of the command line.", _SETTING_UP, ("config",)),
+    Entry("explain", _EXPLAIN, _SETTING_UP, ("explain",)),
     Entry("up", _UP, _RUNNING, ("up",)),
     Entry("api", "Serve the admin API, or see whether it works.", _RUNNING, ("api",)),
     Entry("scheduler", "Find batches, membership changes and what is due.", _RUNNING, ("scheduler",)),

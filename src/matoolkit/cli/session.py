@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,6 +73,10 @@ class Session:
         """Say something that is not data."""
         stderr().print(printable(sentence))
 
+    def now(self) -> datetime:
+        """Return what time it is where the answers come from; its calendar may run faster than the clock (rule U5)."""
+        return self.client.time_there or self.clock.now()
+
     @property
     def is_for_people(self) -> bool:
         """Whether people read what is printed."""
@@ -124,9 +129,13 @@ def session(
     client = Client(
         settings.api_url, seconds or settings.api_timeout.total_seconds(), SignIn(settings, known).token, known
     )
+    opened = Session(client, known, form)
+    client.on_speed = lambda speed, now: opened.say(
+        f"time {wording.speed_text(speed)}; there it is {now:%a %d %b %Y %H:%M} UTC"
+    )
     try:
         with wording.local_times(wanted=local or settings.times == "local"):
-            yield Session(client, known, form)
+            yield opened
     finally:
         client.close()
 

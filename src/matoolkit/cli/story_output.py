@@ -5,13 +5,17 @@ import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from matoolkit.cli.answers import printable
 from matoolkit.cli.tables import has_only_letters
+from matoolkit.cli.wording import speed_text
+from matoolkit.clock import Pace
 from matoolkit.hosting.all_in_one import API_PORT, HOST, Places
+from matoolkit.hosting.demo import NAME as DEMO
 from matoolkit.hosting.story import Line, Mark
 
 # Glyph, letter for terminals that have no glyphs, style.
@@ -47,15 +51,21 @@ class Teller:
         # A signal handler may print while the same thread prints a line.
         self._lock = threading.RLock()
         self._places: Places | None = None
+        self._pace: Pace | None = None
 
     def welcome(self, places: Places) -> None:
         """Say what runs where; after a restart also where everything stands."""
-        head = Text.assemble(("M&A Toolkit", "bold"), ": the whole system in one process, on runbooks/demo.yaml")
+        self._pace = places.pace
+        names = ", ".join(places.runbooks) or "no runbook"
+        told = "the demo" if names == DEMO else names
+        head = Text.assemble(("M&A Toolkit", "bold"), f": the whole system in one process, on {told}")
         where = {
             "admin API": f"{places.api_url}  (openapi.json describes it)",
             "tenant": f"{places.tenant_url}  (simulated; see /_tenant/users)",
             "state": places.database,
         }
+        if places.pace is not None:
+            where["time"] = speed_text(places.pace.speed)
         rows = [Text.assemble(f"  {name:<10} ", (what, "cyan")) for name, what in where.items()]
         stops = Text("  Ctrl-C stops it, the next start goes on from there. Times are UTC.\n", "dim")
         self._print(head, *rows, stops)
@@ -82,13 +92,23 @@ class Teller:
         batch = "" if line.batch is None else f"#{line.batch}"
         glyph, letter, style = _LOOKS[line.mark]
         text = Text.assemble(
-            (f"{line.at:%H:%M:%S} ", "dim"),
+            (f"{self._moment(line.at)} ", "dim"),
             f"{batch:<3}",
             (f"{line.offset:<8}", "dim"),
             (f"{letter if self._has_only_letters else glyph} {line.mark:<{_WORD}} ", style),
         )
         told = "\n".join(printable(part, _LONGEST) for part in line.text.splitlines())
         return text.append(self._wrapped(told, len(text)), style if line.mark is Mark.MIGRATED else "")
+
+    def _moment(self, at: datetime) -> str:
+        """Write a time; where time runs fast, the day and the speed as well."""
+        if self._pace is None:
+            return f"{at:%H:%M:%S}"
+        return f"x{self._pace.speed} {at:%d %b %H:%M}"
+
+    def calendar_time(self, real: datetime) -> datetime:
+        """Return the time that the lines show at a time of the clock."""
+        return real if self._pace is None else self._pace.at(real)
 
     def _wrapped(self, text: str, indent: int) -> str:
         room = self._console.width - indent
@@ -110,7 +130,7 @@ class StoryHandler(logging.Handler):
         is_warning = record.levelno >= logging.WARNING
         if hasattr(record, "batch") or not (is_warning or record.name.startswith("matoolkit.hosting")):
             return
-        at = datetime.fromtimestamp(record.created, UTC)
+        at = self._teller.calendar_time(datetime.fromtimestamp(record.created, UTC))
         try:
             # The formatter masks secrets (rule W8).
             self._teller.tell([Line(at, Mark.WARNING if is_warning else Mark.NOTE, self.format(record))])
@@ -120,18 +140,27 @@ class StoryHandler(logging.Handler):
 
 def _hints(places: Places) -> Iterator[Text]:
     yield Text("\nTry next, in another terminal:", "bold")
-    usual = f"http://{HOST}:{API_PORT}"
     commands = {
-        ". .venv/bin/activate": "the command, on your path",
-        f"export MATOOLKIT_API_URL={places.api_url}": "" if places.api_url == usual else "another port than usual",
+        ". .venv/bin/activate": "the command, on your path" if Path(".venv/bin/activate").exists() else "",
+        f"export MATOOLKIT_API_URL={places.api_url}": ""
+        if places.api_url == f"http://{HOST}:{API_PORT}"
+        else "another port than usual",
         "matoolkit batch list": "what is under way",
-        "matoolkit batch get 2 --watch": "a batch, as it moves",
-        "matoolkit batch failures 1": "what went wrong, by error",
-        "matoolkit runbook status demo": "the last tick, rows set aside",
+        **_looks_at(places.runbooks),
         f"curl {places.tenant_url}/_tenant/users": "who is in the tenant now",
-        "matoolkit runbook publish runbooks/demo.yaml": "after you have changed it",
     }
     for command, why in commands.items():
         if why:
-            yield Text.assemble("  ", (f"{command:<46}", "cyan"), (f"# {why}", "dim"))
+            yield Text.assemble("  ", (f"{command:<45} ", "cyan"), (f"# {why}", "dim"))
     yield Text("")
+
+
+def _looks_at(runbooks: Sequence[str]) -> dict[str, str]:
+    """Return what is worth a look; the demo's second batch moves on while one looks, and its first has a failure."""
+    moving, name = (2, DEMO) if DEMO in runbooks else (1, next(iter(runbooks), "NAME"))
+    return {
+        f"matoolkit batch get {moving} --watch": "a batch, as it moves",
+        "matoolkit batch failures 1": "what went wrong, by error",
+        f"matoolkit runbook status {name}": "the last tick, rows set aside",
+        f"matoolkit runbook get {name} --to {name}-2.yaml": "to change and publish it",
+    }

@@ -125,6 +125,11 @@ def distance(between: timedelta) -> str:
     return " ".join(parts[:2]) or f"{seconds}s"
 
 
+def speed_text(speed: int) -> str:
+    """Say how fast a calendar runs."""
+    return f"runs {speed:,} times as fast as the clock: a day takes {distance(timedelta(days=1) / speed)}"
+
+
 def text(value: Any) -> str:
     """Write any value of an answer in one line."""
     match value:

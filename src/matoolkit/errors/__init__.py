@@ -6,7 +6,7 @@
     ├── Refused                   MT400   what was asked for cannot be done as asked
     │   ├── InvalidSettings       ST400   the environment holds a setting that cannot be used
     │   ├── UnreadableFile        IN404   a file cannot be read
-    │   ├── UnknownFindingCode    RB404   no finding has this code
+    │   ├── UnknownCode           RB404   no error and no finding has this code
     │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
     │   ├── UnknownRunbook        PB404   no runbook has this name
     │   ├── UnknownVersion        PB405   a runbook has no version of this number
@@ -50,6 +50,9 @@
     │   ├── AlreadyUp             HO409   `matoolkit up` already runs in this folder
     │   ├── UnsafeFolder          HO403   other people can put files into a folder whose files a worker executes
     │   ├── PortTaken             HO410   another program listens on a port
+    │   ├── OtherSpeed            HO411   the calendar of a database runs at another speed
+    │   ├── FastCalendar          HO412   a database with a fast calendar is for `matoolkit up` alone
+    │   ├── NotForTrying          HO422   a runbook cannot be tried on a file of rows
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
     │   ├── ConfirmationNeeded    CL428   a confirmation is needed, and there is no terminal to ask on
@@ -176,7 +179,7 @@ from matoolkit.errors.client import (
     UnreadableAnswer,
     UnwritableFile,
 )
-from matoolkit.errors.hosting import AlreadyUp, PortTaken, UnsafeFolder
+from matoolkit.errors.hosting import AlreadyUp, FastCalendar, NotForTrying, OtherSpeed, PortTaken, UnsafeFolder
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -201,6 +204,7 @@ from matoolkit.errors.root import (
     TimeOutOfRange,
     UnreadableFile,
     did_you_mean,
+    error_kinds,
 )
 from matoolkit.errors.runbook import (
     AmbiguousVariable,
@@ -212,7 +216,7 @@ from matoolkit.errors.runbook import (
     SecretFromData,
     Severity,
     TemplateError,
-    UnknownFindingCode,
+    UnknownCode,
     UnresolvedVariable,
 )
 from matoolkit.errors.scheduler import AnotherSchedulerWorks
@@ -262,6 +266,7 @@ __all__ = [
     "DeadLetterResolved",
     "DoneWithOldData",
     "DriverMissing",
+    "FastCalendar",
     "Finding",
     "Flaw",
     "FunctionNotAllowed",
@@ -283,6 +288,7 @@ __all__ = [
     "NewerVersionWaits",
     "NoActiveVersion",
     "NotAFunctionName",
+    "NotForTrying",
     "NotFromHere",
     "NotIncluded",
     "NotManual",
@@ -291,6 +297,7 @@ __all__ = [
     "NotText",
     "NothingToRetry",
     "OtherName",
+    "OtherSpeed",
     "PortTaken",
     "PrimaryKeyChanged",
     "ProblemOfServer",
@@ -327,9 +334,9 @@ __all__ = [
     "TimeOutOfRange",
     "TooManyColumns",
     "UnknownBatch",
+    "UnknownCode",
     "UnknownDeadLetter",
     "UnknownFailure",
-    "UnknownFindingCode",
     "UnknownMember",
     "UnknownMembers",
     "UnknownPerson",
@@ -355,4 +362,5 @@ __all__ = [
     "WrongMethod",
     "WrongSchema",
     "did_you_mean",
+    "error_kinds",
 ]

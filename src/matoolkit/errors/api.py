@@ -22,7 +22,7 @@ class InvalidRequest(Refused):
 
     def __init__(self, flaws: Sequence[Flaw]) -> None:
         said = "; ".join(f"{flaw.pointer}: {flaw.message}" for flaw in flaws)
-        super().__init__(said, hint="docs/reference/api.md says what each route takes")
+        super().__init__(said, hint="/openapi.json says what each route takes")
         self.flaws = tuple(flaws)
 
 
@@ -34,7 +34,7 @@ class UnknownRoute(Refused):
     exit_code = 3
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"nothing is served at {path}", hint="docs/reference/api.md lists every route")
+        super().__init__(f"nothing is served at {path}", hint="/openapi.json lists every route")
 
 
 class WrongMethod(Refused):
@@ -44,7 +44,7 @@ class WrongMethod(Refused):
     http_status = 405
 
     def __init__(self, method: str, path: str) -> None:
-        super().__init__(f"{path} does not take {method}", hint="docs/reference/api.md lists every route")
+        super().__init__(f"{path} does not take {method}", hint="/openapi.json lists every route")
 
 
 class BodyTooLarge(Refused):

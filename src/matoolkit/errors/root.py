@@ -1,6 +1,6 @@
 """What every error has, and the errors that belong to no room."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from itertools import islice
@@ -82,6 +82,13 @@ class UnreadableFile(Refused):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"cannot read {path}: {reason}", hint="check the path; `-` reads standard input")
         self.path = path
+
+
+def error_kinds(root: type[MatoolkitError] = MatoolkitError) -> Iterator[type[MatoolkitError]]:
+    """List an error and everything derived from it."""
+    yield root
+    for child in root.__subclasses__():
+        yield from error_kinds(child)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

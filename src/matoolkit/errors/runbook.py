@@ -35,17 +35,17 @@ class Finding:
         return self.severity is Severity.ERROR
 
 
-class UnknownFindingCode(Refused):
-    """No finding has this code."""
+class UnknownCode(Refused):
+    """No error and no finding has this code."""
 
     code = "RB404"
     http_status = 404
     exit_code = 3
 
     def __init__(self, asked: str, known: Iterable[str]) -> None:
-        hint = did_you_mean(asked.upper(), known) if asked.upper().startswith("RB") else None
-        listed = "docs/reference/runbook.md lists them all"
-        super().__init__(f"no finding has the code {asked!r}", hint=f"{hint} {listed}" if hint else listed)
+        hint = did_you_mean(asked.upper(), known)
+        listed = "`matoolkit explain` lists them all"
+        super().__init__(f"nothing has the code {asked!r}", hint=f"{hint} {listed}" if hint else listed)
         self.asked = asked
 
 

@@ -1,9 +1,8 @@
-"""The demo: people whose waves are minutes ahead, in a database of their own, and the tenant to which they move.
+"""The demo: people whose waves are minutes ahead, in a database of their own, and what their tenant has in it.
 
 People join late and leave without any write to that database, because its view looks at the clock.
 """
 
-import logging
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,25 +10,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from matoolkit.admin.publishing import publish
-from matoolkit.clock import Clock
-from matoolkit.errors import UnreadableFile
-from matoolkit.hosting.folder import SOURCE, TENANT
-from matoolkit.hosting.tenant import fill
 from matoolkit.privacy import private_file
-from matoolkit.store import Store
-from matoolkit.store.runbooks import latest_version
-from matoolkit.worker.tenant import StateFile, Tenant
 
 NAME = "demo"
-RUNBOOK = Path("runbooks/demo.yaml")
+RUNBOOK = Path(__file__).with_name("demo.yaml")
 SOURCE_VARIABLE = "DEMO_SOURCE_URL"
 
 _GROUP = "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a01"
 _NO_GROUP = "4f0c1f5e-6f0e-4a57-9d6b-2f4f6f1f6a99"
 
 # What is in the tenant before anybody moves. Addresses that Exchange writes are seen by Graph a little later.
-_TENANT: dict[str, Any] = {
+TENANT_AT_FIRST: dict[str, Any] = {
     "domains": ["fabrikam.com"],
     "groups": [{"id": _GROUP, "displayName": "Fabrikam staff"}],
     "lags": {"graph": 0, "exchange": 0, "sync": 4},
@@ -41,9 +32,6 @@ _TENANT: dict[str, Any] = {
 _WAVES = (10, 130, 720)
 _LATE_FROM = 45
 _GONE_FROM = 60
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,39 +73,6 @@ WHERE CURRENT_TIMESTAMP >= approved_at AND (withdrawn_at IS NULL OR CURRENT_TIME
 """
 # An ambiguous time: its row is set aside.
 _UNREADABLE = "03/04/2027"
-
-
-def begin_if_new(store: Store, now: datetime) -> bool:
-    """Make people and tenant and publish the runbook, unless the database already knows the runbook.
-
-    Publishing comes last: after a crash before it, the next start does everything again.
-    """
-    with store.reading() as tx:
-        known = latest_version(tx, NAME)
-    if known is not None:
-        if RUNBOOK.exists() and _runbook() != known.yaml_content:
-            log.info("%s is not what is published: `matoolkit runbook publish %s`", RUNBOOK, RUNBOOK)
-        return False
-    content = _runbook()
-    make_source(SOURCE, now)
-    TENANT.unlink(missing_ok=True)
-    publish(store, content, by="matoolkit up", now=now, enable=True)
-    return True
-
-
-def open_tenant(clock: Clock) -> Tenant:
-    """Open the tenant to which the people move, as it was left."""
-    tenant = Tenant(clock, StateFile(TENANT))
-    if tenant.is_new:
-        fill(tenant, _TENANT)
-    return tenant
-
-
-def _runbook() -> str:
-    try:
-        return RUNBOOK.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UnreadableFile(str(RUNBOOK), (error.strerror or "it cannot be read").lower()) from None
 
 
 def make_source(path: Path, now: datetime) -> None:

@@ -12,6 +12,7 @@ FOLDER = Path(".matoolkit")
 SOURCE = FOLDER / "demo-source.db"
 TENANT = FOLDER / "tenant.json"
 STATE = FOLDER / "matoolkit.db"
+ROWS = FOLDER / "rows.json"
 
 _LOCK = "up.lock"
 
@@ -35,6 +36,6 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def forget_all() -> None:
     """Forget the demo's people, its tenant, and all that happened."""
-    for path in (STATE, SOURCE, TENANT):
+    for path in (STATE, SOURCE, TENANT, ROWS):
         for tail in ("", "-wal", "-shm"):
             path.with_name(f"{path.name}{tail}").unlink(missing_ok=True)

@@ -59,7 +59,7 @@ class _Departing:
         # The guard demands the attempt before in the row, so each attempt is dispatched once (rule M3).
         number, attempt = state.id, state.attempt + 1
         name = job_id(self._kind, number, reason, attempt)
-        lost_at = _lost_at(self._agenda.at, state.timeout_sec)
+        lost_at = _lost_at(self._agenda.at, self._agenda.tx.lasting(timedelta(seconds=state.timeout_sec)))
         self._dispatches.append(Dispatch(number, attempt, name, call.function, params_json, lost_at))
         batch, version = self._agenda.batches[state.batch_id], definition.version.number
         correlation = correlation_of(number, self._kind, batch.runbook_name, version)
@@ -161,5 +161,5 @@ def _written(params: dict[str, Json]) -> bytes:
 
 # All jobs of a pile leave at the same time, and there are few timeouts: a few values serve thousands of jobs.
 @lru_cache(maxsize=128)
-def _lost_at(sent_at: datetime, timeout_sec: int) -> datetime:
-    return sent_at + timedelta(seconds=timeout_sec)
+def _lost_at(sent_at: datetime, timeout: timedelta) -> datetime:
+    return sent_at + timeout

@@ -89,7 +89,7 @@ def sweep_leavers(store: Store, open_agenda: OpenAgenda) -> None:
     after = 0
     while True:
         with store.reading() as tx:
-            unseen = members_to_see_off(tx, tx.time() - _LONG_ENOUGH_TO_HEAR, after=after, limit=AT_ONCE)
+            unseen = members_to_see_off(tx, tx.time() - tx.lasting(_LONG_ENOUGH_TO_HEAR), after=after, limit=AT_ONCE)
         if not unseen:
             return
         after = unseen[-1].id

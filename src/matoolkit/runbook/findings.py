@@ -3,9 +3,8 @@
 Codes are stable: a code never changes its meaning. The reference page is generated from here.
 """
 
-from matoolkit.errors import Finding, UnknownFindingCode
+from matoolkit.errors import Finding
 from matoolkit.runbook.finding_errors import ERRORS
-from matoolkit.runbook.finding_kinds import FindingKind
 from matoolkit.runbook.finding_warnings import WARNINGS
 from matoolkit.runbook.presentable import presentable
 from matoolkit.runbook.templates import Path
@@ -28,11 +27,3 @@ def finding_at(
     """Build a finding about the value at a path, or about its key."""
     position = position_of(root, path, key=key)
     return finding(code, message, hint, line=position.line, column=position.column, path=path)
-
-
-def kind_of_finding(code: str) -> FindingKind:
-    """Look up what a code stands for, as a person may have typed it."""
-    try:
-        return FINDING_KINDS[code.strip().upper()]
-    except KeyError:
-        raise UnknownFindingCode(code, FINDING_KINDS) from None

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 # The parser logs what it skips. We do not need that: `QueryFacts` says whether the query was understood.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
+# Functions that the parser does not know for what they are.
+_NOW = frozenset({"GETDATE", "GETUTCDATE", "SYSUTCDATETIME", "SYSDATETIME", "SYSDATETIMEOFFSET", "NOW"})
+# The table that a list is to its query.
+ROWS = "rows"
 _NOT_A_QUERY = "it does not begin with SELECT or WITH"
 # Any database can be behind `sql`; the first of these that can read the query is taken for its own.
 _DIALECTS = {
@@ -79,6 +84,33 @@ def with_bracketed_names(query: str) -> str:
 def _bracketed(lexeme: str) -> str:
     is_plain_name = lexeme.startswith('"') and "]" not in lexeme and '""' not in lexeme
     return f"[{lexeme[1:-1]}]" if is_plain_name else lexeme
+
+
+def on_rows(query: str, source_type: str, now: datetime) -> str:
+    """Write a query that reads one table so that it reads the table `rows` of SQLite; a `ValueError` says why not.
+
+    Where it asks what time it is, it is told: its own database would know, but SQLite knows only the clock.
+    """
+    from sqlglot import exp
+
+    parsed = _parsed(query, _DIALECTS[source_type])
+    statement = parsed[0] if parsed else None
+    if not isinstance(statement, exp.Query):
+        raise ValueError("its query cannot be read")  # noqa: TRY004 - what was given is text, and its content is wrong
+    tables = sorted(_tables_of(statement))
+    if len(tables) != 1:
+        raise ValueError(f"its query reads {', '.join(tables)}, and the rows can stand for one table")
+    for table in list(statement.find_all(exp.Table)):
+        if table.name == tables[0]:
+            table.replace(exp.to_table(ROWS, alias=table.alias_or_name))
+    for column in statement.find_all(exp.Column):
+        # The table has an alias now, and no schema.
+        column.set("db", None)
+        column.set("catalog", None)
+    for part in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.Anonymous)):
+        if not isinstance(part, exp.Anonymous) or part.name.upper() in _NOW:
+            part.replace(exp.Literal.string(f"{now:%Y-%m-%d %H:%M:%S}"))
+    return statement.sql(dialect="sqlite")
 
 
 def _tables_of(statement: "Query") -> frozenset[str]:

@@ -108,11 +108,11 @@ class Scheduler:
     def _forget_requests(self) -> None:
         """Delete expired idempotency keys of the API; no other process looks at all of them."""
         with self.store.reading() as tx:
-            if not have_requests_run_out(tx, tx.time()):
+            if not have_requests_run_out(tx, tx.lock_time()):
                 return
         with self.store.transaction() as tx:
             self.lease.confirm(tx)
-            forget_requests(tx, tx.time())
+            forget_requests(tx, tx.lock_time())
 
     def _follow(self, runbook: RunbookRow, tally: Tally, *, is_automated: bool) -> None:
         model = parse_runbook(runbook.yaml_content)

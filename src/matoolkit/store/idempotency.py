@@ -62,7 +62,7 @@ def require_writable(store: Store) -> None:
     If another writer holds the lock for long, the database can evidently be written to.
     """
     with suppress(StoreBusy), store.transaction(patience_seconds=_PATIENCE_SECONDS) as tx:
-        at = tx.time()
+        at = tx.lock_time()
         begin_request(tx, _NOBODY, _NOBODY, "", at, at)
         tx.execute(_run_out(tx, _NOBODY, _NOBODY, at))
 

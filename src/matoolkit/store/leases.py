@@ -35,7 +35,7 @@ def acquire_lease(tx: Transaction, name: str, holder: str, length: timedelta) ->
     if not tx.values(_locked_if_free(tx, name)):
         return None
     # Read the time only now: waiting for the lock may have taken long, and a lease begins when it is taken.
-    now = tx.time()
+    now = tx.lock_time()
     return next(iter(tx.rows(Lease, _taken(tx, name, holder, now, now + length))), None)
 
 
@@ -55,7 +55,7 @@ def renew_lease(tx: Transaction, lease: Lease, length: timedelta) -> Lease:
     """Make a lease that is still held last longer from now on."""
     confirm_lease(tx, lease)
     # Waiting for the lock may have lasted until the lease ran out, so time and holder are read again.
-    renewed = tx.rows(Lease, _extended(tx, lease.name, lease.token, tx.time() + length))
+    renewed = tx.rows(Lease, _extended(tx, lease.name, lease.token, tx.lock_time() + length))
     if not renewed:
         raise LeaseLost(lease.name, lease.holder)
     return renewed[0]

@@ -243,11 +243,11 @@ def unlock_all(tx: Transaction, at: datetime) -> int:
     return tx.changed(update(bus_messages).where(*locked).values(lock_token=None, visible_at=at))
 
 
-def bury_locked(tx: Transaction, token: str, ids: Collection[int], at: datetime, reason: str, description: str) -> int:
+def bury_locked(tx: Transaction, token: str, ids: Collection[int], reason: str, description: str) -> int:
     """Make messages that are still under a lock dead letters."""
     statement = delete(bus_messages).where(*_is_ours(tx, token, ids))
     rows = tx.rows(QueuedRow, statement.returning(*columns_of(QueuedRow, bus_messages)))
-    return _bury(tx, rows, at, reason, description)
+    return _bury(tx, rows, reason, description)
 
 
 def bury_expired(tx: Transaction, at: datetime, most: int, *, published_by: datetime) -> int:
@@ -256,7 +256,7 @@ def bury_expired(tx: Transaction, at: datetime, most: int, *, published_by: date
     Messages that were published after `published_by` cannot have expired.
     """
     rows = _take(tx, _expired(tx, at, published_by, most=most))
-    return _bury(tx, rows, at, "TTLExpiredException", "no process took it in time")
+    return _bury(tx, rows, "TTLExpiredException", "no process took it in time")
 
 
 @prepared
@@ -270,7 +270,7 @@ def _expired(draft: Drafting, at: datetime, published_by: datetime, *, most: int
 def bury_undeliverable(tx: Transaction, at: datetime, most: int) -> int:
     """Make messages that were delivered too often, and not settled, dead letters."""
     rows = _take(tx, _undeliverable(tx, at, most=most))
-    return _bury(tx, rows, at, "MaxDeliveryCountExceeded", f"delivered {MAX_DELIVERIES} times and never settled")
+    return _bury(tx, rows, "MaxDeliveryCountExceeded", f"delivered {MAX_DELIVERIES} times and never settled")
 
 
 @prepared
@@ -337,14 +337,15 @@ def _taken(draft: Drafting, ids: Collection[int]) -> Executable:
     return taken.returning(*columns_of(QueuedRow, bus_messages))
 
 
-def _bury(tx: Transaction, rows: Sequence[QueuedRow], at: datetime, reason: str, description: str) -> int:
+def _bury(tx: Transaction, rows: Sequence[QueuedRow], reason: str, description: str) -> int:
+    """Keep dead letters with times of the calendar, for people; those of the bus are times of locks."""
     letters = [
         NewDeadLetter(
             row.topic, row.subscription, row.message_id, row.message_type, row.body, row.properties_json,
-            reason, description, row.delivery_count, row.enqueued_at,
+            reason, description, row.delivery_count, tx.calendar_time(row.enqueued_at),
         )
         for row in rows
     ]  # fmt: skip
     if letters:
-        keep_dead_letters(tx, letters, at)
+        keep_dead_letters(tx, letters, tx.time())
     return len(letters)

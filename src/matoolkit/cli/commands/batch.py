@@ -264,4 +264,4 @@ def _advance(session: Session, batch: int, reason: str | None) -> dict[str, Any]
 
 def _drawn(session: Session, seen: Any, console: Any) -> Any:
     width = console.width if console.is_terminal else None
-    return batch_view(seen, seen["failures"], session.clock.now(), width, letters=has_only_letters(console))
+    return batch_view(seen, seen["failures"], session.now(), width, letters=has_only_letters(console))

@@ -80,15 +80,6 @@ def schema(
 
 
 @app.command()
-def explain(code: Annotated[str, typer.Argument(help="Code of a finding, such as RB204.")]) -> None:
-    """Say what a finding means and how to fix it."""
-    from matoolkit.runbook.findings import kind_of_finding
-
-    kind = kind_of_finding(code)
-    stdout().print(f"{kind.code} {kind.title} ({kind.severity})\n\n{kind.explanation}")
-
-
-@app.command()
 def functions() -> None:
     """List the built-in functions and their parameters; mandatory ones are marked with *."""
     from matoolkit.runbook.catalogue import BUILT_IN

@@ -1,8 +1,9 @@
 """A list below the folder of lists, read afresh for each query, which sees it as the table `rows` (rule U4)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from matoolkit.clock import Clock
 from matoolkit.ports import Piece
@@ -18,13 +19,21 @@ class FileSource:
     """A CSV file or a workbook. Nothing of it is handed out before all of it has been read, and nobody changed it."""
 
     def __init__(
-        self, folder: Path, name: str, sheet: str | None, clock: Clock, *, rows_in_a_piece: int = ROWS_IN_A_PIECE
+        self,
+        folder: Path,
+        name: str,
+        sheet: str | None,
+        clock: Clock,
+        *,
+        rows_in_a_piece: int = ROWS_IN_A_PIECE,
+        read_cell: Callable[[Any], Any] | None = None,
     ) -> None:
         self._folder = folder
         self._name = name
         self._sheet = sheet
         self._clock = clock
         self._rows = rows_in_a_piece
+        self._read_cell = read_cell
 
     def pieces(self, query: str) -> Iterator[Piece]:
         """Run a query and return its result in pieces, at least one."""
@@ -38,4 +47,5 @@ class FileSource:
                 header, rows = read_csv_list(file, self._name)
             else:
                 header, rows = read_workbook(file, self._name, self._sheet)
-            return RowsTable(header.columns, rows)
+            read = self._read_cell
+            return RowsTable(header.columns, rows if read is None else ([read(cell) for cell in row] for row in rows))

@@ -1,6 +1,6 @@
 """All tables (rules D1 and D2); docs/reference/tables.md is made from what each column says of itself."""
 
-from matoolkit.store.schema.administration import audit_log, idempotency_keys, leases
+from matoolkit.store.schema.administration import audit_log, idempotency_keys, leases, pace
 from matoolkit.store.schema.batches import batch_members, batches, phase_executions
 from matoolkit.store.schema.executions import init_executions, rollback_executions, step_executions
 from matoolkit.store.schema.meanings import MEANINGS
@@ -36,6 +36,7 @@ __all__ = [
     "member_inclusions",
     "metadata",
     "outbox",
+    "pace",
     "phase_executions",
     "rollback_executions",
     "runbook_automation_settings",

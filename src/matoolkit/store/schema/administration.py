@@ -1,4 +1,4 @@
-"""Tables about people and processes: audit log, idempotency keys, leases."""
+"""Tables about people and processes: audit log, idempotency keys, leases, and how fast time runs."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table, Unicode, UnicodeText
 
@@ -46,4 +46,12 @@ leases = Table(
     Column("token", BigInteger, nullable=False, doc="One more at every change of holder, for fencing."),
     Column("acquired_at", Instant, nullable=False, doc="Since when, by the database's clock."),
     Column("expires_at", Instant, nullable=False, doc="Until when unless renewed, by the database's clock."),
+)
+
+pace = Table(
+    "pace",
+    metadata,
+    Column("name", Unicode(100), primary_key=True, doc="Always `up`."),
+    Column("speed", Integer, nullable=False, doc="How many times as fast as the clock its calendar runs; mostly 1."),
+    Column("origin", Instant, nullable=False, doc="When `matoolkit up` first began here; the calendar begins there."),
 )

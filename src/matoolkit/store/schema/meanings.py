@@ -21,4 +21,5 @@ MEANINGS = {
     "audit_log": "Every change that a person made. Reading is not recorded.",
     "idempotency_keys": "Requests to the admin API that came with a key, so that a repeated one is done once.",
     "leases": "Which process does the work that only one may do at a time.",
+    "pace": "How fast the calendar of `matoolkit up` runs here, and since when. Empty in all other databases.",
 }

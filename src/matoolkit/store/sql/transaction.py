@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from alembic.migration import MigrationContext
@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 from sqlalchemy.types import TypeEngine
 
-from matoolkit.clock import Clock, SystemClock
+from matoolkit.clock import Clock, Pace, SystemClock
 from matoolkit.crashpoints import crash_point
 from matoolkit.errors import MatoolkitError, SignInRefused, StoreBusy, StoreError, StoreUnavailable
 from matoolkit.outages import Outage
@@ -52,9 +52,10 @@ class Transaction(Drafting):
     What is in `on_commit` is done once the transaction has committed, and not at all if it does not.
     """
 
-    def __init__(self, runner: Runner, dialect: Dialect, clock: Clock | None = None) -> None:
+    def __init__(self, runner: Runner, dialect: Dialect, clock: Clock | None = None, pace: Pace | None = None) -> None:
         super().__init__(dialect, clock)
         self._runner = runner
+        self._pace = pace
         self._connection = runner.connection
         self._told_apart = ToldApart(dialect, self._connection.engine.url)
         self.on_commit: list[Callable[[], object]] = []
@@ -123,7 +124,23 @@ class Transaction(Drafting):
         return self.dialect.now() if self.clock is None else literal(self.clock.now(), Instant)
 
     def time(self) -> datetime:
-        """Ask the database what time it is, or the virtual clock that stands in for it."""
+        """Say what time it is: the database's, or that of a calendar that runs faster (rule U5)."""
+        return self.calendar_time(self.lock_time())
+
+    def calendar_time(self, real: datetime) -> datetime:
+        """Return the time of the calendar at a time by which locks count."""
+        return real if self._pace is None else self._pace.at(real)
+
+    def real_time(self, instant: datetime) -> datetime:
+        """Return when the calendar comes to an instant, by the clock of locks."""
+        return instant if self._pace is None else self._pace.real(instant)
+
+    def lasting(self, real: timedelta) -> timedelta:
+        """Return how much time of the calendar passes while something real is waited for."""
+        return real if self._pace is None else self._pace.lasting(real)
+
+    def lock_time(self) -> datetime:
+        """Ask the time by which leases, locks and limits of requests count: the database's, or the virtual clock's."""
         if self.clock is not None:
             return self.clock.now()
         if self.dialect.is_file:
@@ -163,6 +180,8 @@ class Store:
         self.reader = (reader or engine).execution_options(**reading)
         self.dialect = dialect
         self._clock = clock
+        # Set before the first transaction, where a calendar runs faster than the clock.
+        self.pace: Pace | None = None
         self._patience_seconds = patience_seconds
         self._pen = threading.Lock()
         # They are told of every statement before it runs.
@@ -220,7 +239,7 @@ class Store:
 
     def _transaction(self, connection: Connection) -> Transaction:
         runner: type[Runner] = connection.get_execution_options()[RUNNER]
-        return Transaction(runner(connection, self.watchers), self.dialect, self._clock)
+        return Transaction(runner(connection, self.watchers), self.dialect, self._clock, self.pace)
 
     @contextmanager
     def _only_writer(self, patience_seconds: float) -> Iterator[None]:
@@ -244,7 +263,9 @@ class Store:
 
     def within(self, tx: Transaction) -> "Store":
         """Return this store with every transaction a part of a larger one, undone with it or by itself."""
-        return _Within(self.engine, self.dialect, self._clock, tx)
+        inner = _Within(self.engine, self.dialect, self._clock, tx)
+        inner.pace = self.pace
+        return inner
 
     def close(self) -> None:
         """Let all connections go."""

@@ -1,7 +1,7 @@
 """The tenant as a whole: who may call, what goes wrong, and which API answers."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -63,6 +63,12 @@ class Tenant:
         finally:
             self._state = state
         with self._lock:
+            self._keep()
+
+    def change(self, work: Callable[[Directory], None]) -> None:
+        """Change the directory as a whole, and keep what was changed."""
+        with self._lock:
+            work(self.directory)
             self._keep()
 
     def expire_tokens(self) -> None:
