@@ -88,7 +88,9 @@ def test_members_that_failed_are_found_previewed_and_tried_again(client: Client,
         stage.run()
     (group,) = client.get(f"/api/batches/{batch}/failures").json()["items"]
     assert (group["stepName"], group["error"], group["members"]) == ("one", "no licence", 3)
-    same = {"stepName": "one", "error": group["error"]}
+    cause = f'runbook="wave",step="one",type="Oops",cause="{group["fingerprint"]}"'
+    assert f"matoolkit_failed_members{{{cause}}} 3" in client.get("/metrics").text.splitlines()
+    same = {"stepName": "one", "fingerprint": group["fingerprint"]}
     shown = client.post(f"/api/batches/{batch}/retry/preview", json=same).json()
     assert shown["goingOn"] == ["ann@x", "bob@x", "eve@x"]
     assert client.get(f"/api/batches/{batch}").json()["members"] == {"failed": 3}

@@ -159,7 +159,7 @@ def test_o5_the_answer_to_the_job_of_a_cancelled_step_is_noted() -> None:
 def test_o16_a_lost_job_is_a_failed_attempt_whose_answer_counts_while_its_retry_waits() -> None:
     lost = decide(replace(STEP, max_retries=1), JobLost(NOON, OOPS))
     assert lost == RetryLost(7, JOB, "Oops", "it did not work", NOON + DEFAULT_RETRY_INTERVAL, 1, None)
-    assert decide(STEP, JobLost(NOON, OOPS)) == FailLost(7, JOB, "Oops", "it did not work")
+    assert decide(STEP, JobLost(NOON, OOPS)) == FailLost(7, JOB, "Oops", "it did not work", None, OOPS.fingerprint)
     assert decide(replace(STEP, status=StepStatus.CANCELLED), JobLost(NOON, OOPS)) == GiveUp(7)
     waiting = replace(STEP, status=StepStatus.PENDING, retry_after=NOON + HOUR, retry_count=1, max_retries=1)
     assert decide(waiting, Succeeded(NOON, 2)) == Succeed(7, JOB, None)
@@ -171,7 +171,7 @@ def _retry(retry_after: datetime, count: int, since: datetime | None) -> RetryLa
 
 
 def _fail() -> Fail:
-    return Fail(7, JOB, "Oops", "it did not work")
+    return Fail(7, JOB, "Oops", "it did not work", None, OOPS.fingerprint)
 
 
 def test_o7_retries_are_counted_and_wait_for_their_interval() -> None:

@@ -715,6 +715,32 @@ UPDATE alembic_version SET version_num='0010' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0010 -> 0011
+
+ALTER TABLE step_executions ADD error_fingerprint NVARCHAR(32) NULL;
+
+GO
+
+ALTER TABLE init_executions ADD error_fingerprint NVARCHAR(32) NULL;
+
+GO
+
+ALTER TABLE rollback_executions ADD error_fingerprint NVARCHAR(32) NULL;
+
+GO
+
+DROP INDEX ix_step_executions_phase_status ON step_executions;
+
+GO
+
+CREATE INDEX ix_step_executions_phase_status ON step_executions (phase_execution_id, status, id, batch_member_id);
+
+GO
+
+UPDATE alembic_version SET version_num='0011' WHERE alembic_version.version_num = '0010';
+
+GO
+
 COMMIT;
 
 GO

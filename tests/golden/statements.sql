@@ -241,23 +241,11 @@ SELECT batches.runbook_name, batches.status, count(*) AS count
 FROM batches GROUP BY batches.runbook_name, batches.status ORDER BY batches.runbook_name, batches.status
 GO
 
--- store.counts.failures_by_error
-SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) AS error, count(*) AS steps, count(DISTINCT step_executions.batch_member_id) AS members, min(step_executions.id) AS example_step_id 
-FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
-WHERE phase_executions.batch_id = :batch_id_1 AND step_executions.status IN ('failed', 'poll_timeout') GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, substring(coalesce(step_executions.error_message, ''), 1, 200) ORDER BY count(*) DESC, min(step_executions.id)
-GO
-
 -- store.counts.member_counts
 SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
 FROM batch_members 
 WHERE batch_members.batch_id = anon_1.owner AND batch_members.status = anon_1.status) AS anon_2 
 FROM (SELECT [owner], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(MAX) '$[1]')) AS anon_1
-GO
-
--- store.counts.members_that_failed
-SELECT step_executions.batch_member_id 
-FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
-WHERE phase_executions.batch_id = :batch_id_1 AND step_executions.status IN ('failed', 'poll_timeout') AND phase_executions.phase_name = :phase_name_1 AND step_executions.step_name = :step_name_1 AND substring(coalesce(step_executions.error_message, ''), 1, 200) = :substring_1
 GO
 
 -- store.counts.phase_outcomes
@@ -558,6 +546,24 @@ SELECT step_executions.id, step_executions.batch_id, step_executions.step_name, 
 FROM step_executions 
 WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.failures.failures_by_error
+SELECT phase_executions.phase_name, step_executions.step_name, step_executions.error_type, min(substring(coalesce(step_executions.error_message, ''), 1, 200)) AS error, coalesce(step_executions.error_fingerprint, substring(coalesce(step_executions.error_message, ''), 1, 200)) AS fingerprint, count(*) AS steps, count(DISTINCT step_executions.batch_member_id) AS members, min(step_executions.id) AS example_step_id 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.status IN ('failed', 'poll_timeout') AND phase_executions.batch_id = :batch_id_1 GROUP BY phase_executions.phase_name, step_executions.step_name, step_executions.error_type, coalesce(step_executions.error_fingerprint, substring(coalesce(step_executions.error_message, ''), 1, 200)) ORDER BY count(*) DESC, min(step_executions.id)
+GO
+
+-- store.failures.members_that_failed
+SELECT step_executions.batch_member_id 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.status IN ('failed', 'poll_timeout') AND phase_executions.batch_id = :batch_id_1 AND phase_executions.phase_name = :phase_name_1 AND step_executions.step_name = :step_name_1 AND substring(coalesce(step_executions.error_message, ''), 1, 200) = :substring_1 AND coalesce(step_executions.error_fingerprint, substring(coalesce(step_executions.error_message, ''), 1, 200)) = :coalesce_1
+GO
+
+-- store.failures.open_failures
+SELECT TOP 7 batches.runbook_name, step_executions.step_name, step_executions.error_type, step_executions.error_fingerprint AS fingerprint, count(DISTINCT step_executions.batch_member_id) AS members 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch JOIN batches ON batches.id = phase_executions.batch_id 
+WHERE step_executions.status IN ('failed', 'poll_timeout') AND batches.status IN ('active', 'detected', 'init_dispatched') GROUP BY batches.runbook_name, step_executions.step_name, step_executions.error_type, step_executions.error_fingerprint ORDER BY count(DISTINCT step_executions.batch_member_id) DESC, batches.runbook_name, step_executions.step_name, step_executions.error_type, fingerprint
 GO
 
 -- store.idempotency.begin_request
@@ -867,7 +873,7 @@ UPDATE step_executions SET function_name=:p_shared_function_name, params_json=an
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
@@ -875,7 +881,7 @@ UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_js
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
@@ -883,7 +889,7 @@ UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
@@ -891,11 +897,11 @@ UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('pending', 'polling')
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]', [error_fingerprint] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('pending', 'polling')
 GO
 
 -- store.moves.move_steps
@@ -911,12 +917,12 @@ UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM ste
 GO
 
 -- store.moves.reopen
-UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at IS NULL
 GO
 
 -- store.moves.repeat
-UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout', 'succeeded') AND step_executions.lost_at IS NULL
 GO
 

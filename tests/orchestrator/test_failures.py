@@ -3,9 +3,10 @@
 from typing import Any
 
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.store.failures import failures_by_error, members_that_failed
 from tests.stage import Failing, Silent, Stage
 
-from .runbooks import ONE_STEP, TWO_PHASES, WITH_ROLLBACK
+from .runbooks import ONE_STEP, TWO_PHASES, TWO_STEPS, WITH_ROLLBACK
 
 
 def play(stage: Stage, members: int = 2) -> Any:
@@ -170,3 +171,30 @@ def test_o16_a_phase_that_was_left_open_is_ended_by_the_sweep(stage: Stage) -> N
     stage.sweep()
     assert stage.phases(batch) == {"prepare": PhaseStatus.FAILED}
     assert stage.reload(batch).status is BatchStatus.FAILED
+
+
+def test_r9_failures_with_one_cause_are_one_group_although_they_name_different_people(stage: Stage) -> None:
+    """The defect: three people with one cause were three groups, and a retry of one group chose one of them."""
+    batch = stage.batch(stage.publish(TWO_STEPS), 4)
+    ids = [f"{number:08x}-6f0e-4a57-9d6b-2f4f6f1f6a99" for number in range(3)]
+    messages = iter([f"Graph: GET /v1.0/users/{{id}}: Resource '{one}' does not exist (Missing)" for one in ids])
+    stage.answers["Create"] = lambda job: {} if job.parameters["Email"] == "u0" else Failing(next(messages))
+    stage.due(batch, "prepare")
+    stage.run()
+    with stage.store.reading() as tx:
+        graph, unresolved = failures_by_error(tx, batch.id)
+        assert (graph.step_name, graph.members) == ("create", 3)
+        assert ids[0] in graph.error
+        assert len(members_that_failed(tx, batch.id, fingerprint=graph.fingerprint)) == 3
+        assert "step 'license' of member 'u0': variable 'UserId'" in unresolved.error
+        assert members_that_failed(tx, batch.id, fingerprint=unresolved.fingerprint) == [stage.member(batch, "u0").id]
+
+
+def test_r9_unresolved_variables_are_grouped_by_variable_and_not_by_member(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_STEPS), 3)
+    stage.answers["Create"] = {}
+    stage.due(batch, "prepare")
+    stage.run()
+    with stage.store.reading() as tx:
+        (group,) = failures_by_error(tx, batch.id)
+    assert (group.step_name, group.members) == ("license", 3)

@@ -6,8 +6,9 @@ from matoolkit.store import Store
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.automation import automation_of, enable_automation
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions, known_functions
-from matoolkit.store.counts import failures_by_error, member_counts, members_that_failed, phase_outcomes
+from matoolkit.store.counts import member_counts, phase_outcomes
 from matoolkit.store.executions import NewExecution
+from matoolkit.store.failures import failures_by_error, members_that_failed
 from matoolkit.store.idempotency import begin_request, have_requests_run_out
 from matoolkit.store.runbooks import (
     active_runbook,

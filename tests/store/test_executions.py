@@ -20,7 +20,7 @@ from matoolkit.domain.moves.step import (
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
-from matoolkit.store.counts import failures_by_error, members_that_failed, phase_outcomes, step_counts
+from matoolkit.store.counts import phase_outcomes, step_counts
 from matoolkit.store.executions import (
     inits_by_id,
     lost_jobs,
@@ -29,6 +29,7 @@ from matoolkit.store.executions import (
     rollbacks_by_id,
     steps_by_id,
 )
+from matoolkit.store.failures import failures_by_error, members_that_failed
 from matoolkit.store.inits import NewInit, inits_of_batches, insert_inits
 from matoolkit.store.members import MemberAt, Restart, fail_members, restart_members
 from matoolkit.store.moves import cancel, move_steps, reopen

@@ -127,6 +127,7 @@ SAMPLES: dict[str, Any] = {
     "poll_due_at": LATER,
     "error_type": "Oops",
     "error_message": "no",
+    "error_fingerprint": "f" * 32,
     "retry_after": LATER,
     "retry_count": 1,
     "throttled_since": None,

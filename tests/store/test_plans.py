@@ -18,7 +18,7 @@ from matoolkit.ports import Subscription
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
-from matoolkit.store.counts import MemberCount, failures_by_error, member_counts, step_counts
+from matoolkit.store.counts import MemberCount, member_counts, step_counts
 from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
 from matoolkit.store.enrolments import (
     count_members,
@@ -28,6 +28,7 @@ from matoolkit.store.enrolments import (
     members_waiting_to_catch_up,
 )
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
+from matoolkit.store.failures import failures_by_error
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.memberstates import last_completed_phases, members_in_state_page, states_of_members

@@ -34,8 +34,8 @@ from matoolkit.errors.admin import shown
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.batches import BatchRow
-from matoolkit.store.counts import members_that_failed
 from matoolkit.store.enrolments import taken_keys
+from matoolkit.store.failures import members_that_failed
 from matoolkit.store.inflight import batches_in_flight, in_flight
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import NarrowMember, narrow_members
@@ -53,6 +53,7 @@ class Chosen:
     phase_name: str | None = None
     step_name: str | None = None
     error: str | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,12 @@ def _runs(row: RunbookRow, active: RunbookRow | None) -> Runs:
 
 def _failed_members(tx: Transaction, batch: BatchRow, chosen: Chosen) -> list[NarrowMember]:
     ids: Collection[int] = members_that_failed(
-        tx, batch.id, phase_name=chosen.phase_name, step_name=chosen.step_name, error=chosen.error
+        tx,
+        batch.id,
+        phase_name=chosen.phase_name,
+        step_name=chosen.step_name,
+        error=chosen.error,
+        fingerprint=chosen.fingerprint,
     )
     if chosen.member_ids is not None:
         ids = set(ids).intersection(chosen.member_ids)

@@ -18,8 +18,8 @@ from matoolkit.runbook.model import DataSource
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow
-from matoolkit.store.counts import members_that_failed
 from matoolkit.store.datatables import current_rows_of
+from matoolkit.store.failures import members_that_failed
 from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.runbooks import active_runbook, last_read, runbooks_by_id
 from matoolkit.store.setaside import keys_set_aside

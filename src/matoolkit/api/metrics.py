@@ -6,6 +6,7 @@ from matoolkit.store import Store
 from matoolkit.store.automation import last_ticks
 from matoolkit.store.counts import batch_counts
 from matoolkit.store.deadletters import open_dead_letters
+from matoolkit.store.failures import OpenFailures, open_failures
 from matoolkit.store.phases import due_phases
 
 _MOST_COUNTED = 1000
@@ -22,15 +23,23 @@ def metrics_text(store: Store) -> str:
         ]
         ticks = [({"runbook": row.runbook_name}, (now - row.finished_at).total_seconds()) for row in last_ticks(tx)]
         letters = float(len(open_dead_letters(tx, limit=_MOST_COUNTED)))
+        failed = [(_cause(row), float(row.members)) for row in open_failures(tx)]
         overdue = [phase.due_at for phase in due_phases(tx, now, limit=1) if phase.due_at is not None]
     lag = max(((now - due).total_seconds() for due in overdue), default=0.0)
     lines = [
         *_family("matoolkit_batches", "Batches by runbook and status.", batches),
+        *_family("matoolkit_failed_members", "Failed members of unfinished batches by cause, the 100 largest.", failed),
         *_family("matoolkit_tick_age_seconds", "Seconds since the last tick of a runbook.", ticks),
         *_family("matoolkit_dead_letters_open", "Open dead letters, counted up to 1000.", [({}, letters)]),
         *_family("matoolkit_phase_lag_seconds", "How long the longest overdue phase has waited.", [({}, lag)]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _cause(group: OpenFailures) -> dict[str, str]:
+    # The text of an error may name a member; its fingerprint does not.
+    named = {"type": group.error_type or "", "cause": group.fingerprint or ""}
+    return {"runbook": group.runbook_name, "step": group.step_name, **named}
 
 
 def _family(name: str, meaning: str, samples: Iterable[Sample]) -> Iterator[str]:

@@ -7,6 +7,7 @@ comes too late, twice or out of turn is ignored with a reason, because the bus d
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
+from matoolkit.domain.causes import fingerprint_of
 from matoolkit.domain.moves import Ignore
 from matoolkit.domain.moves.step import (
     GIVE_UP,
@@ -56,6 +57,11 @@ class Problem:
 
     message: str
     type: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """What it has in common with other failures of the same cause."""
+        return fingerprint_of(self.type, self.message)
 
 
 @record
@@ -169,8 +175,8 @@ def _after_incomplete(step: Step, event: Incomplete) -> StepMove:
         return _retry(step, event.at, problem, None) or _fail(step, problem, event.result_json)
     job, started, timeout = step.job_id or "", step.poll_started_at, timedelta(seconds=step.poll_timeout_sec or 0)
     if started is not None and event.at >= started + timeout:
-        message = f"not done {timeout} after the first answer that said so"
-        return TimeOut(step.id, job, "PollTimeout", message, event.result_json)
+        problem = Problem(f"not done {timeout} after the first answer that said so", "PollTimeout")
+        return TimeOut(step.id, job, problem.type, problem.message, event.result_json, problem.fingerprint)
     return PollLater(step.id, job, event.result_json, event.at + timedelta(seconds=step.poll_interval_sec or 0))
 
 
@@ -188,7 +194,7 @@ def _after_loss(step: Step, event: JobLost) -> StepMove:
         return GiveUp(step.id)
     job, problem = step.job_id or "", event.problem
     if step.retry_count >= step.max_retries:
-        return FailLost(step.id, job, problem.type, problem.message)
+        return FailLost(step.id, job, problem.type, problem.message, None, problem.fingerprint)
     retry_after = event.at + _interval(step)
     return RetryLost(step.id, job, problem.type, problem.message, retry_after, step.retry_count + 1)
 
@@ -205,7 +211,7 @@ def _retry_later(step: Step, at: datetime, problem: Problem, count: int, since: 
 
 
 def _fail(step: Step, problem: Problem, result_json: str | None) -> Fail:
-    return Fail(step.id, step.job_id or "", problem.type, problem.message, result_json)
+    return Fail(step.id, step.job_id or "", problem.type, problem.message, result_json, problem.fingerprint)
 
 
 def _interval(step: Step) -> timedelta:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import orjson
 
+from matoolkit.domain.causes import fingerprint_of
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
@@ -126,14 +127,17 @@ def _fail(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Ma
         number: error.variable or "" for number, error in errors.items() if isinstance(error, UnresolvedVariable)
     }
     blamed = blamed_on_earlier_steps(agenda, states, unresolved)
-    failures = [
-        FailUnsent(state.id, type(errors[state.id]).__name__, errors[state.id].message + blamed.get(state.id, ""))
-        for state in states
-    ]
+    failures = [_failure(state, errors[state.id], blamed.get(state.id, "")) for state in states]
     failed = set(move_steps(agenda.tx, kind, failures, agenda.at))
     for state in states:
         if state.id in failed:
             touch_failure(agenda, state)
+
+
+def _failure(state: Dispatchable, error: Impossible, blamed: str) -> FailUnsent:
+    kind, message = type(error).__name__, error.message + blamed
+    variable = error.variable if isinstance(error, TemplateError) else None
+    return FailUnsent(state.id, kind, message, fingerprint_of(kind, message, variable))
 
 
 def _to_keep(kind: Kind, state: Dispatchable, definition: Definition, call: Call, member_key: str | None) -> str:

@@ -5,26 +5,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, ColumnElement, Select, and_, case, func, literal_column, select
+from sqlalchemy import Column, Select, case, func, select
 
-from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
 from matoolkit.store.dialect.types import BigId
-from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
+from matoolkit.store.schema import batch_members, batches, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any
 from matoolkit.store.sql.transaction import Transaction
 
-ERROR_GROUP_LENGTH = 200
-
 CountT = TypeVar("CountT")
 _STATUS = step_executions.c.status
-
-# Numbers are written out: two parameters with the same value are not the same expression to GROUP BY.
-_shortened_error: ColumnElement[Any] = func.substring(
-    func.coalesce(step_executions.c.error_message, literal_column("''")),
-    literal_column("1"),
-    literal_column(str(ERROR_GROUP_LENGTH)),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +52,6 @@ class PhaseOutcome:
     phase_execution_id: int
     members: int
     members_through: int
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Steps of a batch that failed in the same way: the unit in which people act on failures."""
-
-    phase_name: str
-    step_name: str
-    error_type: str | None
-    error: str
-    steps: int
-    members: int
-    example_step_id: int
 
 
 def batch_counts(tx: Transaction) -> list[BatchCount]:
@@ -143,58 +121,3 @@ def _outcomes(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
         func.sum(of_member.c.through).label("members_through"),
     )
     return query.group_by(of_member.c.phase_execution_id).order_by(of_member.c.phase_execution_id)
-
-
-def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:
-    """Group the failed steps of a batch by phase, step and error, the largest group first.
-
-    What a member failed at before it started all over is left out.
-    """
-    groups = (phase_executions.c.phase_name, step_executions.c.step_name, step_executions.c.error_type)
-    query = (
-        _failures(
-            batch_id,
-            *groups,
-            _shortened_error.label("error"),
-            func.count().label("steps"),
-            func.count(step_executions.c.batch_member_id.distinct()).label("members"),
-            func.min(step_executions.c.id).label("example_step_id"),
-        )
-        .group_by(*groups, _shortened_error)
-        .order_by(func.count().desc(), func.min(step_executions.c.id))
-    )
-    return tx.rows(FailureGroup, query)
-
-
-def members_that_failed(
-    tx: Transaction,
-    batch_id: int,
-    *,
-    phase_name: str | None = None,
-    step_name: str | None = None,
-    error: str | None = None,
-) -> list[int]:
-    """Return the members of a batch that failed, at a step or with an error if these are given, by id."""
-    query = _failures(batch_id, step_executions.c.batch_member_id)
-    if phase_name is not None:
-        query = query.where(phase_executions.c.phase_name == phase_name)
-    if step_name is not None:
-        query = query.where(step_executions.c.step_name == step_name)
-    if error is not None:
-        query = query.where(_shortened_error == error)
-    return sorted(set(tx.values(query)))
-
-
-def _failures(batch_id: int, *columns: ColumnElement[Any]) -> Select[Any]:
-    present = and_(
-        batch_members.c.id == step_executions.c.batch_member_id,
-        batch_members.c.epoch == step_executions.c.epoch,
-    )
-    failed = is_any(_STATUS, FAILED_STEPS)
-    return (
-        select(*columns)
-        .select_from(step_executions)
-        .join(phase_executions, phase_executions.c.id == step_executions.c.phase_execution_id)
-        .join(batch_members, present)
-        .where(phase_executions.c.batch_id == batch_id, failed)
-    )

@@ -45,8 +45,8 @@ from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchFilter, batches_page, count_batches
-from matoolkit.store.counts import failures_by_error
 from matoolkit.store.deadletters import dead_letter_counts, dead_letters_page
+from matoolkit.store.failures import failures_by_error
 
 router = APIRouter(prefix="/api", tags=["operations"])
 
@@ -126,7 +126,7 @@ def _decided(asked: LateRequest, change: Change, what: str, decide: Callable[...
 
 @router.get("/batches/{batch_id}/failures")
 def list_failures(batch_id: RowId, serving: Serving, _: Reader) -> Page[FailureShape]:
-    """Group the failed steps of a batch by phase, step and error, the largest group first."""
+    """Group the failed steps of a batch by phase, step and cause, the largest group first, with one error of each."""
     with serving.store.reading() as tx:
         existing_batch(tx, batch_id)
         groups = failures_by_error(tx, batch_id)
@@ -212,7 +212,7 @@ def discard(letter_id: RowId, change: Changing, asked: WithReason | None = None)
 def _meant(serving: Services, batch_id: int, asked: RetrySelection | None) -> tuple[Chosen, Terms]:
     if asked is None:
         return Chosen(), Terms()
-    chosen = Chosen(asked.member_ids, asked.phase_name, asked.step_name, asked.error)
+    chosen = Chosen(asked.member_ids, asked.phase_name, asked.step_name, asked.error, asked.fingerprint)
     rows = _rows(serving, batch_id, asked)
     return chosen, Terms(asked.version, asked.begin_with, asked.keep_done, asked.data, rows)
 

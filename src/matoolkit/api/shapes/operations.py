@@ -107,7 +107,8 @@ class RetrySelection(Shape):
     member_ids: Annotated[list[RowId] | None, Field(max_length=100_000)] = None
     phase_name: str | None = None
     step_name: str | None = None
-    error: Annotated[str | None, Field(description="`error` of a group of failures.")] = None
+    error: Annotated[str | None, Field(description="The beginning of an error, up to 200 characters.")] = None
+    fingerprint: Annotated[str | None, Field(description="`fingerprint` of a group of failures.")] = None
     version: Annotated[
         VersionChoice | None,
         Field(
@@ -202,7 +203,8 @@ class FailureShape(Shape):
     phase_name: str
     step_name: str
     error_type: str | None
-    error: str
+    error: str = Field(description="The error of one of them, up to 200 characters.")
+    fingerprint: str = Field(description="What their errors have in common, to choose them by.")
     steps: int
     members: int
     example_step_id: int

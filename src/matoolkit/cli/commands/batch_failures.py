@@ -44,7 +44,7 @@ _MOST_BYTES = 2 * 1024 * 1024
 @app.command()
 @asks_the_api
 def failures(session: Session, batch: Batch, *, watch: Watch = False) -> None:
-    """Group the failed steps of a batch by phase, step and error, the largest group first."""
+    """Group the failed steps of a batch by phase, step and cause, the largest group first, with one error of each."""
 
     def ask() -> list[dict[str, Any]]:
         return session.client.whole_list(path_of("batches", batch, "failures"))
@@ -149,7 +149,7 @@ def retry_init(session: Session, batch: Batch, reason: Reason = None, *, wait: W
 def _group(session: Session, batch: int, like: int) -> dict[str, Any]:
     for group in session.client.whole_list(path_of("batches", batch, "failures")):
         if group.get("exampleStepId") == like:
-            return {name: group.get(name) for name in ("phaseName", "stepName", "error")}
+            return {name: group.get(name) for name in ("phaseName", "stepName", "fingerprint")}
     raise UnknownFailure(batch, like)
 
 

@@ -25,7 +25,8 @@ _POLLED: Mapping[str, object] = MappingProxyType({"last_polled_at": Value.NOW, "
 _UNSTARTED: Mapping[str, object] = MappingProxyType(
     {
         **dict.fromkeys(("function_name", "params_json", "job_id", "result_json", "error_type", "error_message")),
-        **dict.fromkeys(("missing_outputs_json", "completed_at", "answered_at", "poll_started_at", "last_polled_at")),
+        **dict.fromkeys(("error_fingerprint", "missing_outputs_json", "completed_at", "answered_at")),
+        **dict.fromkeys(("poll_started_at", "last_polled_at")),
         **dict.fromkeys(("poll_due_at", "retry_after", "throttled_since")),
         "retry_count": 0,
         "poll_count": 0,
@@ -45,7 +46,7 @@ SUCCEED = Move(
     "The worker has done it.",
     _OUT_OR_LOST,
     StepStatus.SUCCEEDED,
-    {**_ANSWERED, **_ENDED, "error_type": None, "error_message": None},
+    {**_ANSWERED, **_ENDED, **dict.fromkeys(("error_type", "error_message", "error_fingerprint"))},
     _AN_ANSWER,
 )
 POLL_LATER = Move(
@@ -217,6 +218,7 @@ class Fail:
     error_type: str | None
     error_message: str
     result_json: str | None = None
+    error_fingerprint: str | None = None
 
 
 @record
@@ -262,6 +264,7 @@ class FailUnsent:
     id: int
     error_type: str | None
     error_message: str
+    error_fingerprint: str | None = None
 
 
 @record

@@ -36,6 +36,7 @@ def _work_columns() -> list[Column[Any]]:
         Column("result_json", UnicodeText, doc="What the worker returned, JSON."),
         Column("error_type", UnicodeText, doc="Kind of error, as the worker names it."),
         Column("error_message", UnicodeText, doc="What went wrong."),
+        Column("error_fingerprint", Unicode(32), doc="What failures of one cause have in common; empty in old ones."),
         Column("missing_outputs_json", UnicodeText, doc="Outputs that the result owed and did not have, JSON."),
         Column("dispatched_at", Instant, doc="When the latest job was dispatched."),
         Column("completed_at", Instant, doc="When the step ended."),
@@ -84,7 +85,8 @@ step_executions = Table(
         "batch_member_id", "epoch", "phase_execution_id", "step_index", name="uq_step_executions_member_step"
     ),
     one_of("status", StepStatus, "status"),
-    Index("ix_step_executions_phase_status", "phase_execution_id", "status", "id"),
+    # The member is in it for the count of those who have an open step (rule U1).
+    Index("ix_step_executions_phase_status", "phase_execution_id", "status", "id", "batch_member_id"),
     Index("ix_step_executions_batch_id", "batch_id", "id"),
     sqlite_autoincrement=True,
 )

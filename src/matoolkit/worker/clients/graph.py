@@ -1,5 +1,6 @@
 """Microsoft Graph: the calls that the functions make, and nothing else."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ from matoolkit.worker.clients.identifiers import is_object_id, object_id, path, 
 _OK, _CREATED, _ACCEPTED, _NO_CONTENT = 200, 201, 202, 204
 _FORBIDDEN, _NOT_FOUND = 403, 404
 _MOST_PAGES = 1000
+# Ids follow the names of collections; what begins with a dollar sign is no id.
+_COLLECTIONS = "users|groups|members|servicePrincipals|deletedItems|temporaryAccessPassMethods"
+_IDS = re.compile(rf"(/(?:{_COLLECTIONS})/)(?!\$)[^/]+")
 _CHANGES, _ONCE = Effect.CHANGES, Effect.ONCE
 
 
@@ -199,7 +203,7 @@ class GraphClient:
     ) -> Answer:
         answer = self._api.send(method, target, body, effect=effect)
         if answer.response.status_code != status:
-            raise _failure(method, target.partition("?")[0], answer)
+            raise _failure(method, _operation(target), answer)
         return answer
 
 
@@ -225,6 +229,11 @@ def _identified(user: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(user.get("id"), str) or not user["id"]:
         raise UnreadableAnswer("Graph's answer does not tell whose it is")
     return user
+
+
+def _operation(target: str) -> str:
+    """Name the call and not the object, so that failures with one cause read alike."""
+    return _IDS.sub(r"\1{id}", target.partition("?")[0])
 
 
 def _failure(method: str, target: str, answer: Answer) -> TenantFailed:
