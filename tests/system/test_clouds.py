@@ -285,6 +285,14 @@ def test_a_namespace_of_another_cloud_is_told(settings: type[Settings]) -> None:
     load_settings(settings, {f"{settings.prefix}SERVICE_BUS_NAMESPACE": "bus.contoso.internal"})
 
 
+def test_w1_a_worker_tells_it_under_the_name_of_its_own_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(monkeypatch, SERVICE_BUS_NAMESPACE="contoso.servicebus.usgovcloudapi.net")
+    assert run(("worker", "run", "--id", "w1")) == InvalidSettings.exit_code
+    assert "error: SERVICE_BUS_NAMESPACE is in the cloud usgov" in capsys.readouterr().err
+
+
 def test_a_database_of_another_cloud_is_told_if_it_wants_a_token() -> None:
     with pytest.raises(InvalidDatabaseUrl, match=f"its server {MISPLACED} china"):
         open_database(database(CLOUDS["china"], "contoso.database.usgovcloudapi.net"))

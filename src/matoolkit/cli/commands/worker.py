@@ -46,8 +46,9 @@ def worker(context: typer.Context, worker_id: WorkerId = None, health_port: Heal
 @app.command()
 def run(worker_id: WorkerId = None, health_port: HealthPort = None) -> None:
     """Do the jobs of a worker id until stopped. SIGTERM and Ctrl-C let running jobs end and give the rest back."""
-    settings = settings_of_service(bus_variables_of_worker(os.environ))
+    # First, so that what is wrong with a variable of the worker is told under its own name.
     known = worker_settings(worker_id)
+    settings = settings_of_service(bus_variables_of_worker(os.environ))
     if known.worker_id is None:
         raise InvalidSettings(["it is not set which jobs to take"], hint="give --id, or set WORKER_ID")
     with stopped_by_signals() as stop:
