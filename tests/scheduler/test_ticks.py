@@ -390,6 +390,20 @@ def test_t8_v7_phases_of_a_runbook_without_active_version_are_dispatched(calenda
     assert calendar.phases()["prepare"] == "dispatched"
 
 
+def test_t5_a_move_is_logged_for_the_batch_that_was_left(calendar: Calendar, caplog: pytest.LogCaptureFixture) -> None:
+    calendar.publish()
+    calendar.in_source("ann", "bob", "kim")
+    calendar.tick()
+    left = calendar.batch().id
+    calendar.in_source("ann", "bob", at=calendar.start + timedelta(days=1))
+    with caplog.at_level(logging.INFO, "matoolkit.scheduler"):
+        calendar.tick()
+    records: list[Any] = caplog.records
+    assert [record.getMessage() for record in records if getattr(record, "batch", None) == left] == [
+        "2 moved away: the source gives them another time"
+    ]
+
+
 def test_every_decision_is_logged_with_its_reason(calendar: Calendar, caplog: pytest.LogCaptureFixture) -> None:
     calendar.in_source("Ada", "Bob", "Cid")
     calendar.tick()

@@ -1,6 +1,7 @@
 """The functions that a runbook can call: the built-in ones, and what workers have announced (rules R11 and W6)."""
 
 import logging
+from collections.abc import Iterable
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -28,6 +29,17 @@ def known_catalogue(tx: Transaction) -> Catalogue:
     return {**BUILT_IN, **catalogue_of(*announced)}
 
 
+def function_of(name: str, parameters: Iterable[AnnouncedParameter]) -> Function:
+    """Return a function as runbooks are checked against it."""
+    return Function(
+        name,
+        tuple(
+            Parameter(one.name, one.is_mandatory, one.is_secret, _KINDS.get(one.type.casefold(), "anything"))
+            for one in parameters
+        ),
+    )
+
+
 def _function(row: FunctionRow) -> Function | None:
     try:
         parameters = _PARAMETERS.validate_python(orjson.loads(row.parameters_json))
@@ -35,10 +47,4 @@ def _function(row: FunctionRow) -> Function | None:
         # A bad announcement of a worker must not block publishing.
         log.warning("worker %s announced %s in a form unknown here: %s", row.worker_id, row.function_name, error)
         return None
-    return Function(
-        row.function_name,
-        tuple(
-            Parameter(one.name, one.is_mandatory, one.is_secret, _KINDS.get(one.type.casefold(), "anything"))
-            for one in parameters
-        ),
-    )
+    return function_of(row.function_name, parameters)

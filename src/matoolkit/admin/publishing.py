@@ -60,7 +60,7 @@ class Published:
     """The outcome of a publication, or of its dry run.
 
     `is_new` is false if the active version is this very document with these settings, which is then left alone; `row`
-    is that version or the new one; a dry run has none.
+    is that version or the new one; a dry run has none. `is_automated` is how it is after a publication.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Published:
     is_dry_run: bool
     warnings: tuple[Finding, ...]
     impacts: tuple[Impact, ...]
+    is_automated: bool
 
     @property
     def repeats_phases(self) -> bool:
@@ -177,7 +178,9 @@ def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Publishe
         row = row or _write(tx, request, latest, target.number)
         if request.enable:
             _switch(tx, name, enabled=True, by=new.published_by, now=request.now)
-    return Published(name, target.number, row, is_new, dry_run, request.warnings, impacts)
+    automation = automation_of(tx, name)
+    is_automated = request.enable or (automation is not None and automation.automation_enabled)
+    return Published(name, target.number, row, is_new, dry_run, request.warnings, impacts, is_automated)
 
 
 def _write(tx: Transaction, request: _Request, latest: RunbookRow | None, number: int) -> RunbookRow:

@@ -7,17 +7,20 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
 from matoolkit.admin.secrecy import secret_columns
 from matoolkit.domain.holds import HoldKind
-from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
+from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.errors import HoldChanged, UnknownBatch, UnknownDeadLetter, UnknownMember, UnknownRunbook, UnknownVersion
+from matoolkit.runbook.offsets import Offset
 from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import AutomationRow, TickRow, automation_of, last_tick
-from matoolkit.store.batches import BatchRow, batches_by_id
+from matoolkit.store.batches import BatchRow, batches_by_id, unfinished_batches
 from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step_counts
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
@@ -71,7 +74,8 @@ class BatchDetail:
 class HoldView:
     """What a batch waits for a person to approve: so many members, the first of them by name, or a new start.
 
-    `waits_for` is what keeps an approval from being followed, if something does.
+    `waits_for` is what keeps an approval from being followed, if something does. `new_dues` says when the phases that
+    have not begun would be due with the new start.
     """
 
     batch: BatchRow
@@ -80,6 +84,7 @@ class HoldView:
     members: Sequence[str]
     new_start: str | None
     waits_for: str | None = None
+    new_dues: Sequence[tuple[str, datetime]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +109,13 @@ class MemberHistory:
 
 @dataclass(frozen=True, slots=True)
 class RunbookStatus:
-    """Whether a runbook is at work, what its last tick did, and what went wrong last."""
+    """Whether a runbook is at work, what its last tick did, what went wrong last, and which batches are held."""
 
     runbook: RunbookRow
     automation: AutomationRow
     tick: TickRow | None
     batches: Sequence[BatchCount]
+    held: Sequence[BatchRow]
 
 
 def existing_batch(tx: Transaction, batch_id: int) -> BatchRow:
@@ -178,7 +184,8 @@ def runbook_status(store: Store, name: str) -> RunbookStatus:
     with store.reading() as tx:
         runbook = latest_runbook(tx, name)
         counts = [count for count in batch_counts(tx) if count.runbook_name == runbook.name]
-        return RunbookStatus(runbook, automation_status(tx, name), last_tick(tx, name), counts)
+        held = [batch for batch in unfinished_batches(tx, runbook.name) if batch.is_held]
+        return RunbookStatus(runbook, automation_status(tx, name), last_tick(tx, name), counts, held)
 
 
 def batch_views(tx: Transaction, batches: Sequence[BatchRow]) -> list[BatchView]:
@@ -224,7 +231,16 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
         ids = _held_ids(tx, batch, held)
         members = [label.member_key for label in member_labels(tx, ids[:_HELD_SHOWN])]
         waits_for = _what_ticks_wait_for(tx, batch.runbook_name) or _whom_it_waits_for(tx, batch)
-        return HoldView(batch, kind, len(ids), members, held.get("start"), waits_for)
+        start = held.get("start")
+        return HoldView(batch, kind, len(ids), members, start, waits_for, _new_dues(tx, batch_id, start))
+
+
+def _new_dues(tx: Transaction, batch_id: int, start: str | None) -> list[tuple[str, datetime]]:
+    if start is None:
+        return []
+    at = datetime.fromisoformat(start)
+    pending = [phase for phase in phases_of_batches(tx, [batch_id]) if phase.status is PhaseStatus.PENDING]
+    return sorted(((phase.phase_name, Offset(phase.offset_minutes).due_at(at)) for phase in pending), key=itemgetter(1))
 
 
 def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:

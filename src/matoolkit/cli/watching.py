@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 
 from matoolkit.cli.output import PlainConsole, stderr, write_json
 from matoolkit.cli.session import Session
-from matoolkit.cli.tables import Column, Item, fields, has_only_letters, table
+from matoolkit.cli.tables import Column, Item, has_only_letters, table
 from matoolkit.errors import MatoolkitError
 
 PAUSE_SECONDS = 2.0
@@ -53,15 +53,6 @@ def watch_items(session: Session, ask: Ask, columns: Sequence[Column]) -> None:
         session,
         ask,
         lambda items, console: Group(*table(items, columns, console.width, letters=has_only_letters(console))),
-    )
-
-
-def watch_item(session: Session, ask: Callable[[], Item], columns: Sequence[Column]) -> None:
-    """Watch one thing."""
-    watch(
-        session,
-        lambda: [ask()],
-        lambda items, console: Group(*fields(items[0], columns, plain=False, letters=has_only_letters(console))),
     )
 
 

@@ -1,5 +1,7 @@
 """Members that join a batch, move into it or return to it, and batches that begin with them (rule T5)."""
 
+import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -32,6 +34,8 @@ from matoolkit.store.members import (
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import RunbookRow, lock_runbook
 from matoolkit.store.sql.transaction import Transaction
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -85,6 +89,9 @@ class Joining:
         with_data = [someone for someone in coming if candidates[someone.key].kept_at is not None]
         leaving = {someone.leaves.id for someone in with_data if someone.leaves}
         left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
+        self._log_moves(
+            someone.leaves.batch_id for someone in with_data if someone.leaves and someone.leaves.id in left
+        )
         places = self._places(someone.key for someone in with_data)
         ready: dict[str, str | None] = {}
         for someone in coming:
@@ -100,6 +107,11 @@ class Joining:
             else:
                 ready[someone.key] = _outputs(there, own)
         return ready
+
+    def _log_moves(self, left: Iterable[int]) -> None:
+        for batch_id, count in Counter(left).items():
+            about = {"runbook": self.runbook.name, "batch": batch_id}
+            log.info("%d moved away: the source gives them another time", count, extra=about)
 
     def _places(self, keys: Iterable[str]) -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}

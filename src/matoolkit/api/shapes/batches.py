@@ -158,6 +158,13 @@ class PlaceHistoryShape(MemberHistoryShape):
     batch_start_time: datetime | None
 
 
+class NewDueShape(Shape):
+    """When a phase that has not begun would be due."""
+
+    phase_name: str
+    due_at: datetime
+
+
 class HoldShape(Shape):
     """What a batch waits for a person to approve: these members would leave, or it would start then."""
 
@@ -172,6 +179,7 @@ class HoldShape(Shape):
     member_count: int
     members: list[str] = Field(description="The first 100; `/hold/members` lists them all.")
     new_start: datetime | None
+    new_dues: list[NewDueShape] = Field(description="When phases that have not begun would be due with the new start.")
     waits_for: str | None = Field(description="What an approval waits for, if it waits.")
 
 
@@ -262,6 +270,7 @@ def hold_shape(hold: HoldView) -> HoldShape:
             "member_count": hold.count,
             "members": list(hold.members),
             "new_start": hold.new_start,
+            "new_dues": [{"phase_name": name, "due_at": due} for name, due in hold.new_dues],
             "waits_for": hold.waits_for,
         }
     )

@@ -12,6 +12,9 @@ from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.errors import Finding
 from matoolkit.store.automation import TickRow
+from matoolkit.store.batches import BatchRow
+
+_MOST_HELD = 20
 
 
 class PublishOptions(Shape):
@@ -80,6 +83,7 @@ class PublishedShape(Shape):
     created_at: datetime | None
     is_new: bool
     is_dry_run: bool
+    automation_enabled: bool = Field(description="Whether the source is queried after this publication.")
     warnings: list[ProblemError]
     impacts: list[ImpactShape]
 
@@ -127,7 +131,7 @@ class PreviewShape(Shape):
 
 
 class TickShape(Shape):
-    """What the last tick did for a runbook."""
+    """What the last tick did for a runbook: what was counted is in the reference of the table `runbook_ticks`."""
 
     runbook_version: int
     started_at: datetime
@@ -149,6 +153,15 @@ class TickShape(Shape):
     remarks: Any
 
 
+class HeldBatchShape(Shape):
+    """A batch that waits for a person's approval."""
+
+    batch_id: int
+    batch_start_time: datetime | None
+    held_at: datetime
+    reason: str
+
+
 class StatusShape(Shape):
     """How a runbook is doing."""
 
@@ -159,7 +172,9 @@ class StatusShape(Shape):
     last_tick: TickShape | None
     last_error: str | None
     last_error_at: datetime | None
-    batches: dict[str, int]
+    batches: dict[str, int] = Field(description="All batches of the runbook, by status.")
+    held_count: int = Field(description="Batches that wait for a person's approval now.")
+    held: list[HeldBatchShape] = Field(description="The first 20 of them.")
 
 
 def published_shape(published: Published) -> PublishedShape:
@@ -173,6 +188,7 @@ def published_shape(published: Published) -> PublishedShape:
         created_at=row.created_at if row else None,
         is_new=published.is_new,
         is_dry_run=published.is_dry_run,
+        automation_enabled=published.is_automated,
         warnings=[_warning(found) for found in published.warnings],
         impacts=[_impact(impact) for impact in published.impacts],
     )
@@ -190,6 +206,19 @@ def status_shape(status: RunbookStatus) -> StatusShape:
         last_error=runbook.last_error,
         last_error_at=runbook.last_error_at,
         batches={count.status: count.count for count in status.batches},
+        held_count=len(status.held),
+        held=[_held(batch) for batch in status.held[:_MOST_HELD]],
+    )
+
+
+def _held(batch: BatchRow) -> HeldBatchShape:
+    return HeldBatchShape.model_validate(
+        {
+            "batch_id": batch.id,
+            "batch_start_time": batch.batch_start_time,
+            "held_at": batch.held_at,
+            "reason": batch.hold_reason or "",
+        }
     )
 
 

@@ -1,5 +1,6 @@
 """`matoolkit hold`: batches that wait for a person's approval."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -17,6 +18,13 @@ from matoolkit.cli.watching import watch_items
 app = typer.Typer(no_args_is_help=True)
 
 _MOST_NAMED = 5
+
+
+def _new_dues(hold: Mapping[str, Any]) -> list[str]:
+    dues = hold.get("newDues") or []
+    return [f"{wording.text(due.get('phaseName'))} {wording.moment(due.get('dueAt'))}" for due in dues]
+
+
 _HOLDS = (*BATCHES[:-1], Column("HELD FOR", "holdReason"))
 _HOLD = (
     number("BATCH", "batchId"),
@@ -25,6 +33,7 @@ _HOLD = (
     Column("REASON", "reason"),
     when("HELD SINCE", "heldAt"),
     when("NEW T", "newStart"),
+    Column("PHASES THEN", _new_dues),
     number("COUNT", "memberCount"),
     Column("MEMBERS", "members"),
     Column("APPROVED", "isApproved"),
@@ -61,6 +70,8 @@ def show(session: Session, batch: HeldBatch) -> None:
     """Show what a batch is held for: how many would leave and the first 100 of them, or when it would start."""
     hold = session.client.get(path_of("batches", batch, "hold"))
     session.show(hold, _HOLD)
+    if then := _overdue(session, hold):
+        session.say(f"with that start these phases would be overdue and begin at once: {then}")
     named, count = len(hold.get("members") or []), int(hold.get("memberCount") or 0)
     if named < count:
         session.say(f"the first {named:,} of {count:,}; `matoolkit hold members {batch} --all` lists all")
@@ -95,7 +106,8 @@ def approve(
         return
     hold = session.client.get(path_of("batches", one, "hold"))
     if not yes:
-        confirm(f"batch {one}: {_in_words(hold)}. Approve?", yes=yes)
+        then = _overdue(session, hold)
+        confirm(f"batch {one}: {_in_words(hold)}{f'; overdue then: {then}' if then else ''}. Approve?", yes=yes)
     asked = {"holdKey": key or hold.get("holdKey"), "reason": reason}
     done = session.client.post(path_of("batches", one, "hold", "approve"), asked)
     if session.is_for_people:
@@ -125,6 +137,13 @@ def cancel(
         return
     session.client.get(path_of("batches", one, "hold"))
     cancel_after_asking(session, one, reason, yes=yes)
+
+
+def _overdue(session: Session, hold: dict[str, Any]) -> str:
+    """Name the phases that would be past due if a batch got the start that it is held for."""
+    now = session.clock.now()
+    dues = [(due.get("phaseName"), wording.instant(due.get("dueAt"))) for due in hold.get("newDues") or []]
+    return wording.text([name for name, at in dues if at is not None and at <= now])
 
 
 def _meant(batch: int | None, before: str | None, *, late: bool, dry_run: bool) -> int | None:

@@ -1,20 +1,23 @@
 """`matoolkit runbook`, the commands that ask the admin API: publish, look at and put out of use."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, read_file, write_file
 from matoolkit.cli.lint_output import print_findings
 from matoolkit.cli.options import DryRun, Name, Reason, Replace, To, Version, Watch, Yes
-from matoolkit.cli.output import write
+from matoolkit.cli.output import stdout, write
+from matoolkit.cli.runbook_view import STATUS, status_view
 from matoolkit.cli.session import Session, asks_the_api, confirm
-from matoolkit.cli.tables import Column, Form, number, print_items, status, when
-from matoolkit.cli.watching import watch_item
+from matoolkit.cli.tables import Column, Form, Item, number, print_items, status, when
+from matoolkit.cli.watching import watch as watch_it
 from matoolkit.errors import ProblemOfServer
 from matoolkit.runbook.source import MAX_BYTES
 
@@ -40,17 +43,6 @@ _IMPACTS = (
     when("T", "startTime"),
     Column("EFFECT", "effect"),
     Column("REPEATED PHASES", "repeatedPhases"),
-)
-_STATUS = (
-    Column("RUNBOOK", "runbookName"),
-    number("VERSION", "version"),
-    Column("ACTIVE", "isActive"),
-    status("AUTOMATION", lambda item: "enabled" if item.get("automationEnabled") else "disabled"),
-    Column("BATCHES", "batches", wording.counts),
-    Column("LAST TICK", lambda item: (item.get("lastTick") or {}).get("finishedAt"), wording.moment),
-    Column("ROWS", lambda item: _rows(item.get("lastTick"))),
-    Column("LAST ERROR", "lastError"),
-    when("AT", "lastErrorAt"),
 )
 
 
@@ -102,6 +94,11 @@ def publish(
     if impacts:
         print_items(impacts, _IMPACTS, session.form)
     session.say(_said(done, enable=enable))
+    if not done.get("automationEnabled"):
+        name = wording.text(done.get("name"))
+        session.say(
+            f"automation of {name} is off: nobody is found in its source before `matoolkit automation enable {name}`"
+        )
 
 
 @app.command("list")
@@ -168,15 +165,22 @@ def delete(
 @app.command("status")
 @asks_the_api
 def status_(session: Session, name: Name, *, watch: Watch = False) -> None:
-    """Say how a runbook is doing: its last tick, rows that were set aside, its last error, its batches."""
+    """Say how a runbook is doing: its last tick, rows set aside, whom it left alone, what is held, and why."""
 
     def ask() -> dict[str, Any]:
         return session.client.get(path_of("runbooks", name, "status"))
 
+    def draw(items: Sequence[Item], console: Any) -> Any:
+        return Group(*status_view(items[0], console))
+
     if watch:
-        watch_item(session, ask, _STATUS)
+        watch_it(session, lambda: [ask()], draw)
+    elif session.is_for_people:
+        console = stdout()
+        for line in status_view(ask(), console, is_wide=session.form is Form.WIDE):
+            console.print(line)
     else:
-        session.show(ask(), _STATUS)
+        session.show(ask(), STATUS)
 
 
 def _ask_before_repeating(planned: dict[str, Any]) -> None:
@@ -193,12 +197,6 @@ def _document(session: Session, name: str, version: int | None) -> dict[str, Any
     if version is None:
         return session.client.get(path_of("runbooks", name))
     return session.client.get(path_of("runbooks", name, "versions", version))
-
-
-def _rows(tick: dict[str, Any] | None) -> str:
-    if not tick:
-        return ""
-    return f"{tick.get('rowsRead', 0):,} read, {tick.get('rowsSetAside', 0):,} set aside"
 
 
 def _said(done: dict[str, Any], *, enable: bool) -> str:

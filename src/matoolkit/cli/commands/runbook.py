@@ -1,19 +1,23 @@
 """`matoolkit runbook`: check runbooks before anything reaches a tenant."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
 
 from matoolkit.cli.files import name_of, read_file
+from matoolkit.cli.known_functions import functions_known
 from matoolkit.cli.lint_output import LintedFile, as_github, as_json, as_text
 from matoolkit.cli.output import counted, print_error, stderr, stdout
 from matoolkit.errors import Finding, Severity, UnreadableFile
 
 if TYPE_CHECKING:
+    from matoolkit.runbook.catalogue import Catalogue
     from matoolkit.runbook.parse import Report
 
 app = typer.Typer(no_args_is_help=True)
@@ -39,17 +43,31 @@ class SchemaDraft(StrEnum):
 
 @app.command()
 def lint(
+    context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Runbooks to check; - is standard input.")],
     output: Annotated[LintFormat, typer.Option("--output", "-o", help="How findings are written.")] = LintFormat.TEXT,
     *,
     json: Annotated[bool, typer.Option("--json", help="Short for -o json.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Treat every warning as an error.")] = False,
+    functions: Annotated[
+        Path | None,
+        typer.Option(
+            "--functions",
+            metavar="DIR",
+            help="Folder with functions of your own; CUSTOM_MODULES_PATH when not given. Its files are imported.",
+            show_default=False,
+        ),
+    ] = None,
+    announced: Annotated[
+        bool, typer.Option("--announced", help="Know the functions that workers announced: asks the admin API.")
+    ] = False,
 ) -> None:
     """Check runbooks and report all problems.
 
     Exit code 0: no errors. 1: errors were found. 3: a file could not be read.
     """
-    linted, unreadable = _lint_files(files, strict=strict)
+    known = functions_known(functions, os.environ, context.obj, announced=announced)
+    linted, unreadable = _lint_files(files, known, strict=strict)
     match LintFormat.JSON if json else output:
         case LintFormat.JSON:
             typer.echo(as_json(linted, unreadable))
@@ -89,7 +107,7 @@ def functions() -> None:
         stdout().print(f"{function.name:<28} {parameters}")
 
 
-def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], list[UnreadableFile]]:
+def _lint_files(files: list[str], known: "Catalogue", *, strict: bool) -> tuple[list[LintedFile], list[UnreadableFile]]:
     from matoolkit.runbook.parse import lint_runbook
     from matoolkit.runbook.source import MAX_BYTES
 
@@ -97,7 +115,7 @@ def _lint_files(files: list[str], *, strict: bool) -> tuple[list[LintedFile], li
     unreadable: list[UnreadableFile] = []
     for file in files:
         try:
-            report = lint_runbook(read_file(file, MAX_BYTES))
+            report = lint_runbook(read_file(file, MAX_BYTES), known)
         except UnreadableFile as error:
             unreadable.append(error)
         else:
