@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Give the function apps another version, look whether it lives, and put the old one back if it does not.
 #
-#   RESOURCE_GROUP=... SCHEDULER_APP=... ORCHESTRATOR_APP=... ADMIN_API_APP=... infra/update-functions.sh pause|deploy
+#   RESOURCE_GROUP=... SCHEDULER_APP=... ORCHESTRATOR_APP=... ADMIN_API_APP=... infra/update-functions.sh pause|deploy|resume
 #
 # `pause` switches off all functions that work by themselves, before the tables are upgraded: a version refuses tables of
 # another, and every message that it is given meanwhile counts a delivery. `deploy` takes the packages in PACKAGES, and
-# those of the version before from BEFORE. With TABLES_CHANGED=true there is no way back, and what does not live stays
+# those of the version before from BEFORE. `resume` switches the functions on again. With TABLES_CHANGED=true there is no way back, and what does not live stays
 # switched off. TRIES (30) times PAUSE (10) seconds is how long an app may take to be well.
 set -euo pipefail
 
@@ -89,5 +89,6 @@ deploy() {
 case ${1:-} in
   pause) for name in "${names[@]}"; do switch "$name" true; done ;;
   deploy) deploy ;;
+  resume) resume ;;
   *) usage ;;
 esac

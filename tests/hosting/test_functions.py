@@ -148,6 +148,15 @@ def test_the_templates_run_the_python_that_the_packages_are_made_for() -> None:
     assert f"\nversion={version}\n" in made
 
 
+def test_a_deployment_looks_for_the_functions_that_there_are(loaded: dict[str, FunctionsHost]) -> None:
+    script = (ROOT / "infra" / "update-functions.sh").read_text(encoding="utf-8")
+    looked_for = dict(re.findall(r'\[([\w-]+)\]="([a-z ]+)"', script))
+    assert {name: set(text.split()) for name, text in looked_for.items()} == {
+        name: host.names for name, host in loaded.items()
+    }
+    assert all(text.split() == sorted(text.split()) for text in looked_for.values())
+
+
 def test_no_page_of_the_host_hides_the_api() -> None:
     assert settings_of_apps()["adminApi"]["AzureWebJobsDisableHomepage"] == "'true'"
 

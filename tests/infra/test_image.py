@@ -58,5 +58,5 @@ def test_a_workflow_may_do_nothing_that_a_job_does_not_ask_for(path: Path) -> No
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert workflow["permissions"] == {}
     for job in workflow["jobs"].values():
-        assert job["permissions"].items() <= {"contents": "read", "id-token": "write"}.items()
+        assert job["permissions"].items() <= {"actions": "read", "contents": "read", "id-token": "write"}.items()
         assert job["timeout-minutes"] <= 60

@@ -193,6 +193,112 @@ def test_a_worker_that_does_not_live_gets_its_old_image_back(machine: Machine, s
     assert "new does not run; ca-dev-worker-01 has old again" in done.stderr
 
 
+# ---------------------------------------------------------------- update-functions.sh
+
+FUNCTIONS = {
+    "RESOURCE_GROUP": "rg",
+    "SCHEDULER_APP": "scheduler",
+    "ORCHESTRATOR_APP": "orchestrator",
+    "ADMIN_API_APP": "admin-api",
+    "PACKAGES": "new",
+    "BEFORE": "old",
+    "TRIES": "2",
+    "PAUSE": "0",
+}
+FOUND = """case "$*" in
+  *function\\ list*scheduler*) printf 'scheduler/tick\\nscheduler/sweep\\n' ;;
+  *function\\ list*orchestrator*) printf 'orchestrator/events\\norchestrator/results\\norchestrator/sweep\\n' ;;
+  *function\\ list*admin-api*) printf 'admin-api/api\\nadmin-api/sweep\\n' ;;
+  *defaultHostName*) echo api.example ;;
+esac"""
+SWITCHES = {"scheduler": 2, "orchestrator": 3, "admin-api": 1}
+
+
+def packages(machine: Machine) -> list[str]:
+    """Return the packages that were deployed, in their order."""
+    return [call[call.index("--src") + 1] for call in machine.calls if "config-zip" in call]
+
+
+def switched(machine: Machine) -> list[str]:
+    """Return how functions were switched, each as a setting."""
+    return [word for call in machine.calls if "appsettings" in call for word in call if "Disabled" in word]
+
+
+@pytest.fixture
+def updating(machine: Machine) -> Callable[..., subprocess.CompletedProcess[str]]:
+    (machine.folder / "old").mkdir()
+    (machine.folder / "old" / "scheduler.zip").touch()
+    machine.program("curl")
+
+    def update(what: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return machine.run(INFRA / "update-functions.sh", what, **FUNCTIONS | variables)
+
+    return update
+
+
+Updating = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(("what", "off"), [("pause", "true"), ("resume", "false")])
+def test_all_functions_but_the_api_are_switched_off_and_on(
+    machine: Machine, updating: Updating, what: str, off: str
+) -> None:
+    machine.program("az")
+    done = updating(what)
+    assert done.returncode == 0, done.stderr
+    assert len(switched(machine)) == sum(SWITCHES.values())
+    assert {word.rpartition("=")[2] for word in switched(machine)} == {off}
+    assert not any(".api." in word for word in switched(machine))
+
+
+def test_a_version_that_lives_is_switched_on(machine: Machine, updating: Updating) -> None:
+    machine.program("az", FOUND)
+    done = updating("deploy")
+    assert done.returncode == 0, done.stderr
+    assert packages(machine) == ["new/admin-api.zip", "new/orchestrator.zip", "new/scheduler.zip"]
+    assert ["curl", "https://api.example/readyz"] in [[call[0], call[-1]] for call in machine.calls]
+    assert len(switched(machine)) == sum(SWITCHES.values())
+
+
+@pytest.mark.parametrize(
+    ("az", "curl"),
+    [
+        (FOUND, "exit 22"),
+        (FOUND.replace("scheduler/tick", "scheduler/tock"), ""),
+        (f"[[ $* != *new/orchestrator.zip* ]] || exit 1\n{FOUND}", ""),
+    ],
+    ids=["its API does not answer", "the host lacks a function", "it cannot be deployed"],
+)
+def test_a_version_that_does_not_live_is_replaced_by_the_one_before(
+    machine: Machine, updating: Updating, az: str, curl: str
+) -> None:
+    machine.program("az", az)
+    machine.program("curl", curl)
+    done = updating("deploy")
+    assert done.returncode == 1
+    assert packages(machine)[-3:] == ["old/admin-api.zip", "old/orchestrator.zip", "old/scheduler.zip"]
+    assert {word.rpartition("=")[2] for word in switched(machine)} == {"false"}
+    assert "the function apps have the one before" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({"TABLES_CHANGED": "true"}, "the old one refuses the tables"),
+        ({"BEFORE": "none"}, "there is no version before"),
+    ],
+)
+def test_where_there_is_no_way_back_functions_stay_off(
+    machine: Machine, updating: Updating, variables: dict[str, str], why: str
+) -> None:
+    machine.program("az", FOUND)
+    machine.program("curl", "exit 22")
+    done = updating("deploy", **variables)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert (len(packages(machine)), switched(machine)) == (3, [])
+
+
 # ---------------------------------------------------------------- publish.sh
 
 PUBLISH = ROOT / ".github" / "actions" / "publish-runbooks" / "publish.sh"
