@@ -1,6 +1,7 @@
 """The function apps: what the host reads of them, what the templates expect of them, and how each begins and works."""
 
 import json
+import logging
 import re
 import runpy
 import subprocess
@@ -22,6 +23,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.errors import InvalidSettings, SchemaMissing, SignInRequired, StoreUnavailable
 from matoolkit.hosting.functions import api as api_module
 from matoolkit.hosting.functions.api import api_app
+from matoolkit.hosting.functions.logs import send_logs_to_host
 from matoolkit.hosting.functions.orchestrator import CONNECTION, orchestrator_app
 from matoolkit.hosting.functions.scheduler import TICK_SECONDS, TimedScheduler, scheduler_app
 from matoolkit.hosting.functions.starting import Lazily, Opened, sweep_each
@@ -214,13 +216,54 @@ def test_an_app_on_tables_of_another_version_does_nothing(tmp_path: Path) -> Non
 
 def test_a_sweep_that_fails_keeps_no_other_from_sweeping_and_is_shown_by_the_host() -> None:
     swept: list[str] = []
-
-    def fail() -> None:
-        raise StoreUnavailable("gone")
-
     with pytest.raises(StoreUnavailable):
-        sweep_each([fail, lambda: swept.append("second")])
+        sweep_each([_fail, lambda: swept.append("second")])
     assert swept == ["second"]
+
+
+# ---------------------------------------------------------------- what they say
+
+
+class Host(logging.Handler):
+    """Where the host looks for lines: at the root."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record)
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    handler, root = Host(), logging.getLogger()
+    root.addHandler(handler)
+    yield handler
+    root.removeHandler(handler)
+
+
+def test_a_line_reaches_the_host_once_with_its_level_and_its_fields(host: Host) -> None:
+    send_logs_to_host("INFO", "json")
+    log = logging.getLogger("matoolkit.scheduler.due_phases")
+    log.warning("phase dispatched: it was due at %s", "noon", extra={"batch": 42})
+    log.debug("not asked for")
+    logging.getLogger("matoolkit.scheduler.leasing").info("this scheduler works from now on")
+    (line,) = host.lines
+    said = json.loads(line.getMessage())
+    assert (line.levelname, said["event"], said["batch"]) == ("WARNING", "phase dispatched: it was due at noon", 42)
+
+
+def test_an_error_of_ours_reaches_the_host_with_its_traceback(host: Host) -> None:
+    send_logs_to_host("INFO", "json")
+    with pytest.raises(StoreUnavailable):
+        sweep_each([_fail])
+    (line,) = host.lines
+    assert "StoreUnavailable" in json.loads(line.getMessage())["exception"]
+
+
+def _fail() -> None:
+    raise StoreUnavailable("gone")
 
 
 # ---------------------------------------------------------------- the scheduler

@@ -61,8 +61,13 @@ class Apps:
         }
         self._stack = ExitStack()
         self._client = self._stack.enter_context(ServiceBusClient.from_connection_string(server.connection_string))
-        self.scheduler, self.api = self._loaded(scheduler_app), self._loaded(api_app)
+        self.api = self._loaded(api_app)
+        self.begin_scheduler()
         self.begin_orchestrator()
+
+    def begin_scheduler(self) -> None:
+        """Load the app anew, as in a new process."""
+        self.scheduler = self._loaded(scheduler_app)
 
     def begin_orchestrator(self) -> None:
         """Load the app anew, as in a new process."""
@@ -172,10 +177,13 @@ def sample(
         yield MigrationOnFunctions(moving, apps, service_bus)
 
 
-def test_the_sample_runs_to_its_end_and_a_call_that_dies_after_its_commit_repeats_nothing(
+def test_the_sample_runs_to_its_end_and_calls_that_die_after_a_commit_repeat_nothing(
     sample: MigrationOnFunctions, service_bus: "Server", store: Store
 ) -> None:
     sample.publish()
+    with pytest.raises(SimulatedCrash), crashing("store.after_commit", on_hit=5):
+        sample.apps.scheduler.timer("tick")
+    sample.apps.begin_scheduler()
     sample.apps.send("orchestrator-events", "{no JSON")
     for _ in range(40):
         sample.go_on(crash=True, hours=6)

@@ -23,6 +23,7 @@ class ToHost(logging.Handler):
 def send_logs_to_host(level: str, log_format: str) -> None:
     """Send our lines to the host; without a format they are text, because the host adds time and level itself."""
     handler = ToHost()
+    handler.addFilter(_is_news)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     ours = logging.getLogger("matoolkit")
     ours.handlers[:] = [handler]
@@ -30,5 +31,8 @@ def send_logs_to_host(level: str, log_format: str) -> None:
     ours.setLevel(level)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger(_LEASES).setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.name != _LEASES or record.levelno >= logging.WARNING
