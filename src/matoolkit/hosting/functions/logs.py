@@ -21,7 +21,7 @@ class ToHost(logging.Handler):
 
 
 def send_logs_to_host(level: str, log_format: str) -> None:
-    """Send our lines to the host; without a format they are text, because the host adds time and level itself."""
+    """Send our lines to the host: as JSON if the settings say so, as text otherwise."""
     handler = ToHost()
     handler.addFilter(_is_news)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
