@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from matoolkit.api.auth import Entra
@@ -35,6 +36,7 @@ from matoolkit.store import Store, open_store
 from matoolkit.store.leases import acquire_lease, held_leases
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.system import Messaging
+from tests.api.conftest import DOCUMENT, csv_of
 from tests.api.test_auth import APP, TENANT, Keys, signed
 from tests.bus.messages import added, dead_letters
 from tests.infra.bicep import properties, template, value
@@ -448,6 +450,24 @@ def test_a_body_and_an_address_with_odd_letters_arrive(api: FunctionsHost) -> No
     status, _, body = api.request("PUT", "/api/runbooks/na%C3%AFve%20one/automation", headers, b'{"enabled": true}')
     assert status == 404
     assert "naïve one" in json.loads(body)["detail"]
+
+
+@pytest.mark.on("sqlite")
+def test_files_come_in_and_go_out_whole(api: FunctionsHost) -> None:
+    """The route returns an export in pieces, and the library collects them."""
+
+    def ask(method: str, path: str, **content: Any) -> tuple[int, bytes]:
+        sent = httpx.Request(method, f"https://contoso.example{path}", **content)
+        headers = {**sent.headers, "Authorization": f"Bearer {signed()}"}
+        status, _, body = api.request(method, path, headers, sent.read())
+        return status, body
+
+    assert ask("POST", "/api/runbooks", json={"yamlContent": DOCUMENT})[0] == 201
+    status, body = ask("POST", "/api/batches", data={"runbookName": "wave"}, files=csv_of("ann", "bob"))
+    assert status == 201, body
+    status, body = ask("GET", f"/api/batches/{json.loads(body)['batchId']}/members.csv")
+    assert status == 200
+    assert [line.split(",")[1] for line in body.decode().splitlines()[1:]] == ["ann", "bob"]
 
 
 @pytest.mark.on("sqlite")

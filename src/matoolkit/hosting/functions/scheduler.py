@@ -32,8 +32,8 @@ from matoolkit.system import build_scheduler
 
 # The timer decides when ticks come, whatever MATOOLKIT_TICK_SECONDS says.
 TICK_SECONDS = 300
-# Longer than the lease of a scheduler that died: then a tick gets it, unless another scheduler is at work.
-_LEASE_SECONDS = 120.0
+# A lease lasts three sweeps. A tick waits longer than that for one, so only a scheduler that is at work keeps it away.
+_SWEEPS_WAITED = 4
 _LOOK_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class TimedScheduler:
 
     def _has_lease(self, scheduler: Scheduler) -> bool:
         """Take the lease; the other function has it for moments, a scheduler that died for a minute and a half."""
-        ends_at = self._clock.monotonic() + _LEASE_SECONDS
+        ends_at = self._clock.monotonic() + _SWEEPS_WAITED * self._sweep_seconds
         while not scheduler.lease.hold():
             if self._clock.monotonic() >= ends_at:
                 return False

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from matoolkit.hosting.functions.logs import send_logs_to_host
+from matoolkit.hosting.process import spare_the_collector
 from matoolkit.settings import Settings, load_settings
 from matoolkit.store import Store
 from matoolkit.system import Messaging, open_bus, open_state
@@ -68,6 +69,7 @@ def opened(settings: Settings) -> Opened:
         stack.callback(store.close)
         messaging = open_bus(settings, store)
         stack.pop_all()
+        spare_the_collector()
         return Opened(store, messaging)
 
 
