@@ -318,14 +318,21 @@ def _routes(topic: str) -> Callable[[], str]:
 def _commands(*groups: str) -> Callable[[], str]:
     def block() -> str:
         rows = (
-            (f"`matoolkit {group} {name}{_usage(command)}`", " ".join((command.help or "").split()))
+            (f"`matoolkit {name}{_usage(command)}`", " ".join((command.help or "").split()))
             for group in groups
-            for name, command in program().commands[group].real.commands.items()
+            for name, command in _commands_of(group)
             if _is_asking(command)
         )
         return _table(("command", "does"), rows)
 
     return block
+
+
+def _commands_of(group: str) -> Iterator[tuple[str, Any]]:
+    """List the commands of a group; a command that stands for itself is the only one."""
+    found = program().commands[group].real
+    for name, command in getattr(found, "commands", {"": found}).items():
+        yield f"{group} {name}".strip(), command
 
 
 def _is_asking(command: Any) -> bool:
@@ -381,9 +388,12 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "client-settings": _client_settings,
     "worker-settings": _settings(WorkerSettings),
     "clouds": _clouds,
-    **{f"routes-{topic}": _routes(topic) for topic in ("runbooks", "batches", "members", "operations", "system")},
+    **{
+        f"routes-{topic}": _routes(topic)
+        for topic in ("runbooks", "batches", "members", "reports", "operations", "system")
+    },
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),
-    "commands-batches": _commands("batch", "member"),
+    "commands-batches": _commands("batch", "member", "report"),
     "commands-operations": _commands("hold", "dead-letter", "audit", "worker", "api"),
     "live-view": live_view,
     "states-step": _states(step.MOVES, "pending"),

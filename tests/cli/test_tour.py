@@ -85,6 +85,9 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     steps = str(cli.folder / "steps.csv")
     cli("batch", "export", batch, "steps", "--to", steps)
     assert Path(steps).read_text(encoding="utf-8").startswith("id,member_key,phase_name")
+    assert cli("report", batch, "-o", "csv").startswith("key,state,phase")
+    assert {person["state"] for person in cli.json("report", batch)} == {"under_way", "left"}
+    cli("report", "--runbook", "wave", "--html", str(cli.folder / "report.html"))
     (enrolment,) = cli.json("member", "find", "ANN@X")
     assert "first" in cli("member", "history", str(enrolment["id"]), "--batch", batch)
     assert "first" in cli("member", "history", "ann@x")

@@ -30,10 +30,11 @@ _LASTING = ("make up", "matoolkit up", "matoolkit api serve", "matoolkit tenant 
             "matoolkit orchestrator run", "matoolkit scheduler run")  # fmt: skip
 # A reader looks again if it is not there yet.
 _LOOKING = re.compile(
-    r"curl|matoolkit [a-z-]+ (?:failures|find|get|history|list|members|phases|preview|show|status|steps)"
+    r"curl|matoolkit report"
+    r"|matoolkit [a-z-]+ (?:failures|find|get|history|list|members|phases|preview|show|status|steps)"
 )
 _ASKING = re.compile(
-    r"matoolkit (?:audit|automation|batch|dead-letter|hold|member|query|runbook|template) [^|&;<>*$`]+"
+    r"matoolkit (?:audit|automation|batch|dead-letter|hold|member|query|report|runbook|template) [^|&;<>*$`]+"
 )
 _PATIENCE_SECONDS = 80
 

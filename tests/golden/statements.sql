@@ -800,46 +800,6 @@ WHERE phase_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
--- store.memberstates.members_in_state_page
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, CASE WHEN ((SELECT TOP 1 1 
-FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
-FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state 
-FROM batch_members 
-WHERE batch_members.batch_id >= :batch_id_1 AND (batch_members.batch_id > :batch_id_2 OR batch_members.id > :id_1) AND batch_members.batch_id IN (SELECT batches.id 
-FROM batches 
-WHERE batches.runbook_name = :runbook_name_1) AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
-FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
-FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END ORDER BY batch_members.batch_id, batch_members.id
-GO
-
 -- store.memberstates.states_of_members
 SELECT batch_members.id, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
@@ -1359,6 +1319,118 @@ GO
 
 -- store.queue.unlock_all
 UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token WHERE bus_messages.lock_token IS NOT NULL AND bus_messages.visible_at > :visible_at_1
+GO
+
+-- store.reporting.batches_of_report
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
+FROM batches 
+WHERE batches.id = :id_1 AND batches.runbook_name = :runbook_name_1
+GO
+
+-- store.reporting.beginners
+SELECT batch_members.batch_id, batch_members.first_phase_version, batch_members.first_phase_place, count(*) AS members 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.first_phase_place > 0 AND batch_members.status IN ('active', 'failed') GROUP BY batch_members.batch_id, batch_members.first_phase_version, batch_members.first_phase_place
+GO
+
+-- store.reporting.count_report
+SELECT count(*) AS count_1 
+FROM batch_members JOIN batches AS owner ON owner.id = batch_members.batch_id 
+WHERE owner.id = :id_1 AND owner.runbook_name = :runbook_name_1 AND batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND (EXISTS (SELECT 1 
+FROM step_executions AS failed 
+WHERE failed.id = (SELECT max(tried.id) AS max_1 
+FROM step_executions AS tried 
+WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AND failed.status IN ('failed', 'poll_timeout') AND lower(failed.error_message) LIKE :lower_1 ESCAPE '/'))
+GO
+
+-- store.reporting.failed_people
+SELECT batches.runbook_name, phase_executions.phase_name, step_executions.step_name, step_executions.error_type, min(substring(coalesce(step_executions.error_message, ''), 1, 200)) AS error, count(*) AS members, min(anon_1.member_key) AS example_key 
+FROM (SELECT batch_members.member_key AS member_key, batch_members.batch_id AS batch_id, (SELECT max(tried.id) AS max_1 
+FROM step_executions AS tried 
+WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AS last_step_id 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND batch_members.status = 'failed') AS anon_1 JOIN batches ON batches.id = anon_1.batch_id JOIN step_executions ON step_executions.id = anon_1.last_step_id JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id GROUP BY batches.runbook_name, phase_executions.phase_name, step_executions.step_name, step_executions.error_type, coalesce(step_executions.error_fingerprint, substring(coalesce(step_executions.error_message, ''), 1, 200)) ORDER BY count(*) DESC, min(anon_1.member_key)
+GO
+
+-- store.reporting.phase_tallies
+SELECT anon_1.phase_execution_id, count(*) AS members, sum(anon_1.completed) AS completed, sum(anon_1.failed) AS failed 
+FROM (SELECT step_executions.phase_execution_id AS phase_execution_id, min(CASE WHEN (step_executions.status = 'succeeded') THEN :param_1 ELSE :param_2 END) AS completed, max(CASE WHEN (step_executions.status IN ('failed', 'poll_timeout')) THEN :param_3 ELSE :param_4 END) AS failed 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
+WHERE step_executions.phase_execution_id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.epoch = batch_members.epoch AND batch_members.status IN ('active', 'failed') GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id) AS anon_1 GROUP BY anon_1.phase_execution_id
+GO
+
+-- store.reporting.report_page
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.data_json, batch_members.added_at, batch_members.failed_at, batch_members.removed_at, owner.runbook_name, owner.batch_start_time, CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state, (SELECT max(tried.id) AS max_1 
+FROM step_executions AS tried 
+WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AS last_step_id 
+FROM batch_members JOIN batches AS owner ON owner.id = batch_members.batch_id 
+WHERE owner.id = :id_1 AND owner.runbook_name = :runbook_name_1 AND batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND (EXISTS (SELECT 1 
+FROM step_executions AS failed 
+WHERE failed.id = (SELECT max(tried.id) AS max_1 
+FROM step_executions AS tried 
+WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AND failed.status IN ('failed', 'poll_timeout') AND lower(failed.error_message) LIKE :lower_1 ESCAPE '/')) AND batch_members.batch_id >= (SELECT last.batch_id 
+FROM batch_members AS last 
+WHERE last.id = :id_2) AND (batch_members.batch_id > (SELECT last.batch_id 
+FROM batch_members AS last 
+WHERE last.id = :id_2) OR batch_members.id > :id_3) ORDER BY batch_members.batch_id, batch_members.id
+GO
+
+-- store.reporting.tried_steps
+SELECT step_executions.id, step_executions.step_name, step_executions.status, step_executions.attempt, step_executions.error_type, step_executions.error_message, step_executions.dispatched_at, step_executions.completed_at, phase_executions.phase_name 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
+WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.rollbacks.insert_rollbacks

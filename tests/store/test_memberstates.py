@@ -14,7 +14,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import count_members, members_page
-from matoolkit.store.memberstates import last_completed_phases, members_in_state_page, states_of_members
+from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
 from matoolkit.store.statecounts import state_counts
 from tests.store.world import World
@@ -103,24 +103,6 @@ def test_u1_a_member_that_left_is_being_undone_until_it_was_seen_off(store: Stor
         left = MemberState.LEFT
         assert states_of_members(tx, [leaving, moved, gone]) == {leaving: MemberState.UNDOING, moved: left, gone: left}
         assert _counted(tx, batch) == {MemberState.UNDOING: 1, left: 2}
-
-
-def test_u1_states_of_all_batches_come_in_pages_by_batch(store: Store, world: World) -> None:
-    one = world.batch()
-    two, elsewhere = world.another(one), world.batch(world.runbook("other"))
-    late, early = world.members(two, 3), world.members(one, 2)
-    world.members(elsewhere, 1)
-    with store.transaction() as tx:
-        tx.execute(update(batch_members).where(batch_members.c.id == early[0]).values(status=MemberStatus.FAILED))
-    with store.reading() as tx:
-        seen, last = [], (0, 0)
-        while page := members_in_state_page(tx, runbook_name="wave", after_batch=last[0], after=last[1], limit=2):
-            seen += page
-            last = (page[-1].batch_id, page[-1].id)
-        assert [member.id for member in seen] == early + late
-        assert [member.state for member in seen] == [MemberState.FAILED, *[MemberState.DONE] * 4]
-        assert [member.id for member in members_in_state_page(tx, state=MemberState.FAILED)] == [early[0]]
-        assert len(members_in_state_page(tx)) == 6
 
 
 def test_u1_the_last_completed_phase_is_that_of_the_present_epoch(store: Store, world: World) -> None:

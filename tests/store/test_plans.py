@@ -31,7 +31,7 @@ from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.members import NewMember, insert_members
-from matoolkit.store.memberstates import last_completed_phases, members_in_state_page, states_of_members
+from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.moves import cancel, move_steps
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
 from matoolkit.store.narrow_members import caught_up_members, members_to_catch_up, members_to_see_off
@@ -46,6 +46,7 @@ from matoolkit.store.phases import (
     phases_without_open_steps,
 )
 from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, forget_ids, lock_due
+from matoolkit.store.reporting import ReportFilter, failed_people, phase_tallies, report_page, tried_steps
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
 from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import (
@@ -132,8 +133,18 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"ix_batch_members_status", "uq_step_executions_member_step"},
     ),
     "members of a runbook, with states": (
-        lambda tx: members_in_state_page(tx, runbook_name="wave"),
+        lambda tx: report_page(tx, ReportFilter(runbook_name="wave")),
         {"batch_members_", "uq_step_executions_member_step"},
+    ),
+    "report of a batch": (
+        lambda tx: report_page(tx, ReportFilter(batch_id=7, error_part="x"), after=9),
+        {"ix_batch_members_batch_id", "uq_step_executions_member_step"},
+    ),
+    "steps that were tried": (lambda tx: tried_steps(tx, [7, 8]), set()),
+    "who is through with phases": (lambda tx: phase_tallies(tx, [7, 8]), {"ix_step_executions_phase_status"}),
+    "who failed, by error": (
+        lambda tx: failed_people(tx, [7]),
+        {"ix_batch_members_status", "uq_step_executions_member_step"},
     ),
     "what members have completed": (
         lambda tx: last_completed_phases(tx, [7, 8]),

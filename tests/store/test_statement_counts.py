@@ -28,6 +28,7 @@ from matoolkit.store.memberstates import last_completed_phases, states_of_member
 from matoolkit.store.moves import cancel, move_steps, reopen
 from matoolkit.store.outbox import NewMessage, add_messages
 from matoolkit.store.phases import phases_of_batches
+from matoolkit.store.reporting import ReportFilter, report_page
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import cancel_steps_of_members, current_steps_of_members
@@ -72,6 +73,7 @@ def everything(world: World) -> Callable[[Transaction, int], Any]:
         state_counts(tx, member_counts(tx, [batch.id]))
         assert len(states_of_members(tx, mine)) == size
         last_completed_phases(tx, mine)
+        assert len(report_page(tx, ReportFilter(batch_id=batch.id), limit=size)) == size
         for sweep in (polls_due, retries_due, lost_jobs):
             sweep(tx, Kind.STEP, world.now + timedelta(days=1))
 

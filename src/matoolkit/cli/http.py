@@ -53,10 +53,10 @@ class Client:
         """Let go of the connection."""
         self._http.close()
 
-    def get(self, path: str) -> dict[str, Any]:
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
         """Ask for one thing; if it has not changed since the last time, the server sends only that fact."""
         tag, known = self._seen.get(path, ("", {}))
-        with self._answered("GET", path, {}, {"If-None-Match": tag} if tag else {}) as answer:
+        with self._answered("GET", path, query, {"If-None-Match": tag} if tag else {}) as answer:
             if tag and answer.status_code == httpx.codes.NOT_MODIFIED:
                 return known
             found = self._object(answer)
@@ -97,9 +97,9 @@ class Client:
         with self._answered("POST", path, query, sent={"json": {} if body is None else body}) as answer:
             return self._object(answer)
 
-    def text(self, path: str, kind: str) -> Iterator[bytes]:
+    def text(self, path: str, kind: str, **query: Any) -> Iterator[bytes]:
         """Ask for a text of a kind, piece by piece, because it may be long."""
-        with self._answered("GET", path, {}) as answer:
+        with self._answered("GET", path, query) as answer:
             if answer.status_code != httpx.codes.OK or not answer.headers.get("content-type", "").startswith(kind):
                 self._refuse(answer, self._content(answer))
             yield from answer.iter_bytes()

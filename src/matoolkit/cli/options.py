@@ -56,6 +56,12 @@ RunbookOption = Annotated[
 Batch = Annotated[
     int, typer.Argument(metavar="ID", min=1, help="Number of the batch.", autocompletion=_completing(_batches))
 ]
+OneBatch = Annotated[
+    int | None,
+    typer.Argument(
+        metavar="BATCH", min=1, help="Number of the batch.", autocompletion=_completing(_batches), show_default=False
+    ),
+]
 BatchOption = Annotated[
     int | None, typer.Option("--batch", min=1, help="Only of this batch.", autocompletion=_completing(_batches))
 ]

@@ -40,6 +40,7 @@ ENTRIES = (
     Entry("query", "Look at what a runbook's source returns.", _ASKING, ("query",)),
     Entry("template", "Files to start a manual batch from.", _ASKING, ("query:templates",)),
     Entry("batch", "Find, make, move and watch batches.", _ASKING, ("batch", "batch_members", "batch_failures")),
+    Entry("report", "Say who is done, who failed and why; for people, Excel or a manager.", _ASKING, ("report",)),
     Entry("member", _MEMBER, _ASKING, ("member",)),
     Entry("hold", "Approve what batches are held for, or cancel them.", _ASKING, ("hold",)),
     Entry("dead-letter", "Deal with messages that could not be handled.", _ASKING, ("deadletter",)),

@@ -27,7 +27,7 @@ def open_source(
     """
     clock = clock or SystemClock()
     if data_source.type == "file":
-        return _file(data_source, environ, clock)
+        return _file(data_source, environ)
     address = required_variable(environ, data_source.connection or "connection")
     match data_source.type:
         case "sql":
@@ -42,11 +42,12 @@ def open_source(
             assert_never(unknown)
 
 
-def _file(data_source: DataSource, environ: Mapping[str, str], clock: Clock) -> Source:
+def _file(data_source: DataSource, environ: Mapping[str, str]) -> Source:
     from matoolkit.sources.files.source import FileSource
 
     folder = required_variable(environ, variable_names(Settings)["files"], needed_for="the folder of lists")
-    return FileSource(Path(folder), data_source.file or "", data_source.sheet, clock)
+    # A file has times of the machine, whatever clock the rest follows.
+    return FileSource(Path(folder), data_source.file or "", data_source.sheet, SystemClock())
 
 
 def _dataverse(address: str, clock: Clock, cloud: Cloud) -> Source:

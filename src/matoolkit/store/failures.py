@@ -13,12 +13,12 @@ from matoolkit.store.sql.transaction import Transaction
 ERROR_GROUP_LENGTH = 200
 
 # Numbers are written out: two parameters with the same value are not the same expression to GROUP BY.
-_shortened_error: ColumnElement[Any] = func.substring(
+shortened_error: ColumnElement[Any] = func.substring(
     func.coalesce(step_executions.c.error_message, literal_column("''")),
     literal_column("1"),
     literal_column(str(ERROR_GROUP_LENGTH)),
 )
-_fingerprint: ColumnElement[Any] = func.coalesce(step_executions.c.error_fingerprint, _shortened_error)
+cause_of_error: ColumnElement[Any] = func.coalesce(step_executions.c.error_fingerprint, shortened_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ def failures_by_error(tx: Transaction, batch_id: int) -> list[FailureGroup]:
         _failures(
             batch_id,
             *groups,
-            func.min(_shortened_error).label("error"),
-            _fingerprint.label("fingerprint"),
+            func.min(shortened_error).label("error"),
+            cause_of_error.label("fingerprint"),
             func.count().label("steps"),
             func.count(step_executions.c.batch_member_id.distinct()).label("members"),
             func.min(step_executions.c.id).label("example_step_id"),
         )
-        .group_by(*groups, _fingerprint)
+        .group_by(*groups, cause_of_error)
         .order_by(func.count().desc(), func.min(step_executions.c.id))
     )
     return tx.rows(FailureGroup, query)
@@ -87,9 +87,9 @@ def members_that_failed(
     if step_name is not None:
         query = query.where(step_executions.c.step_name == step_name)
     if error is not None:
-        query = query.where(_shortened_error == error)
+        query = query.where(shortened_error == error)
     if fingerprint is not None:
-        query = query.where(_fingerprint == fingerprint)
+        query = query.where(cause_of_error == fingerprint)
     return sorted(set(tx.values(query)))
 
 

@@ -22,18 +22,6 @@ from matoolkit.store.sql.transaction import Transaction
 
 
 @record
-class MemberInState:
-    """A member and its state."""
-
-    id: int
-    batch_id: int
-    member_key: str
-    status: MemberStatus
-    epoch: int
-    state: MemberState
-
-
-@record
 class _CompletedPhase:
     """A phase that a member went through in its present epoch."""
 
@@ -140,30 +128,6 @@ def states_of_members(tx: Transaction, ids: Collection[int]) -> dict[int, Member
 @prepared
 def _states(draft: Drafting, ids: Collection[int]) -> Select[Any]:
     return select(batch_members.c.id, STATE).where(among(draft, batch_members.c.id, ids))
-
-
-def members_in_state_page(
-    tx: Transaction,
-    *,
-    runbook_name: str | None = None,
-    state: MemberState | None = None,
-    after_batch: int = 0,
-    after: int = 0,
-    limit: int = 100,
-) -> list[MemberInState]:
-    """Return one page of members of all batches, or of a runbook's, by batch and id.
-
-    `after_batch` and `after` are the batch and the id of the last member of the page before.
-    """
-    batch_id, number = batch_members.c.batch_id, batch_members.c.id
-    columns = [batch_members.c[name] for name in ("id", "batch_id", "member_key", "status", "epoch")]
-    following = or_(batch_id > after_batch, number > after)
-    query = select(*columns, STATE.label("state")).where(batch_id >= after_batch, following)
-    if runbook_name is not None:
-        query = query.where(batch_id.in_(select(batches.c.id).where(batches.c.runbook_name == runbook_name)))
-    if state is not None:
-        query = query.where(*is_in_state(state))
-    return tx.rows(MemberInState, query.order_by(batch_id, number).limit(limit))
 
 
 def last_completed_phases(tx: Transaction, ids: Collection[int]) -> dict[int, str]:

@@ -1,0 +1,223 @@
+"""Reports: a row for each person, and the sums that a manager asks for (rule U1).
+
+The number of statements grows neither with people nor with batches; a runbook whose columns are shown takes a few.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from matoolkit.admin.queries import existing_batch, latest_runbook
+from matoolkit.admin.secrecy import secret_columns
+from matoolkit.domain.secrecy import row_without_secrets
+from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.errors import Flaw, InvalidRequest, did_you_mean
+from matoolkit.runbook.templates import Json
+from matoolkit.store import Store, Transaction
+from matoolkit.store.batches import BatchRow
+from matoolkit.store.counts import MemberCount, member_counts
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.reporting import (
+    FailedPeople,
+    PhaseTally,
+    ReportFilter,
+    ReportRow,
+    TriedStep,
+    batches_of_report,
+    beginners,
+    failed_people,
+    phase_tallies,
+    report_page,
+    tried_steps,
+)
+from matoolkit.store.statecounts import state_counts
+
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A row of a report: somebody in a batch, the last step that was tried, and the chosen columns of the row."""
+
+    row: ReportRow
+    step: TriedStep | None
+    columns: Mapping[str, Json]
+
+    @property
+    def since(self) -> datetime:
+        """When the person came into its state, as far as that is known."""
+        row, step = self.row, self.step
+        match row.state:
+            case MemberState.FAILED:
+                found = row.failed_at
+            case MemberState.LEFT | MemberState.UNDONE:
+                found = row.removed_at
+            case MemberState.UNDER_WAY | MemberState.UNDOING:
+                found = step.dispatched_at if step else None
+            case _:
+                found = step.completed_at if step else None
+        return found or row.added_at
+
+    @property
+    def error(self) -> tuple[str | None, str | None]:
+        """Type and text of the error with which the last step failed, if it did."""
+        if self.step is None or self.step.status is StepStatus.SUCCEEDED:
+            return None, None
+        return self.step.error_type, self.step.error_message
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSum:
+    """A batch, and how many of its people are in which state."""
+
+    batch: BatchRow
+    states: Mapping[MemberState, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSum:
+    """A phase of a runbook, and how many people of the batches have completed it or failed in it."""
+
+    runbook_name: str
+    phase_name: str
+    offset_minutes: int
+    people: int
+    completed: int
+    failed: int
+    under_way: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a report says in one look."""
+
+    states: Mapping[MemberState, int]
+    batches: Sequence[BatchSum]
+    phases: Sequence[PhaseSum]
+    failures: Sequence[FailedPeople]
+
+
+def require_scope(tx: Transaction, wanted: ReportFilter) -> ReportFilter:
+    """Return the filter with the runbook's own spelling; a batch or a runbook that is not there is refused."""
+    if wanted.batch_id is not None:
+        existing_batch(tx, wanted.batch_id)
+    name = None if wanted.runbook_name is None else latest_runbook(tx, wanted.runbook_name).name
+    return ReportFilter(wanted.batch_id, name, wanted.state, wanted.key_part, wanted.error_part)
+
+
+def people_page(
+    tx: Transaction, wanted: ReportFilter, columns: Sequence[str], *, after: int, limit: int
+) -> list[Person]:
+    """Return one page of a report; secret columns are masked (rule W8)."""
+    rows = report_page(tx, wanted, after=after, limit=limit)
+    steps = tried_steps(tx, [row.last_step_id for row in rows if row.last_step_id is not None])
+    if not columns:
+        return [Person(row, steps.get(row.last_step_id or 0), {}) for row in rows]
+    names = {row.runbook_name for row in rows}
+    secret = {name: secret_columns(tx, name) for name in sorted(names)}
+    data = [row_without_secrets(orjson.loads(row.data_json), secret[row.runbook_name]) for row in rows]
+    if not after:
+        _require_columns(columns, data)
+    return [
+        Person(row, steps.get(row.last_step_id or 0), _chosen(columns, cells))
+        for row, cells in zip(rows, data, strict=True)
+    ]
+
+
+def everybody(store: Store, wanted: ReportFilter, columns: Sequence[str]) -> Iterator[Person]:
+    """Return all of a report, page after page, each in a transaction of its own."""
+    after = 0
+    while True:
+        with store.reading() as tx:
+            people = people_page(tx, wanted, columns, after=after, limit=_AT_ONCE)
+        yield from people
+        if len(people) < _AT_ONCE:
+            return
+        after = people[-1].row.id
+
+
+def summary_of(store: Store, wanted: ReportFilter) -> Summary:
+    """Count the people of a report's batches by state, by phase and by error; other filters do not matter here."""
+    with store.reading() as tx:
+        batches = batches_of_report(tx, require_scope(tx, wanted))
+        ids = [batch.id for batch in batches]
+        counts = member_counts(tx, ids)
+        states: dict[int, dict[MemberState, int]] = defaultdict(dict)
+        for one in state_counts(tx, counts):
+            states[one.batch_id][one.state] = one.count
+        phases = [phase for phase in phases_of_batches(tx, ids) if phase.status is not PhaseStatus.SUPERSEDED]
+        tallies = {one.phase_execution_id: one for one in phase_tallies(tx, [phase.id for phase in phases])}
+        passed = _passed_by(phases, tx)
+        failures = failed_people(tx, ids)
+    total: Counter[MemberState] = Counter()
+    for by_state in states.values():
+        total.update(by_state)
+    sums = [BatchSum(batch, states[batch.id]) for batch in batches]
+    return Summary(_in_order(total), sums, _phase_sums(batches, counts, phases, tallies, passed), failures)
+
+
+def _require_columns(columns: Sequence[str], data: Sequence[Mapping[str, Json]]) -> None:
+    there = {name.casefold(): name for cells in data for name in cells}
+    flaws = [
+        Flaw("columns", f"no row has a column '{name}'; {did_you_mean(name, there.values()) or _some(there)}")
+        for name in columns
+        if there and name.casefold() not in there
+    ]
+    if flaws:
+        raise InvalidRequest(flaws)
+
+
+def _some(there: Mapping[str, str]) -> str:
+    return f"there are {', '.join(list(there.values())[:10])}"
+
+
+def _chosen(columns: Sequence[str], cells: Mapping[str, Json]) -> dict[str, Json]:
+    folded = {name.casefold(): value for name, value in cells.items()}
+    return {name: folded.get(name.casefold()) for name in columns}
+
+
+def _in_order(counts: Mapping[MemberState, int]) -> dict[MemberState, int]:
+    return {state: counts[state] for state in MemberState if counts.get(state)}
+
+
+def _passed_by(phases: Sequence[PhaseRow], tx: Transaction) -> Counter[int]:
+    """Count for phases who left them out, because they had completed them before they began again (rule O14)."""
+    ordered: dict[tuple[int, int], list[PhaseRow]] = defaultdict(list)
+    for phase in sorted(phases, key=lambda phase: phase.order):
+        ordered[phase.batch_id, phase.runbook_version].append(phase)
+    passed: Counter[int] = Counter()
+    for some in beginners(tx, sorted({phase.batch_id for phase in phases})):
+        for phase in ordered[some.batch_id, some.first_phase_version][: some.first_phase_place]:
+            passed[phase.id] += some.members
+    return passed
+
+
+def _phase_sums(
+    batches: Sequence[BatchRow],
+    counts: Sequence[MemberCount],
+    phases: Sequence[PhaseRow],
+    tallies: Mapping[int, PhaseTally],
+    passed: Mapping[int, int],
+) -> list[PhaseSum]:
+    """Add up the phases of batches by runbook and name, in the order of the calendar."""
+    runbooks = {batch.id: batch.runbook_name for batch in batches}
+    present: Counter[int] = Counter()
+    for count in counts:
+        present[count.batch_id] += 0 if count.status is MemberStatus.REMOVED else count.count
+    sums: dict[tuple[str, str], PhaseSum] = {}
+    for phase in sorted(phases, key=lambda phase: (runbooks[phase.batch_id], -phase.offset_minutes, phase.phase_index)):
+        key = (runbooks[phase.batch_id], phase.phase_name)
+        before = sums.get(key, PhaseSum(*key, phase.offset_minutes, 0, 0, 0, 0))
+        tally = tallies.get(phase.id, PhaseTally(phase.id, 0, 0, 0))
+        sums[key] = PhaseSum(
+            *key,
+            before.offset_minutes,
+            people=before.people + present[phase.batch_id],
+            completed=before.completed + tally.completed + passed[phase.id],
+            failed=before.failed + tally.failed,
+            under_way=before.under_way + tally.members - tally.completed - tally.failed,
+        )
+    return list(sums.values())

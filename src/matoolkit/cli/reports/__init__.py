@@ -1,0 +1,1 @@
+"""Reports that people pass on: a page for a manager, a workbook."""

@@ -1,0 +1,120 @@
+"""A report as an Excel workbook, written row by row. Texts are texts: none of them is a formula."""
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import IO, Any
+
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.styles import Font
+from openpyxl.utils import get_column_letter
+
+from matoolkit.cli import wording
+
+_TIME = "yyyy-mm-dd hh:mm:ss"
+_BOLD = Font(bold=True)
+_WIDTHS = {"key": 34, "state": 12, "since (UTC)": 20, "T (UTC)": 20, "error": 80, "error type": 24}
+_PIECE = 1024 * 1024
+# What XML cannot hold, and the longest text of a cell.
+_UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST = 32_767
+
+_Item = Mapping[str, Any]
+
+
+@contextmanager
+def workbook_of(
+    summary: _Item, people: Iterable[_Item], columns: Sequence[str], now: datetime
+) -> Iterator[Iterable[bytes]]:
+    """Make a workbook of two sheets, the sums and the people, and return it in pieces."""
+    book = Workbook(write_only=True)
+    _sums(book, summary, now)
+    _people(book, people, columns)
+    with tempfile.TemporaryFile() as file:
+        book.save(file)
+        file.seek(0)
+        yield _pieces(file)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _sums(book: Workbook, summary: _Item, now: datetime) -> None:
+    sheet: Any = book.create_sheet("Summary")
+    sheet.column_dimensions["A"].width = 40
+    sheet.column_dimensions["B"].width = 20
+    sheet.append([_text(sheet, "written at (UTC)"), _cell(sheet, now.astimezone(UTC))])
+    sheet.append([_text(sheet, "people"), summary["people"]])
+    for state, count in summary["states"].items():
+        sheet.append([_text(sheet, state.replace("_", " ")), count])
+    sheet.append([])
+    sheet.append([_title(sheet, title) for title in ("phase", "people", "completed", "failed", "under way", "runbook")])
+    for phase in summary["phases"]:
+        numbers = [phase[name] for name in ("people", "completed", "failed", "underWay")]
+        sheet.append([_text(sheet, phase["phaseName"]), *numbers, _text(sheet, phase["runbookName"])])
+    sheet.append([])
+    sheet.append([_title(sheet, title) for title in ("error", "people", "phase", "step", "error type", "runbook")])
+    for failure in summary["failures"]:
+        names = [failure[name] for name in ("phaseName", "stepName", "errorType", "runbookName")]
+        sheet.append([_text(sheet, failure["error"]), failure["people"], *(_text(sheet, name) for name in names)])
+
+
+def _people(book: Workbook, people: Iterable[_Item], columns: Sequence[str]) -> None:
+    sheet: Any = book.create_sheet("People")
+    header = ["key", *columns, "state", "phase", "step", "attempts", "since (UTC)", "error type", "error"]
+    header += ["batch", "runbook", "T (UTC)"]
+    for place, title in enumerate(header, start=1):
+        sheet.column_dimensions[get_column_letter(place)].width = _WIDTHS.get(title, 18)
+    sheet.freeze_panes = "B2"
+    sheet.append([_title(sheet, title) for title in header])
+    count = 1
+    for person in people:
+        sheet.append([_cell(sheet, value) for value in _values(person, columns)])
+        count += 1
+    sheet.auto_filter.ref = f"A1:{get_column_letter(len(header))}{count}"
+
+
+def _values(person: _Item, columns: Sequence[str]) -> list[Any]:
+    own = [person["columns"].get(name) for name in columns]
+    step = [person[name] for name in ("phaseName", "stepName", "attempts")]
+    error = [person["errorType"], person["errorMessage"]]
+    batch = [person["batchId"], person["runbookName"], wording.instant(person["batchStartTime"])]
+    return [
+        *(person["memberKey"], *own, person["state"].replace("_", " ")),
+        *(*step, wording.instant(person["since"]), *error, *batch),
+    ]
+
+
+def _cell(sheet: Any, value: Any) -> Any:
+    match value:
+        case datetime():
+            cell = WriteOnlyCell(sheet, value.replace(tzinfo=None, microsecond=0))
+            cell.number_format = _TIME
+            return cell
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return _text(sheet, value)
+        case _:
+            return _text(sheet, wording.text(value))
+
+
+def _text(sheet: Any, value: str | None) -> Any:
+    """Make a cell that is a text even if it begins with `=`."""
+    if value is None:
+        return None
+    cell: Any = WriteOnlyCell(sheet, "")
+    cell._value = _UNWRITABLE.sub("\ufffd", value)[:_LONGEST]  # noqa: SLF001 - setting `value` would make a formula of it
+    cell.data_type = "s"
+    return cell
+
+
+def _title(sheet: Any, text: str) -> Any:
+    cell = _text(sheet, text)
+    cell.font = _BOLD
+    return cell

@@ -1,0 +1,150 @@
+"""`matoolkit report`: for a terminal, for programs, for Excel, and as a page for a manager (rules U1 and A4)."""
+
+import csv
+import io
+import re
+from datetime import datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from openpyxl import load_workbook
+
+from matoolkit.cli.reports.page import page_of
+from matoolkit.clock import VirtualClock
+from tests.cli.conftest import Cli
+from tests.stage import Failing, Stage
+
+pytestmark = pytest.mark.on("sqlite")
+
+FORMULA = '=HYPERLINK("http://x","<script>alert(\'x\')</script>")'
+
+
+@pytest.fixture
+def moved(cli: Cli, stage: Stage) -> Cli:
+    """A batch of which one failed, one is done and one has left, and a batch that has not begun."""
+    answers = iter([Failing(FORMULA)])
+    stage.answers["Custom-Two"] = lambda _: next(answers, None)
+    cli.published()
+    cli.created("ann@x", "bob@x", "eve@x")
+    for _ in range(3):
+        cli("batch", "advance", "1")
+        stage.run()
+    cli.created("dan@x")
+    return cli
+
+
+def test_u1_a_report_says_of_each_person_how_far_it_is(moved: Cli) -> None:
+    out = moved("report", "1", "--columns", "Name")
+    assert [line.split()[:3] for line in out.splitlines()] == [
+        ["KEY", "Name", "STATE"],
+        ["ann@x", "ANN@X", "failed"],
+        ["bob@x", "BOB@X", "done"],
+        ["eve@x", "EVE@X", "done"],
+    ]
+    assert FORMULA in out
+    assert "dan@x" not in out
+    assert [one["memberKey"] for one in moved.json("report", "--all")] == ["ann@x", "bob@x", "eve@x", "dan@x"]
+    assert "BATCH" in moved("report", "--runbook", "wave")
+    (ann,) = moved.json("report", "--runbook", "wave", "--state", "failed", "--error", "hyperlink", "--key", "ann")
+    assert (ann["phaseName"], ann["stepName"], ann["attempts"]) == ("first", "two", 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ("report", 2, "say whose report it is"),
+        ("report 1 --all", 2, "say whose report it is"),
+        ("report 99", 3, "AD404"),
+        ("report --runbook wavs", 3, "did you mean 'wave'?"),
+        ("report 1 --columns Nmae", 2, "did you mean 'Name'?"),
+        ("report 1 --state asleep", 2, "asleep"),
+    ],
+)
+def test_a_report_on_nothing_says_what_is_wrong(moved: Cli, asked: str, code: int, said: str) -> None:
+    moved(*asked.split(), code=code)
+    assert said in " ".join(moved.err.split())
+
+
+def test_a_report_on_nobody_says_so(moved: Cli) -> None:
+    assert moved("report", "1", "--state", "waiting") == ""
+    assert "there is nobody like that" in moved.err
+
+
+def test_a4_a_report_as_csv_opens_in_a_spreadsheet(moved: Cli) -> None:
+    text = moved("report", "--all", "-o", "csv", "--columns", "Name", "--bom")
+    assert text.startswith("\ufeffkey,Name,state")
+    rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+    assert rows[0]["error"] == f"'{FORMULA}"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", rows[0]["since (UTC)"])
+    assert [row["state"] for row in rows] == ["failed", "done", "done", "waiting"]
+    assert not moved("report", "1", "-o", "csv").startswith("\ufeff")
+    assert len(moved("report", "1", "-o", "csv", "--limit", "2").splitlines()) == 3
+
+
+def test_a_report_as_a_workbook_holds_texts_and_times(moved: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "report.xlsx"
+    assert moved("report", "--all", "--columns", "Name", "--xlsx", str(file)) == ""
+    assert "the report is in" in moved.err
+    book = load_workbook(file)
+    assert book.sheetnames == ["Summary", "People"]
+    header, ann, *others = book["People"].iter_rows()
+    found = {title.value: cell for title, cell in zip(header, ann, strict=True)}
+    assert (found["error"].value, found["error"].data_type) == (FORMULA, "s")
+    assert isinstance(found["since (UTC)"].value, datetime)
+    assert (found["key"].value, found["Name"].value, found["attempts"].value) == ("ann@x", "ANN@X", 1)
+    assert len(others) == 3
+    sums = [tuple(cell.value for cell in row) for row in book["Summary"].iter_rows(max_col=2)]
+    assert {("people", 4), ("done", 2), ("failed", 1), ("waiting", 1)} <= set(sums)
+    assert "already exists" in _refusal(moved, "report", "1", "--xlsx", str(file))
+    moved("report", "1", "--xlsx", str(file), "--force")
+
+
+def _refusal(cli: Cli, *arguments: str) -> str:
+    cli(*arguments, code=2)
+    return cli.err
+
+
+class Page(HTMLParser):
+    """What a page has: its elements, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_page_for_a_manager_stands_alone_and_executes_nothing(moved: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    moved("report", "1", "--html", str(file))
+    assert "the report on 3 people is in" in moved.err
+    page = Page(file.read_text(encoding="utf-8"))
+    assert "script" not in page.tags
+    names = {name for name, _ in page.attributes}
+    assert not names & {"src", "href", "onclick", "onload"}
+    assert FORMULA in page.text
+    assert "2 of 3 people are done, 1 failed." in page.text
+    assert "2 of 3 completed, 1 failed" in page.text
+    assert {"th", "main", "h1", "h2"} <= set(page.tags)
+    assert page.tags.count("h1") == 1
+
+
+def test_a_page_about_nobody_is_a_page(clock: VirtualClock) -> None:
+    summary = {"people": 0, "states": {}, "batches": [], "phases": [], "failures": []}
+    assert "0 of 0" in Page(page_of(summary, [], clock.now())).text
+
+
+def test_control_characters_are_written_out_on_a_page(clock: VirtualClock) -> None:
+    one = {"runbookName": "w", "phaseName": "p", "stepName": "s", "errorType": None, "people": 1, "exampleKey": "k"}
+    failures = [{**one, "error": "a\x1b[2J\u202eb"}]
+    summary = {"people": 1, "states": {"failed": 1}, "batches": [], "phases": [], "failures": failures}
+    assert "a\\x1b[2J\\u202eb" in page_of(summary, [], clock.now())
