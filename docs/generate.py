@@ -390,7 +390,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "clouds": _clouds,
     **{
         f"routes-{topic}": _routes(topic)
-        for topic in ("runbooks", "batches", "members", "reports", "operations", "system")
+        for topic in ("runbooks", "batches", "members", "reports", "operations", "undo", "system")
     },
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),
     "commands-batches": _commands("batch", "member", "report"),

@@ -137,7 +137,7 @@ def test_o13_who_is_in_a_batch_already_is_counted_and_only_the_first_are_named(s
     batch = upload(stage.store, GeneratedFile(2_500)).batch.id
     done = upload(stage.store, GeneratedFile(2_600), to=batch)
     assert (done.members, done.left_out_count, len(done.left_out)) == (100, 2_500, 100)
-    with pytest.raises(InvalidMembers, match="all of them are in unfinished batches"):
+    with pytest.raises(InvalidMembers, match="all of them are excluded or in unfinished batches"):
         upload(stage.store, GeneratedFile(2_500))
 
 
@@ -178,7 +178,7 @@ def test_o13_a_batch_is_made_of_the_first_part_in_which_somebody_is_free(
     upload(stage.store, GeneratedFile(25))
     done = upload(stage.store, GeneratedFile(45))
     assert (done.batch.id, done.members, done.left_out_count) == (2, 20, 25)
-    with pytest.raises(InvalidMembers, match="all of them are in unfinished batches"):
+    with pytest.raises(InvalidMembers, match="all of them are excluded or in unfinished batches"):
         upload(stage.store, GeneratedFile(45))
     with stage.store.reading() as tx:
         assert count_batches(tx) == 2

@@ -4,7 +4,12 @@ from typing import Any
 
 from matoolkit.api.app import openapi_document
 
-PREVIEWS = {"/api/runbooks/{name}/query/preview", "/api/batches/{batch_id}/retry/preview"}
+PREVIEWS = {
+    "/api/runbooks/{name}/query/preview",
+    "/api/runbooks/{name}/members/exclude/preview",
+    "/api/batches/{batch_id}/retry/preview",
+    "/api/batches/{batch_id}/undo/preview",
+}
 
 
 def parameters(operation: dict[str, Any]) -> set[str]:

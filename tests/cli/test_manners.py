@@ -112,7 +112,7 @@ def test_the_question_says_what_is_at_stake(cli: Cli, stage: Stage, monkeypatch:
     batch = cli.created("ann@x", "bob@x")
     monkeypatch.setattr("sys.stdin", Terminal("n\nn\n"))
     cli("batch", "cancel", batch, code=1)
-    assert f"cancel batch {batch} of wave, 2 members, 2 open phases?" in cli.err
+    assert f"batch {batch} of wave, 2 members, 2 open phases: nothing is undone" in cli.err
     member = cli.json("batch", "members", batch)[0]
     cli("batch", "remove-member", batch, str(member["id"]), code=1)
     assert f"take ann@x out of batch {batch}?" in cli.err

@@ -63,7 +63,7 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     batch = cli.created("ann@x", "bob@x", "eve@x")
     assert batch in cli("batch", "list", "--manual", "--not-held")
     cli("batch", "add-members", batch, cli.people("ann@x", "kim@x"))
-    assert "skipped, already in an unfinished batch: ann@x" in cli.err
+    assert "skipped, excluded or already in an unfinished batch: ann@x" in cli.err
     eve = next(row["id"] for row in cli.json("batch", "members", batch, "--all") if row["memberKey"] == "eve@x")
     cli("batch", "remove-member", batch, str(eve), "--yes", "--reason", "stays")
     assert cli.json("batch", "members", batch, "--state", "undoing")[0]["memberKey"] == "eve@x"
@@ -91,6 +91,11 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     (enrolment,) = cli.json("member", "find", "ANN@X")
     assert "first" in cli("member", "history", str(enrolment["id"]), "--batch", batch)
     assert "first" in cli("member", "history", "ann@x")
+    cli("batch", "undo", batch, "--member", "ann@x", "--dry-run")
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "undo", batch, "--member", "ann@x", "--yes", "--wait", "--reason", "stays")
+    cli("member", "exclude", "wave", "bob@x", "--yes", "--reason", "stays")
+    assert cli.json("member", "excluded", "wave")[0]["memberKey"] == "bob@x"
     cli("batch", "cancel", batch, "--yes", "--reason", "called off")
     assert f"batch {batch} is cancelled" in cli.err
     cli("batch", "get", batch, "--wait", code=1)

@@ -748,4 +748,78 @@ HOLDS = (
     ),
 )
 
-CASES = (*JOINING, *PAST_AND_BEFORE, *WAITING, *LEAVING, *GUARD, *MOVING, *HOLDS)
+UNDONE = (
+    case("undone", of(Batch(1, T1, "ann bob^"), source={T1: "ann bob"}), "bob: undone"),
+    case("undone, and gone from the source", of(Batch(1, T1, "ann bob^"), source={T1: "ann"})),
+    case(
+        "undone, and included again",
+        of(Batch(1, T1, "ann bob^"), source={T1: "ann bob"}, included={"bob": T1}),
+        "bob returns to 1 afresh",
+    ),
+    case(
+        "undone, with a new time",
+        of(Batch(1, T1, "ann bob^"), source={T1: "ann", T2: "bob"}, undone={"bob": T1}),
+        "bob joins a new batch at T2",
+    ),
+    case(
+        "undone, with the time of another batch",
+        of(Batch(1, T1, "ann bob^"), Batch(2, T2, "cid"), source={T1: "ann", T2: "bob cid"}, undone={"bob": T1}),
+        "bob joins 2",
+    ),
+    case(
+        "undone, and its batch has moved on",
+        of(Batch(1, T2, "ann bob^"), source={T2: "ann", T1: "bob"}, undone={"bob": T1}),
+        "bob: taken_before",
+    ),
+    case(
+        "moved to where it was undone",
+        of(Batch(1, T1, "ann bob^"), Batch(2, T2, "bob cid"), source={T1: "ann bob", T2: "cid"}),
+        "bob: undone",
+    ),
+    case(
+        "others were undone in the last day",
+        of(Batch(1, T1, f"{TEN} v^ w^ x^ y^ z^"), source={T1: "a b c d e f g h i"}),
+        "j leaves 1",
+    ),
+    case(
+        "batch not returned but for one who was undone",
+        of(Batch(1, T1, "ann bob^"), source={T1: "bob"}),
+        "batch 1 is held: called_off",
+        "bob: batch_is_held",
+    ),
+    case("everybody was undone", of(Batch(1, T1, "ann^"), source={T1: "ann"}), "ann: undone"),
+)
+
+EXCLUDED = (
+    case("excluded", of(Batch(1, T1, "ann"), source={T1: "ann bob"}, excluded="bob"), "bob: excluded"),
+    case("excluded, and nobody else has its time", of(source={T1: "ann"}, excluded="ann"), "ann: excluded"),
+    case(
+        "excluded after it was in a batch",
+        of(Batch(1, T1, "ann bob="), source={T1: "ann bob"}, excluded="bob"),
+        "bob: excluded",
+    ),
+    case("included again", of(Batch(1, T1, "ann bob="), source={T1: "ann bob"}), "bob returns to 1"),
+    case(
+        "excluded, and a person had included it",
+        of(Batch(1, PAST, "ann"), source={PAST: "ann bob"}, included={"bob": PAST}, excluded="bob"),
+        "bob: excluded",
+    ),
+    case("excluded and active, gone from the source", of(Batch(1, T1, "ann bob"), source={T1: "ann"}, excluded="bob")),
+    case(
+        "excluded and active, with another time",
+        of(Batch(1, T1, "ann bob"), source={T1: "ann", T2: "bob"}, excluded="bob"),
+    ),
+    case(
+        "others were excluded in the last day",
+        of(Batch(1, T1, f"{TEN} v= w= x= y= z="), source={T1: "a b c d e f g h i"}, excluded="v w x y z"),
+        "j leaves 1",
+    ),
+    case(
+        "whole batch moved but for one who is excluded",
+        of(Batch(1, T1, "ann bob="), source={T2: "ann", T1: "bob"}, excluded="bob"),
+        "batch 1 moves to T2",
+        "bob: excluded",
+    ),
+)
+
+CASES = (*JOINING, *PAST_AND_BEFORE, *WAITING, *LEAVING, *GUARD, *MOVING, *HOLDS, *UNDONE, *EXCLUDED)

@@ -45,6 +45,14 @@ _NOW = (
     ImmediateCase("failed in an unfinished batch", _ann(Batch(1, _EARLIER, "ann!")), _LEFT_OUT),
     ImmediateCase("gone", of(Batch(1, _EARLIER, "ann bob"), Batch(2, NOW, "cid")), _LEFT_OUT),
     ImmediateCase("changed data, in a batch", _ann(Batch(1, _EARLIER, "ann~")), frozenset({"ann is refreshed"})),
+    ImmediateCase("excluded from an immediate runbook", _ann(excluded="ann"), frozenset({"ann: excluded"})),
+    ImmediateCase(
+        "undone in the interval of its batch",
+        _ann(Batch(1, NOW, "ann^")),
+        frozenset({"ann: undone_in_interval"}),
+        {"ann": LastTime(_OTHER_ROW, None)},
+    ),
+    ImmediateCase("undone in an immediate runbook", _ann(), _LEFT_OUT, {"ann": LastTime(_ROW, None)}),
     ImmediateCase("row set aside", of(set_aside="ann"), _LEFT_OUT),
     ImmediateCase("in an unfinished manual batch", _ann(Batch(1, None, "ann")), frozenset({"ann: in_manual_batch"})),
     ImmediateCase(

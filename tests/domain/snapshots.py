@@ -8,7 +8,7 @@ from matoolkit.domain.changes import BatchChanges, Changes, Join, Return
 from matoolkit.domain.holds import HoldKind, StandingHold, late_key, removal_key, repeat_key, reschedule_key
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.snapshot import Before, KnownMember, Snapshot, UnfinishedBatch
-from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
+from matoolkit.domain.states import ABSENT, EXCLUDED, MOVED, MemberStatus
 from matoolkit.runbook.values import RemovalLimit
 
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -34,7 +34,13 @@ _NAMES = {
     T4: "T4",
 }
 _ROW, _OLD_ROW = b"now", b"before"
-_LEFT = {"-": (NOW - timedelta(days=2), ABSENT), "<": (PAST, ABSENT), ">": (PAST, MOVED)}
+_LEFT = {
+    "-": (NOW - timedelta(days=2), ABSENT),
+    "<": (PAST, ABSENT),
+    ">": (PAST, MOVED),
+    "=": (PAST, EXCLUDED),
+    "^": (PAST, "undone by a person: why", PAST),
+}
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,8 @@ class Held:
 @dataclass(frozen=True)
 class Batch:
     """A batch and its members: `ann` is active, `ann-` was removed by the source two days ago and `ann<` an hour ago,
-    `ann>` moved away an hour ago, `ann!` failed, `ann?` is known to have left the source, and the row of `ann~` has
-    changed since."""
+    `ann>` moved away, `ann=` was excluded and `ann^` was undone an hour ago, `ann!` failed, `ann?` is known to have
+    left the source, and the row of `ann~` has changed since."""
 
     id: int
     start: datetime | None
@@ -68,7 +74,8 @@ class Batch:
 class Given:
     """What a tick sees: who has which time, whose row is set aside, and the batches.
 
-    Also who is done or has failed elsewhere, with the time that it had there, and whom a person lets in.
+    Also who is done, has failed or was undone elsewhere, with the time that it had there, whom a person lets in, and
+    whom a person keeps out.
     """
 
     source: Mapping[datetime | None, str] = field(default_factory=dict)
@@ -79,7 +86,9 @@ class Given:
     now: datetime = NOW
     done: Mapping[str, datetime] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)
+    undone: Mapping[str, datetime] = field(default_factory=dict)
     included: Mapping[str, datetime] = field(default_factory=dict)
+    excluded: str = ""
     late_joiners: bool = False
     day_ends: Mapping[datetime, datetime] = field(default_factory=dict)
 
@@ -101,8 +110,10 @@ class Given:
             before={
                 **{key: Before(frozenset({time}), is_done=False) for key, time in self.failed.items()},
                 **{key: Before(frozenset({time}), is_done=True) for key, time in self.done.items()},
+                **{key: Before(frozenset({time}), is_done=False, was_undone=True) for key, time in self.undone.items()},
             },
             included=self.included,
+            excluded=frozenset(self.excluded.split()),
             takes_late_joiners=self.late_joiners,
         )
 
@@ -112,7 +123,7 @@ class Given:
 
 
 def _member(number: int, batch_id: int, word: str) -> KnownMember:
-    sign = word[-1] if word[-1] in "-<>!?~" else ""
+    sign = word[-1] if word[-1] in "-<>=^!?~" else ""
     status = MemberStatus.REMOVED if sign and sign in _LEFT else MemberStatus.ACTIVE
     return KnownMember(
         number,
@@ -177,4 +188,5 @@ def _of_batch(batch: int, some: BatchChanges, names: Mapping[int, str]) -> set[s
 
 
 def _coming(someone: Join | Return, what: str) -> str:
-    return f"{someone.key} {what}" + (f" from {someone.leaves.batch_id}" if someone.leaves else "")
+    afresh = " afresh" if isinstance(someone, Return) and someone.is_undone else ""
+    return f"{someone.key} {what}{afresh}" + (f" from {someone.leaves.batch_id}" if someone.leaves else "")

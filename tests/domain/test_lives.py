@@ -84,7 +84,34 @@ def test_o8_a_failed_step_fails_a_member_that_is_active_in_the_same_epoch(status
 
 def test_t5_who_returns_or_begins_again_is_in_a_new_epoch() -> None:
     in_a_new_epoch = {move for move in member_moves.MOVES if move.writes.get("epoch") is Value.ONE_MORE}
-    assert in_a_new_epoch == {member_moves.RETURN, member_moves.RESTART, member_moves.RESTART_UNDONE}
+    returns = {member_moves.RETURN, member_moves.RETURN_UNDONE}
+    assert in_a_new_epoch == returns | {member_moves.RESTART, member_moves.RESTART_UNDONE}
+
+
+def test_u2_who_begins_after_an_undo_has_no_outputs() -> None:
+    without = {move for move in member_moves.MOVES if "worker_data_json" in move.writes}
+    assert without == {member_moves.RETURN_UNDONE, member_moves.RESTART_UNDONE}
+
+
+def test_u2_a_mark_is_set_by_an_undo_and_ends_with_the_epoch() -> None:
+    marked = {move: move.writes["undone_at"] for move in member_moves.MOVES if "undone_at" in move.writes}
+    assert {move for move, value in marked.items() if value is Value.NOW} == {
+        member_moves.UNDO,
+        member_moves.UNDO_EXCLUDED,
+    }
+    assert {move for move, value in marked.items() if value is None} == {
+        move for move in member_moves.MOVES if move.writes.get("epoch") is Value.ONE_MORE
+    }
+
+
+@pytest.mark.parametrize("status", list(BatchStatus))
+def test_u2_a_batch_that_had_ended_reads_as_what_is_left_of_it(status: BatchStatus) -> None:
+    ended = {BatchStatus.COMPLETED: batch_moves.LOSE_ITS_LAST}
+    undone = {BatchStatus.COMPLETED: batch_moves.BE_UNDONE, BatchStatus.FAILED: batch_moves.BE_UNDONE}
+    as_it_is = Ignore(f"it is {status}")
+    assert batch.decide_after_undo(status, [ACTIVE, REMOVED, GONE]) == Ignore("it still has active members")
+    assert batch.decide_after_undo(status, [REMOVED, GONE]) == ended.get(status, as_it_is)
+    assert batch.decide_after_undo(status, [REMOVED]) == undone.get(status, as_it_is)
 
 
 def test_o14_members_and_init_are_retried_only_in_these_states() -> None:

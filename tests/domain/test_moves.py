@@ -1,4 +1,4 @@
-"""The moves that the rules allow, written down by hand: the tables must say the same (rules M3, O4, O5, O14, O16).
+"""The moves that the rules allow, written down by hand: the tables must say the same (rules M3, O4, O5, O14, O16, U2).
 
 The tests of the guards, the diagrams and the coverage of the simulation are made from the tables, so none of them can
 find a wrong row. This one can. A change of a table is made here too, with the rule that wants it.
@@ -26,7 +26,10 @@ step | give up | failed poll_timeout cancelled | stays | overdue
 step | reopen | failed poll_timeout cancelled | pending | not_out
 step | repeat | succeeded failed poll_timeout cancelled | pending | not_out
 member | remove | active | removed | -
-member | return | removed | active | -
+member | return | removed | active | not_undone
+member | return undone | removed | active | undone
+member | undo | active failed | removed | same_epoch
+member | undo excluded | removed | stays | same_epoch excluded
 member | fail | active | failed | same_epoch
 member | reactivate | failed | active | -
 member | restart | failed | active | -
@@ -54,6 +57,8 @@ batch | activate | detected init_dispatched | active | -
 batch | complete | active | completed | -
 batch | fail | init_dispatched active | failed | -
 batch | cancel | detected init_dispatched active | cancelled | -
+batch | lose its last | completed | failed | -
+batch | be undone | completed failed | cancelled | -
 batch | reopen | completed failed | active | -
 batch | reopen init | failed | init_dispatched | -
 batch | reschedule | detected init_dispatched active | stays | automated

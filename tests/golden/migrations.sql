@@ -741,6 +741,36 @@ UPDATE alembic_version SET version_num='0011' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0011 -> 0012
+
+ALTER TABLE batch_members ADD undone_at DATETIME2(6) NULL;
+
+GO
+
+ALTER TABLE batch_members ADD undo_version INTEGER NULL;
+
+GO
+
+CREATE TABLE member_exclusions (
+    id BIGINT NOT NULL IDENTITY,
+    runbook_key NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    member_key_fold NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    runbook_name NVARCHAR(100) NOT NULL,
+    member_key NVARCHAR(400) NOT NULL,
+    excluded_at DATETIME2(6) NOT NULL,
+    excluded_by NVARCHAR(200) NOT NULL,
+    reason NVARCHAR(max) NOT NULL,
+    included_at DATETIME2(6) NULL,
+    CONSTRAINT pk_member_exclusions PRIMARY KEY (id),
+    CONSTRAINT uq_member_exclusions_runbook_key_member_key_fold UNIQUE (runbook_key, member_key_fold)
+);
+
+GO
+
+UPDATE alembic_version SET version_num='0012' WHERE alembic_version.version_num = '0011';
+
+GO
+
 COMMIT;
 
 GO

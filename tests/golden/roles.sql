@@ -29,6 +29,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_exclusions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[pace] TO [matoolkit_scheduler];
@@ -53,6 +54,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_exclusions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[pace] TO [matoolkit_orchestrator];
@@ -75,6 +77,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_exclusions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[pace] TO [matoolkit_api];

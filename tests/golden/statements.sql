@@ -400,12 +400,23 @@ GO
 UPDATE dead_letters SET status=:p_values_status, resolved_at=:p_values_resolved_at, resolved_by=:p_values_resolved_by, resent_message_id=anon_1.resent_message_id OUTPUT inserted.id FROM dead_letters, (SELECT [id], CAST([resent_message_id] AS NVARCHAR(201)) AS [resent_message_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [resent_message_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE dead_letters.id = anon_1.id AND dead_letters.status = 'open'
 GO
 
+-- store.enrolments.busy_members
+SELECT batch_members.id 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND ((EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.seen_off_at IS NULL)
+GO
+
 -- store.enrolments.count_members
 SELECT count(*) AS count_1 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -430,14 +441,14 @@ FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.enrolments.known_members
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at, batch_members.removed_at, batch_members.remove_reason 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.left_source_at, batch_members.removed_at, batch_members.remove_reason, batch_members.undone_at 
 FROM batch_members 
 WHERE batch_members.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.enrolments.latest_enrolments
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batch_members.remove_reason, batch_members.undone_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.id IN (SELECT max(batch_members.id) AS max_1 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
@@ -452,11 +463,11 @@ WHERE batches.runbook_name = :p_runbook_name AND batches.status IN ('active', 'd
 GO
 
 -- store.enrolments.members_page
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at, batch_members.undone_at 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -481,10 +492,10 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.enrolments.places_before
-SELECT batch_members.member_key_fold, batch_members.status, batch_members.source_time 
+SELECT batch_members.member_key_fold, batch_members.status, batch_members.source_time, batch_members.undone_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND (batch_members.status = 'failed' OR batches.status = 'completed' AND batch_members.status = 'active')
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_keys) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND (batch_members.status = 'failed' OR batch_members.undone_at IS NOT NULL OR batches.status = 'completed' AND batch_members.status = 'active')
 GO
 
 -- store.enrolments.places_of_keys
@@ -507,6 +518,46 @@ FROM step_executions
 WHERE step_executions.batch_member_id = batch_members.id AND step_executions.lost_at IS NOT NULL)) OR (EXISTS (SELECT * 
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) OR batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.seen_off_at IS NULL)
+GO
+
+-- store.exclusions.count_exclusions
+SELECT count(*) AS count_1 
+FROM member_exclusions 
+WHERE member_exclusions.runbook_key = :runbook_key_1 AND member_exclusions.included_at IS NULL
+GO
+
+-- store.exclusions.end_exclusion
+UPDATE member_exclusions SET included_at=:p_at OUTPUT inserted.member_key_fold WHERE member_exclusions.runbook_key = :p_runbook_key AND member_exclusions.member_key_fold = :p_member_key_fold AND member_exclusions.included_at IS NULL
+GO
+
+-- store.exclusions.exclude
+INSERT INTO member_exclusions (runbook_key, member_key_fold, runbook_name, member_key, excluded_at, excluded_by, reason, included_at) SELECT TOP 2147483647 anon_1.runbook_key AS runbook_key, anon_1.member_key_fold AS member_key_fold, :p_shared_runbook_name AS runbook_name, :p_shared_member_key AS member_key, :p_shared_excluded_at AS excluded_at, :p_shared_excluded_by AS excluded_by, :p_shared_reason AS reason, :p_shared_included_at AS included_at 
+FROM (SELECT CAST([runbook_key] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [runbook_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [place] FROM OPENJSON(:p_rows) WITH ([runbook_key] NVARCHAR(MAX) '$[0]', [member_key_fold] NVARCHAR(MAX) '$[1]', [place] BIGINT '$[2]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM member_exclusions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.runbook_key = anon_1.runbook_key AND there.member_key_fold = anon_1.member_key_fold)) ORDER BY anon_1.place
+GO
+
+-- store.exclusions.exclude
+UPDATE member_exclusions SET runbook_name=:p_values_runbook_name, member_key=:p_values_member_key, excluded_at=:p_values_excluded_at, excluded_by=:p_values_excluded_by, reason=:p_values_reason, included_at=:p_values_included_at WHERE member_exclusions.runbook_key = :p_runbook_key AND member_exclusions.member_key_fold = :p_member_key_fold
+GO
+
+-- store.exclusions.excluded_keys
+SELECT member_exclusions.member_key_fold 
+FROM member_exclusions 
+WHERE member_exclusions.runbook_key = :p_runbook_key AND member_exclusions.included_at IS NULL
+GO
+
+-- store.exclusions.exclusion_of
+SELECT member_exclusions.runbook_name, member_exclusions.member_key, member_exclusions.excluded_at, member_exclusions.excluded_by, member_exclusions.reason 
+FROM member_exclusions 
+WHERE member_exclusions.runbook_key = :runbook_key_1 AND member_exclusions.included_at IS NULL AND member_exclusions.member_key_fold = :member_key_fold_1
+GO
+
+-- store.exclusions.exclusions_page
+SELECT TOP 7 member_exclusions.runbook_name, member_exclusions.member_key, member_exclusions.excluded_at, member_exclusions.excluded_by, member_exclusions.reason, member_exclusions.id 
+FROM member_exclusions 
+WHERE member_exclusions.runbook_key = :runbook_key_1 AND member_exclusions.included_at IS NULL AND member_exclusions.id > :id_1 ORDER BY member_exclusions.id
 GO
 
 -- store.executions.inits_by_id
@@ -722,7 +773,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.members.members_by_id
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.data_json, batch_members.data_hash, batch_members.worker_data_json, batch_members.added_at, batch_members.add_dispatched_at, batch_members.caught_up_at, batch_members.left_source_at, batch_members.removed_at, batch_members.removed_by, batch_members.remove_reason, batch_members.remove_dispatched_at, batch_members.seen_off_at, batch_members.failed_at, batch_members.undone_at 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -771,11 +822,11 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.members.restart_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=anon_1.first_phase_version, first_phase_place=anon_1.first_phase_place, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [first_phase_version], [first_phase_place] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [first_phase_version] BIGINT '$[1]', [first_phase_place] BIGINT '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'failed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=anon_1.first_phase_version, first_phase_place=anon_1.first_phase_place, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version OUTPUT inserted.id FROM batch_members, (SELECT [id], [first_phase_version], [first_phase_place] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [first_phase_version] BIGINT '$[1]', [first_phase_place] BIGINT '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'failed'
 GO
 
 -- store.members.return_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL
 GO
 
 -- store.memberstates.last_completed_phases
@@ -803,7 +854,7 @@ GO
 -- store.memberstates.states_of_members
 SELECT batch_members.id, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -966,7 +1017,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) 
 GO
 
 -- store.narrow_members.active_members
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active'
 GO
@@ -992,26 +1043,26 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.narrow_members.members_to_catch_up
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.status = 'active' AND batches.held_at IS NULL AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.narrow_members.members_to_see_off
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members 
 WHERE batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != :remove_reason_1 AND batch_members.removed_at <= :p_gone_since AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.narrow_members.members_with_keys
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.narrow_members.narrow_members
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1058,25 +1109,25 @@ FROM pace
 GO
 
 -- store.people.enrolments_containing
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batch_members.remove_reason, batch_members.undone_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' AND batch_members.id < :id_1 ORDER BY batch_members.id DESC
 GO
 
 -- store.people.enrolments_numbered
-SELECT TOP 1 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+SELECT TOP 1 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batch_members.remove_reason, batch_members.undone_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.id = :id_1 AND batch_members.batch_id = :batch_id_1 ORDER BY batch_members.id DESC
 GO
 
 -- store.people.enrolments_of_key
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batch_members.remove_reason, batch_members.undone_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batch_members.member_key_fold = :member_key_fold_1 AND batch_members.batch_id = :batch_id_1 ORDER BY batch_members.id DESC
 GO
 
 -- store.people.enrolments_with_value
-SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at, batch_members.data_json 
+SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.data_hash, batch_members.failed_at, batch_members.remove_reason, batch_members.undone_at, batches.runbook_name, batches.status AS batch_status, batches.batch_start_time, batches.is_manual, batches.completed_at AS batch_completed_at, batch_members.data_json 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE lower(batch_members.data_json) LIKE :lower_1 ESCAPE '/' AND batch_members.batch_id = :batch_id_1 ORDER BY batch_members.id DESC
 GO
@@ -1339,7 +1390,7 @@ SELECT count(*) AS count_1
 FROM batch_members JOIN batches AS owner ON owner.id = batch_members.batch_id 
 WHERE owner.id = :id_1 AND owner.runbook_name = :runbook_name_1 AND batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -1381,7 +1432,7 @@ GO
 -- store.reporting.report_page
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.data_json, batch_members.added_at, batch_members.failed_at, batch_members.removed_at, owner.runbook_name, owner.batch_start_time, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -1401,7 +1452,7 @@ WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.e
 FROM batch_members JOIN batches AS owner ON owner.id = batch_members.batch_id 
 WHERE owner.id = :id_1 AND owner.runbook_name = :runbook_name_1 AND batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND 'waiting' = CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -1603,7 +1654,7 @@ GO
 SELECT anon_1.batch_id, anon_1.status, anon_1.state, anon_1.has_open_step, count(*) AS count 
 FROM (SELECT batch_members.batch_id AS batch_id, batch_members.status AS status, CASE WHEN ((SELECT TOP 1 1 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN 0 = 1 THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
@@ -1750,6 +1801,83 @@ GO
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.step_name, step_executions.step_index, step_executions.worker_id, step_executions.function_name, step_executions.params_json, step_executions.status, step_executions.attempt, step_executions.job_id, step_executions.result_json, step_executions.error_type, step_executions.error_message, step_executions.missing_outputs_json, step_executions.dispatched_at, step_executions.completed_at, step_executions.timeout_sec, step_executions.answered_at, step_executions.lost_at, step_executions.is_poll_step, step_executions.poll_interval_sec, step_executions.poll_timeout_sec, step_executions.poll_started_at, step_executions.last_polled_at, step_executions.poll_due_at, step_executions.poll_count, step_executions.on_failure, step_executions.retry_count, step_executions.max_retries, step_executions.retry_interval_sec, step_executions.retry_after, step_executions.throttled_since, step_executions.created_at, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch 
 FROM step_executions 
 WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
+GO
+
+-- store.undoing.latest_done
+SELECT batch_members.member_key_fold, max(batch_members.id) AS max_1 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_folds) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND batches.status = 'completed' AND batch_members.status = 'active' GROUP BY batch_members.member_key_fold
+GO
+
+-- store.undoing.undo_members
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_shared_removed_by, remove_reason=:p_shared_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, undone_at=:p_values_undone_at, undo_version=:p_shared_undo_version OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status IN ('active', 'failed')
+GO
+
+-- store.undoing.undo_members
+UPDATE batch_members SET caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_shared_removed_by, remove_reason=:p_shared_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, undone_at=:p_values_undone_at, undo_version=:p_shared_undo_version OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'removed' AND batch_members.remove_reason = :remove_reason_1
+GO
+
+-- store.undoing.undo_progress
+SELECT count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.undone_at IS NOT NULL
+GO
+
+-- store.undoing.undo_progress
+SELECT count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.undone_at IS NOT NULL AND batch_members.status IN ('active', 'failed', 'removed') AND 'undoing' = CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END
+GO
+
+-- store.undoing.undo_progress
+SELECT rollback_executions.status, count(*) AS count 
+FROM rollback_executions JOIN batch_members ON rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.undone_at IS NOT NULL GROUP BY rollback_executions.status
+GO
+
+-- store.undoing.undoable_members
+SELECT batch_members.id, batch_members.member_key, batch_members.member_key_fold, batch_members.status, batch_members.epoch, batch_members.undone_at, batch_members.remove_reason, CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+FROM batches 
+WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state, CASE WHEN (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) THEN 1 ELSE 0 END AS is_rolling_back, CASE WHEN (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch AND rollback_executions.attempt > :attempt_1)) THEN 1 ELSE 0 END AS was_rolled_back, CASE WHEN (batch_members.worker_data_json != :worker_data_json_1 OR (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.attempt > :attempt_2))) THEN 1 ELSE 0 END AS has_done 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id
 GO
 
 -- store.upgrade.upgrade

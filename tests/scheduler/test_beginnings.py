@@ -255,7 +255,7 @@ def test_t5_a_batch_rescheduled_around_a_failed_member_leaves_it_failed(calendar
     assert calendar.tick(TICK).batches_rescheduled == 1
     for _ in range(2):
         assert calendar.tick(TICK).batches_created == 0
-        assert remarks(calendar) == {"are done or have failed at this very time": ["bob"]}
+        assert remarks(calendar) == {"are done, have failed or were undone at this very time": ["bob"]}
     calendar.end(BatchStatus.COMPLETED)
     assert calendar.tick(TICK).batches_created == 0
     assert include(calendar, "BOB").batch_time == old

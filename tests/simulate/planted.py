@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import delete
 
 from matoolkit.admin import retrying, retryplan
+from matoolkit.announcing import cancelling
 from matoolkit.announcing import members as announced_members
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.envelope import sealed
@@ -18,6 +19,7 @@ from matoolkit.domain import progress as progress_rules
 from matoolkit.domain import retrying as retry_rules
 from matoolkit.domain import step as step_rules
 from matoolkit.domain import transitions as version_rules
+from matoolkit.domain import undoing as undo_rules
 from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.moves.step import RetryLater
@@ -26,6 +28,7 @@ from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator import (
     checks,
+    compensating,
     dispatching,
     endings,
     expanding,
@@ -376,6 +379,43 @@ def nobody_remembers_who_was_taken_before(patch: Patch) -> None:
     patch.setattr(snapshot, "places_before", nothing)
 
 
+def the_source_brings_back_who_was_undone(patch: Patch) -> None:
+    """Rule U2."""
+    patch.setattr(View, "is_undone", lambda *_: False)
+
+
+def who_is_excluded_joins(patch: Patch) -> None:
+    """Rule U3."""
+    for module in (snapshot, joining):
+        patch.setattr(module, "excluded_keys", lambda *_: set())
+
+
+def nothing_is_undone_in_a_cancelled_batch(patch: Patch) -> None:
+    """Rule U2: an undo is treated as any removal is."""
+    original = undo_rules.version_that_undoes
+
+    def version(removal: Any, status: BatchStatus, followed: int) -> int | None:
+        return None if status is BatchStatus.CANCELLED else original(removal, status, followed)
+
+    patch.setattr(compensating, "version_that_undoes", version)
+
+
+def cancelling_drops_an_undo(patch: Patch) -> None:
+    """Rule U2."""
+    patch.setattr(cancelling, "narrow_members", nothing)
+
+
+def an_undo_takes_the_version_that_the_batch_follows_later(patch: Patch) -> None:
+    """Rule U2: what was shown must run."""
+    original = undo_rules.version_that_undoes
+
+    def version(removal: Any, status: BatchStatus, followed: int) -> int | None:
+        found = original(removal, status, followed)
+        return followed if removal.is_undone and found is not None else found
+
+    patch.setattr(compensating, "version_that_undoes", version)
+
+
 Plant = Callable[[Patch], None]
 
 
@@ -417,4 +457,9 @@ PLANTED: tuple[Plant, ...] = (
     removals_are_counted_one_tick_at_a_time,
     a_retry_keeps_the_row_that_failed,
     nobody_remembers_who_was_taken_before,
+    the_source_brings_back_who_was_undone,
+    who_is_excluded_joins,
+    nothing_is_undone_in_a_cancelled_batch,
+    cancelling_drops_an_undo,
+    an_undo_takes_the_version_that_the_batch_follows_later,
 )

@@ -30,7 +30,7 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.lost_jobs_are_not_looked_for: 1,
     planted.failed_members_keep_their_open_steps: 2,
     planted.outputs_are_not_kept: 1,
-    planted.members_who_wait_for_init_are_not_woken: 6,
+    planted.members_who_wait_for_init_are_not_woken: 8,
     planted.a_phase_is_due_and_nobody_is_told: 2,
     planted.init_steps_are_sent_all_at_once: 1,
     planted.checks_do_not_look_at_the_member: 53,
@@ -41,13 +41,18 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.a_late_removal_is_not_ignored: 8,
     planted.leavers_are_not_waited_for: 1,
     planted.jobs_that_a_worker_has_are_taken_back: 2,
-    planted.jobs_that_may_have_been_sent_are_taken_back: 18,
+    planted.jobs_that_may_have_been_sent_are_taken_back: 49,
     planted.returners_cut_off_a_compensation_that_has_begun: 38,
     planted.a_retry_runs_the_version_that_failed: 2,
     planted.ignore_skips_what_was_never_done: 1,
     planted.removals_are_counted_one_tick_at_a_time: 41,
     planted.a_retry_keeps_the_row_that_failed: 266,
-    planted.nobody_remembers_who_was_taken_before: 3,
+    planted.nobody_remembers_who_was_taken_before: 1,
+    planted.the_source_brings_back_who_was_undone: 27,
+    planted.who_is_excluded_joins: 3,
+    planted.nothing_is_undone_in_a_cancelled_batch: 111,
+    planted.cancelling_drops_an_undo: 15,
+    planted.an_undo_takes_the_version_that_the_batch_follows_later: 201,
 }
 
 
@@ -56,13 +61,13 @@ FOUND_APART_BY: dict[planted.Plant, int] = {
     planted_redelivery.answers_count_as_often_as_they_come: 1,
     planted_redelivery.checks_send_as_often_as_they_come: 2,
     planted_redelivery.an_init_is_created_by_every_request: 1,
-    planted_redelivery.leavers_are_seen_off_as_often_as_it_is_said: 6,
+    planted_redelivery.leavers_are_seen_off_as_often_as_it_is_said: 1,
     planted_redelivery.joiners_are_caught_up_as_often_as_it_is_said: 2,
     planted_redelivery.phases_begin_as_often_as_it_is_said: 15,
     planted_redelivery.old_announcements_replace_newer_ones: 1,
     planted_redelivery.messages_leave_the_outbox_before_they_are_sent: 11,
     planted_redelivery.nobody_sends_what_a_dead_process_left: 1,
-    planted.outputs_of_an_earlier_epoch_are_kept: 39,
+    planted.outputs_of_an_earlier_epoch_are_kept: 40,
 }
 
 

@@ -18,7 +18,7 @@ from matoolkit.domain.moves import batch as batch_moves
 from matoolkit.domain.moves import member as member_moves
 from matoolkit.domain.moves import phase as phase_moves
 from matoolkit.domain.moves import step as step_moves
-from matoolkit.domain.states import BatchStatus, MemberStatus, OverdueBehavior, PhaseStatus, StepStatus
+from matoolkit.domain.states import EXCLUDED, BatchStatus, MemberStatus, OverdueBehavior, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Transaction, schema
 from matoolkit.store.batches import (
@@ -49,6 +49,7 @@ from matoolkit.store.members import (
 from matoolkit.store.moves import make_alike, make_each, move_steps
 from matoolkit.store.phases import NewDueTime
 from matoolkit.store.runbooks import NewVersion, publish_version
+from matoolkit.store.undoing import UndoneMember
 from tests.databases import NOON
 from tests.store.world import World
 
@@ -93,6 +94,8 @@ HOLDING: dict[Guard, dict[str, Any]] = {
     Guard.GONE_FROM_SOURCE: {"left_source_at": EARLIER},
     Guard.NOT_CAUGHT_UP: {"caught_up_at": None},
     Guard.NOT_SEEN_OFF: {"seen_off_at": None},
+    Guard.EXCLUDED: {"remove_reason": EXCLUDED},
+    Guard.UNDONE: {"undone_at": EARLIER},
     Guard.MANUAL: {"is_manual": True},
     Guard.HELD: {"held_at": EARLIER, "hold_key": "key-1"},
 }
@@ -107,6 +110,9 @@ FAILING: dict[Guard, dict[str, Any]] = {
     Guard.GONE_FROM_SOURCE: {"left_source_at": None},
     Guard.NOT_CAUGHT_UP: {"caught_up_at": EARLIER},
     Guard.NOT_SEEN_OFF: {"seen_off_at": EARLIER},
+    Guard.EXCLUDED: {"remove_reason": "another reason"},
+    Guard.UNDONE: {"undone_at": None},
+    Guard.NOT_UNDONE: {"undone_at": EARLIER},
     Guard.AUTOMATED: {"is_manual": True},
     Guard.MANUAL: {"is_manual": False},
     Guard.HELD: {"held_at": None},
@@ -136,6 +142,9 @@ BROUGHT: dict[Move[Any], Any] = {
     batch_moves.RESCHEDULE: lambda number: Reschedule(number, LATER),
     batch_moves.HOLD: lambda number: Hold(number, "why", "key-1", "{}"),
     member_moves.RETURN: lambda number: Return(number, "{}", "h"),
+    member_moves.RETURN_UNDONE: lambda number: Return(number, "{}", "h"),
+    member_moves.UNDO: lambda number: UndoneMember(number, 1, 2, "anna", "why"),
+    member_moves.UNDO_EXCLUDED: lambda number: UndoneMember(number, 1, 2, "anna", "why"),
     member_moves.FAIL: lambda number: MemberAt(number, 1),
     member_moves.RESTART: lambda number: Restart(number, 1, 2),
     member_moves.RESTART_UNDONE: Restart,

@@ -36,6 +36,7 @@ RELEASED = {
     "0009_data_schema": "513136db8b150c7335a19a88e25b9e1289d2a83896f84f35188819cfee7eb195",
     "0010_pace": "871bbbdb51859ebe4c4471c21d00f0b78b0dd6bb3b5b068e04af2078b4ac05aa",
     "0011_causes": "d8201dd55cb1e8ce026c9f401797028b76de4cc091690ad94f1d6125319ab847",
+    "0012_undo": "4d677ab69bce6a28fd65cf89464a15301ada132b908122060adfae816da1d7fb",
 }
 
 LEFT = "2026-11-16 15:14:33.443797"
@@ -133,6 +134,7 @@ def test_revision_0008_parts_who_was_seen_off_from_who_has_caught_up(old: tuple[
         for one in (leaving, moved):
             insert(connection, "batch_members", COPY_OF_A_LEAVER, [one])
     assert upgrade(store, to="0008") == ("0008",)
+    upgrade(store)
     with store.transaction() as tx:
         members = {member.id: member for member in members_by_id(tx, [1, 3, 4, 6, 7, 20, 21])}
         unseen = [member.id for member in members_to_see_off(tx, members[6].added_at + timedelta(days=1))]

@@ -1,4 +1,4 @@
-"""Including a member that the scheduler keeps outside the batch of its time (rules T5 and U3)."""
+"""Including a member that the scheduler keeps outside the batch of its time, or a person does (rules T5 and U3)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.batches import BatchRow, batches_at, batches_by_id
 from matoolkit.store.datatables import current_row
 from matoolkit.store.enrolments import Place, places_of_keys
+from matoolkit.store.exclusions import end_exclusion
 from matoolkit.store.inclusions import Inclusion, include
 from matoolkit.store.runbooks import RunbookRow, lock_runbook
 
@@ -22,23 +23,35 @@ _NEW_TIME = "give it a time in the source that is still to come"
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """A member that the next tick includes: at which time, and into which batch if there is one."""
+    """A member that the next tick includes: at which time, and into which batch if there is one.
+
+    Somebody who `was_excluded` is so no longer: the next tick treats its row like any other, if there is one.
+    """
 
     runbook_name: str
     member_key: str
-    batch_time: datetime
+    batch_time: datetime | None
     batch_id: int | None
+    was_excluded: bool = False
 
 
 def include_member(store: Store, name: str, key: str, *, by: str, reason: str | None = None, now: datetime) -> Included:
-    """Include a member at the time of its row in the last reading; the next tick does it, if the row stays so."""
+    """Include a member at the time of its row in the last reading; the next tick does it, if the row stays so.
+
+    For somebody who is excluded this only ends the exclusion (rule U3). If a tick then keeps it outside for another
+    reason, it can be included once more.
+    """
     with store.transaction() as tx:
         lock_runbook(tx, name)
         runbook = latest_runbook(tx, name)
         spelled, time = current_row(tx, runbook.data_table, key) or (key, None)
+        batch = None if time is None else next(iter(batches_at(tx, runbook.name, [time])), None)
+        if end_exclusion(tx, runbook.name, folded(key.strip()), now):
+            done = Included(runbook.name, spelled, time, batch.id if batch else None, was_excluded=True)
+            record_changes(tx, [_entry(done, by, reason)], now)
+            return done
         if time is None:
             raise UnknownRow(runbook.name, key)
-        batch = next(iter(batches_at(tx, runbook.name, [time])), None)
         _refuse_in_vain(tx, runbook, spelled, batch, now)
         include(tx, Inclusion(runbook.name, spelled, time, now, by, reason))
         done = Included(runbook.name, spelled, time, batch.id if batch else None)
@@ -73,7 +86,8 @@ def _refuse_because_of(place: Place, its: BatchRow, wanted: BatchRow | None, key
 
 
 def _entry(done: Included, by: str, reason: str | None) -> NewAuditEntry:
-    after = {"batch_time": done.batch_time.isoformat(), "batch_id": done.batch_id}
+    time = done.batch_time.isoformat() if done.batch_time else None
+    after = {"batch_time": time, "batch_id": done.batch_id, "was_excluded": done.was_excluded}
     return NewAuditEntry(
         actor=by,
         action="member.include",

@@ -23,7 +23,8 @@ from matoolkit.ports import Publisher
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
-from matoolkit.store.enrolments import taken_keys
+from matoolkit.store.enrolments import busy_members, taken_keys
+from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.members import (
     MemberAt,
     NewMember,
@@ -32,7 +33,7 @@ from matoolkit.store.members import (
     note_caught_up,
     return_members,
 )
-from matoolkit.store.narrow_members import members_with_keys
+from matoolkit.store.narrow_members import NarrowMember, members_with_keys
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import (
     RunbookRow,
@@ -51,7 +52,7 @@ _TAKEN_OUT = "removed by a person"
 
 @dataclass(frozen=True, slots=True)
 class ManualChange:
-    """How many joined or left a manual batch, and how many were left out: others have them, or still run something.
+    """How many joined or left a manual batch, and how many were left out: excluded, or others have or run them.
 
     Of those who were left out the first are named.
     """
@@ -151,7 +152,7 @@ def create_manual_batch(
 
 
 def _nobody_free() -> InvalidMembers:
-    return InvalidMembers(["all of them are in unfinished batches, or something still runs for them there"])
+    return InvalidMembers(["all of them are excluded or in unfinished batches, or something still runs for them there"])
 
 
 def _created(
@@ -161,9 +162,10 @@ def _created(
     lock_runbook(tx, runbook_name)
     version = _version_in_use(tx, runbook_name)
     model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
+    excluded = excluded_keys(tx, version.name)
     batch: BatchRow | None = None
     for piece in keyed_pieces(rows, model.data_source.primary_key):
-        taken = taken_keys(tx, version.name, piece)
+        taken = taken_keys(tx, version.name, piece) | excluded
         joining = {fold: row for fold, row in piece.items() if fold not in taken}
         tally.note(piece, joining)
         if not joining:
@@ -220,11 +222,14 @@ def _added(
 def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, at: datetime) -> Collection[str]:
     """Let the rows join that can, and return their folded keys."""
     known = {folded(member.member_key): member for member in members_with_keys(tx, batch.id, piece)}
-    taken = taken_keys(tx, batch.runbook_name, piece, besides=batch.id)
+    taken = taken_keys(tx, batch.runbook_name, piece, besides=batch.id) | excluded_keys(tx, batch.runbook_name)
+    undone = {member.id for member in known.values() if member.undone_at is not None}
+    # They begin without outputs, which the steps that undo may still need.
+    undoing = busy_members(tx, undone)
     joining = {
         fold: row
         for fold, row in piece.items()
-        if fold not in taken and (fold not in known or known[fold].status is MemberStatus.REMOVED)
+        if fold not in taken and (fold not in known or _is_out(known[fold], undoing))
     }
     # Before the batch begins there is nothing to catch up with.
     has_begun = batch.status is not BatchStatus.DETECTED
@@ -232,13 +237,18 @@ def _join(tx: Transaction, publisher: Publisher, batch: BatchRow, piece: Piece, 
     fresh = [_member(batch.id, key, row, caught_up_at) for fold, (key, row) in joining.items() if fold not in known]
     insert_members(tx, fresh, at)
     returns = [Return(known[fold].id, *data_of(row)) for fold, (_, row) in joining.items() if fold in known]
-    return_members(tx, returns, at)
+    return_members(tx, [back for back in returns if back.id not in undone], at)
+    return_members(tx, [back for back in returns if back.id in undone], at, undone=True)
     added = members_with_keys(tx, batch.id, joining)
     if has_begun:
         announce_members(tx, publisher, added, at)
     else:
         note_caught_up(tx, [MemberAt(member.id, member.epoch) for member in added], at)
     return joining
+
+
+def _is_out(member: NarrowMember, undoing: Collection[int]) -> bool:
+    return member.status is MemberStatus.REMOVED and member.id not in undoing
 
 
 def remove_from_manual_batch(

@@ -23,6 +23,7 @@ from matoolkit.store.automation import AutomationRow, TickRow, automation_of, la
 from matoolkit.store.batches import BatchRow, batches_by_id, unfinished_batches
 from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step_counts
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
+from matoolkit.store.exclusions import count_exclusions
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import MemberLabel, MemberRow, member_labels, members_by_id
@@ -116,6 +117,7 @@ class RunbookStatus:
     tick: TickRow | None
     batches: Sequence[BatchCount]
     held: Sequence[BatchRow]
+    excluded: int
 
 
 def existing_batch(tx: Transaction, batch_id: int) -> BatchRow:
@@ -185,7 +187,8 @@ def runbook_status(store: Store, name: str) -> RunbookStatus:
         runbook = latest_runbook(tx, name)
         counts = [count for count in batch_counts(tx) if count.runbook_name == runbook.name]
         held = [batch for batch in unfinished_batches(tx, runbook.name) if batch.is_held]
-        return RunbookStatus(runbook, automation_status(tx, name), last_tick(tx, name), counts, held)
+        excluded = count_exclusions(tx, runbook.name)
+        return RunbookStatus(runbook, automation_status(tx, name), last_tick(tx, name), counts, held, excluded)
 
 
 def batch_views(tx: Transaction, batches: Sequence[BatchRow]) -> list[BatchView]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.following import change_phases
 from matoolkit.announcing.inits import request_inits
+from matoolkit.announcing.members import stop_excluded
 from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.batch import INIT_CAN_BE_RETRIED
 from matoolkit.domain.keys import folded
@@ -62,6 +63,7 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
     left_out = _leave_out(tx, batch, by)
     if batch.status is BatchStatus.FAILED:
         reopen_inits(tx, [batch_id])
+        stop_excluded(tx, publisher, batch, by, tx.time())
     release_batches(tx, [batch_id])
     model = parse_runbook(version.yaml_content)
     if version.id != batch.runbook_id:

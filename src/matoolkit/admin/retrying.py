@@ -11,7 +11,7 @@ from matoolkit.admin.recording import locked_batch, record
 from matoolkit.admin.retrychanges import ChangedColumn, DoneBefore, by_column
 from matoolkit.admin.retryplan import Chosen, Plan, Terms, keys_of, plan_retry
 from matoolkit.announcing.following import change_phases
-from matoolkit.announcing.members import announce_retried
+from matoolkit.announcing.members import announce_retried, stop_excluded
 from matoolkit.domain.retrying import BeginAgain, DataChoice, LeftOutBecause
 from matoolkit.domain.states import ENDED_BATCHES
 from matoolkit.errors import DoneWithOldData
@@ -100,7 +100,7 @@ def retry_members_within(
         steps = [f"{one.phase_name}/{one.step_name}" for one in plan.done_before]
         columns = sorted({column for one in plan.done_before for column in one.columns})
         raise DoneWithOldData(batch_id, steps, columns)
-    _take_up(tx, publisher, batch, plan)
+    _take_up(tx, publisher, batch, plan, by)
     _let_try_again(tx, plan)
     after = {
         "version": outcome.version,
@@ -114,13 +114,14 @@ def retry_members_within(
     return outcome
 
 
-def _take_up(tx: Transaction, publisher: Publisher, batch: BatchRow, plan: Plan) -> None:
+def _take_up(tx: Transaction, publisher: Publisher, batch: BatchRow, plan: Plan, by: str) -> None:
     """Reopen a batch that had ended, and let it take the version that runs."""
     at, runs = tx.time(), plan.runs
     if batch.status in ENDED_BATCHES:
         reopen_batches(tx, [batch.id], at)
         # A tick leaves a reopened batch alone, so nothing else would end an old hold.
         release_batches(tx, [batch.id])
+        stop_excluded(tx, publisher, batch, by, at)
     if runs.transition is not None:
         take_version(tx, batch.id, runs.row.id)
         change_phases(tx, publisher, runs.row.version, [runs.transition], at)

@@ -35,6 +35,7 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.enrolments import taken_keys
+from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.failures import members_that_failed
 from matoolkit.store.inflight import batches_in_flight, in_flight
 from matoolkit.store.narrow_executions import next_steps_of_members, unfinished_rollbacks_of_members
@@ -137,12 +138,15 @@ def _left_out(
 ) -> dict[LeftOutBecause, list[NarrowMember]]:
     folds = {member.id: folded(member.member_key) for member in failed}
     taken = taken_keys(tx, batch.runbook_name, set(folds.values()), besides=batch.id)
+    excluded = excluded_keys(tx, batch.runbook_name)
     found: dict[LeftOutBecause, list[NarrowMember]] = {}
     for member in failed:
         fold = folds[member.id]
         because = None if rows is None else rows.why_not(fold, batch.batch_start_time)
         if fold in taken:
             because = LeftOutBecause.IN_ANOTHER_BATCH
+        if fold in excluded:
+            because = LeftOutBecause.EXCLUDED
         if because is not None:
             found.setdefault(because, []).append(member)
     return found
@@ -150,6 +154,7 @@ def _left_out(
 
 _IN_WORDS = {
     LeftOutBecause.IN_ANOTHER_BATCH: "another batch has {}",
+    LeftOutBecause.EXCLUDED: "a person excluded {}",
     LeftOutBecause.NO_ROW: "there is no row for {}",
     LeftOutBecause.SET_ASIDE: "the row of {} was set aside",
     LeftOutBecause.ANOTHER_TIME: "the row of {} has another time than the batch",

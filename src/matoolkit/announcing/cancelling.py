@@ -12,6 +12,7 @@ from matoolkit.ports import Publisher
 from matoolkit.store.batches import cancel_batches, release_batches
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.moves import cancel
+from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.phases import cancel_phases, phases_of_batches
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_in_sequences
 from matoolkit.store.sql.transaction import Transaction
@@ -43,11 +44,17 @@ def cancel_with_work(tx: Transaction, publisher: Publisher, batch_ids: Collectio
 
 
 def _cancel_compensations(tx: Transaction, batch_ids: Collection[int], at: datetime) -> int:
-    """Drop compensations that have not begun, and return how many steps of the others are still to come."""
+    """Drop compensations that have not begun, and return how many steps of the others are still to come.
+
+    What a person wants undone is undone, whatever becomes of the batch (rule U2).
+    """
     waiting = open_rollbacks_of_batches(tx, batch_ids)
+    members = narrow_members(tx, {row.batch_member_id for row in waiting if row.batch_member_id is not None})
+    undone = {member.id for member in members if member.undone_at is not None}
     keys = {rollback.sequence_key for rollback in waiting}
     begun = {row.sequence_key for row in rollbacks_in_sequences(tx, keys) if _has_begun(row.status, row.attempt)}
-    dropped = [rollback.id for rollback in waiting if rollback.sequence_key not in begun]
+    kept = [rollback for rollback in waiting if rollback.sequence_key in begun or rollback.batch_member_id in undone]
+    dropped = {rollback.id for rollback in waiting} - {rollback.id for rollback in kept}
     return len(waiting) - len(cancel(tx, Kind.ROLLBACK, dropped, at))
 
 

@@ -89,3 +89,10 @@ Watch = Annotated[bool, typer.Option("--watch", "-w", help="Redraw when somethin
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the outcome; exit code 1 if it is bad.")]
 To = Annotated[str | None, typer.Option("--to", metavar="FILE", help="Write it to a file instead.", show_default=False)]
 Replace = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+
+
+def given(reason: str | None) -> str:
+    """Return the reason of a change that must have one."""
+    if reason and reason.strip():
+        return reason
+    raise typer.BadParameter("say why: `--reason TEXT`")

@@ -28,7 +28,7 @@ _SETTING_UP = "The command line itself"
 _RUNNING = "Running the system"
 
 _RUNBOOK = "Check, publish and look at runbooks, and learn their language."
-_MEMBER = "Find members, see all that was done for them, and let them in."
+_MEMBER = "Find members, see what was done for them, let them in or keep them out."
 _DB = "Create, upgrade and check the tables of the state database."
 _EXPLAIN = "Say what the code of an error or a finding means. Without a code all of them are listed."
 _UP = "Run the whole system on the demo or a runbook of your own, with a simulated tenant."
@@ -39,7 +39,12 @@ ENTRIES = (
     Entry("automation", "Let the scheduler query a runbook's source, or not.", _ASKING, ("automation",)),
     Entry("query", "Look at what a runbook's source returns.", _ASKING, ("query",)),
     Entry("template", "Files to start a manual batch from.", _ASKING, ("query:templates",)),
-    Entry("batch", "Find, make, move and watch batches.", _ASKING, ("batch", "batch_members", "batch_failures")),
+    Entry(
+        "batch",
+        "Find, make, move and watch batches.",
+        _ASKING,
+        ("batch", "batch_members", "batch_failures", "batch_undo"),
+    ),
     Entry("report", "Say who is done, who failed and why; for people, Excel or a manager.", _ASKING, ("report",)),
     Entry("member", _MEMBER, _ASKING, ("member",)),
     Entry("hold", "Approve what batches are held for, or cancel them.", _ASKING, ("hold",)),

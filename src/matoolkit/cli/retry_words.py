@@ -1,14 +1,14 @@
 """What a retry of failed members would do or did, in words: who is in, who is not and why, and what changes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from matoolkit.cli import wording
-from matoolkit.cli.output import counted
+from matoolkit.cli.undo_words import named
 
-_MOST_NAMED = 5
 _LEFT_OUT = {
     "in_another_batch": "they are in another batch",
+    "excluded": "they are excluded; `matoolkit member include` ends that",
     "no_row": "there is no row for them; `--data kept` keeps the old one",
     "set_aside": "their rows were set aside; `matoolkit runbook status` says why",
     "another_time": "their rows have another time than the batch; `--data kept` keeps the old ones",
@@ -19,8 +19,8 @@ def retry_in_words(plan: Mapping[str, Any]) -> str:
     """Say which version runs, and who takes up what."""
     parts = [f"version {plan['version']} runs{_other_version(plan)}"]
     if plan["goingOn"]:
-        parts.append(f"from the step that failed: {_named(plan['goingOn'])}")
-    parts += [f"{_where(group['phaseName'])}: {_named(group['members'])}" for group in plan["beginnings"]]
+        parts.append(f"from the step that failed: {named(plan['goingOn'])}")
+    parts += [f"{_where(group['phaseName'])}: {named(group['members'])}" for group in plan["beginnings"]]
     return "; ".join(parts)
 
 
@@ -36,13 +36,13 @@ def details_of(plan: Mapping[str, Any]) -> Iterator[str]:
         case _:
             yield "rows: members keep theirs"
     for column in plan["changedColumns"]:
-        yield f"changes: {wording.text(column['name'])} for {_named(column['members'])}"
+        yield f"changes: {wording.text(column['name'])} for {named(column['members'])}"
     for group in plan["leftOutBecause"]:
-        yield f"left out: {_named(group['members'])}: {_LEFT_OUT.get(group['because'], group['because'])}"
+        yield f"left out: {named(group['members'])}: {_LEFT_OUT.get(group['because'], group['because'])}"
     for done in plan["doneBefore"]:
         columns = wording.text(done["columns"])
         step = f"{done['phaseName']}/{done['stepName']}"
-        yield f"done with the old {columns}: {step} for {_named(done['members'])}; `--from PHASE` or `--keep-done`"
+        yield f"done with the old {columns}: {step} for {named(done['members'])}; `--from PHASE` or `--keep-done`"
 
 
 def is_undecided(plan: Mapping[str, Any], begin_with: str | None, *, keep_done: bool) -> bool:
@@ -57,8 +57,3 @@ def _other_version(plan: Mapping[str, Any]) -> str:
 
 def _where(phase: str | None) -> str:
     return "nothing left to do" if phase is None else f"again from {phase}"
-
-
-def _named(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _MOST_NAMED:,} more" if len(keys) > _MOST_NAMED else ""
-    return f"{counted(len(keys), 'member')} ({wording.text(list(keys[:_MOST_NAMED]))}{more})"

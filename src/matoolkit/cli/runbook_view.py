@@ -36,6 +36,7 @@ STATUS = (
     status("AUTOMATION", lambda item: "enabled" if item.get("automationEnabled") else "disabled"),
     Column("BATCHES", "batches", wording.counts),
     number("HELD", "heldCount"),
+    number("EXCLUDED", "excludedCount"),
     Column("LAST TICK", lambda item: _tick(item).get("finishedAt"), wording.moment),
     Column("ROWS", _rows),
     Column("MEMBERS", _changes),

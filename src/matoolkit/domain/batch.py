@@ -3,7 +3,16 @@
 from collections.abc import Collection
 
 from matoolkit.domain.moves import Ignore, Move
-from matoolkit.domain.moves.batch import CANCEL, COMPLETE, FAIL, HOLD, REOPEN, REOPEN_INIT
+from matoolkit.domain.moves.batch import (
+    BE_UNDONE,
+    CANCEL,
+    COMPLETE,
+    FAIL,
+    HOLD,
+    LOSE_ITS_LAST,
+    REOPEN,
+    REOPEN_INIT,
+)
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 
 # A batch that is under way is not reopened for a retry of its members, nor one that is held for that of its init.
@@ -25,6 +34,14 @@ def decide_end(
     """Decide how a batch ends: its phases have ended, no member waits, and no compensation is open (O11)."""
     move = _ending(phases, members)
     return move if status is BatchStatus.ACTIVE else Ignore(f"it is {status}")
+
+
+def decide_after_undo(status: BatchStatus, members: Collection[MemberStatus]) -> Move[BatchStatus] | Ignore:
+    """Decide what becomes of a batch that had ended when members of it are undone; it stays ended (U1 and U2)."""
+    if MemberStatus.ACTIVE in members:
+        return Ignore("it still has active members")
+    move = LOSE_ITS_LAST if MemberStatus.FAILED in members else BE_UNDONE
+    return move if status in move.from_states else Ignore(f"it is {status}")
 
 
 def _ending(phases: Collection[PhaseStatus], members: Collection[MemberStatus]) -> Move[BatchStatus]:

@@ -59,7 +59,8 @@ def _judge(batch: UnfinishedBatch, people: Sequence[str], view: View, changes: C
 def _hold(batch_id: int, people: Sequence[str], view: View, start: datetime) -> Hold | None:
     """Return what a batch with these people waits for, if it has to wait."""
     chosen = {key for key in people if key in view.candidates and view.is_included(key)}
-    again = [key for key in people if key in view.snapshot.before and key not in chosen]
+    before = view.snapshot.before
+    again = [key for key in people if key in before and not before[key].was_undone and key not in chosen]
     passed = f"{start:%Y-%m-%d %H:%M} UTC had passed when the batch was first seen"
     is_late = view.is_late(start) and len(chosen) < len(people)
     if again:

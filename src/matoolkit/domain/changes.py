@@ -19,11 +19,15 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A former member that comes back into its old row. `leaves` is the membership in another batch that ends."""
+    """A former member that comes back into its old row, afresh if a person undid it.
+
+    `leaves` is the membership in another batch that ends.
+    """
 
     key: str
     member_id: int
     leaves: KnownMember | None = None
+    is_undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

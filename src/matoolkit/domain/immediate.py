@@ -47,7 +47,9 @@ def decide_immediate(snapshot: Snapshot, before: Mapping[str, LastTime], cooldow
                 changes.of(member.batch_id).refreshes.append(Refresh(member.member_key_fold, member.id))
     busy = {member.member_key_fold for member in snapshot.members if member.status is not MemberStatus.REMOVED}
     for key, candidate in view.candidates.items():
-        if key in view.in_manual:
+        if view.is_excluded(key):
+            changes.remarks.add(Seen.EXCLUDED, key)
+        elif key in view.in_manual:
             changes.remarks.add(Seen.IN_MANUAL_BATCH, key, view.in_manual[key])
         elif key not in busy and _is_due(candidate.fingerprint.hex(), before.get(key), cooldown, snapshot.now):
             _take(key, view, changes)
@@ -69,7 +71,9 @@ def _take(key: str, view: View, changes: Changes) -> None:
         changes.new.setdefault(start, []).append(Join(key))
     elif view.is_closed(batch.id):
         changes.remarks.add(Seen.BATCH_IS_HELD, key, batch.id)
-    elif former := view.former.get((batch.id, key)):
+    elif (former := view.former.get((batch.id, key))) and former.undone_at is not None:
+        changes.remarks.add(Seen.UNDONE_IN_INTERVAL, key, batch.id)
+    elif former:
         changes.of(batch.id).returns.append(Return(key, former.id))
     else:
         changes.of(batch.id).joins.append(Join(key))

@@ -126,7 +126,9 @@ def _take_in(view: View, changes: Changes) -> None:
     for key in view.candidates:
         if key in view.places:
             continue
-        if key in view.in_manual:
+        if view.is_excluded(key):
+            changes.remarks.add(Seen.EXCLUDED, key)
+        elif key in view.in_manual:
             changes.remarks.add(Seen.IN_MANUAL_BATCH, key, view.in_manual[key])
         else:
             _place(key, None, view, changes)
@@ -167,7 +169,9 @@ def _why_not(key: str, start: datetime, batch: UnfinishedBatch | None, view: Vie
 
 
 def _why_not_by_itself(key: str, start: datetime, batch: UnfinishedBatch | None, view: View) -> Seen | None:
-    """Say why a time takes somebody only if a person includes it (rule T5, *taken before* and *into the past*)."""
+    """Say why a time takes somebody only if a person includes it (T5, *taken before* and *into the past*; U2)."""
+    if view.is_undone(key):
+        return Seen.UNDONE
     if view.had(key, start):
         return Seen.TAKEN_BEFORE
     if batch is None or batch.is_unbegun:
@@ -184,7 +188,7 @@ def _enter(
     if batch is None:
         changes.new.setdefault(start, []).append(Join(key, leaves))
     elif former := view.former.get((batch.id, key)):
-        changes.of(batch.id).returns.append(Return(key, former.id, leaves))
+        changes.of(batch.id).returns.append(Return(key, former.id, leaves, is_undone=former.undone_at is not None))
     else:
         changes.of(batch.id).joins.append(Join(key, leaves))
 

@@ -18,12 +18,17 @@ class Seen(StrEnum):
     BATCH_WAS_REOPENED = "belong to a time whose batch was reopened by a retry: it takes nobody"
     TIME_IS_CLAIMED = "wait to join, because a batch that is held is to be moved to that time"
     START_HAS_PASSED = "belong to a batch whose T has passed: it takes nobody by itself; `matoolkit member include` can"
-    TAKEN_BEFORE = "are done or have failed at this very time: it takes nobody twice; `matoolkit member include` can"
+    TAKEN_BEFORE = (
+        "are done, have failed or were undone at this very time: it takes nobody twice; `matoolkit member include` can"
+    )
+    UNDONE = "were undone in the batch of their time: it takes nobody twice; `matoolkit member include` can"
+    EXCLUDED = "are excluded by a person; `matoolkit member include` ends that"
     DONE_BEFORE = "are done in another batch: nobody is migrated again by itself; `matoolkit member include` can"
     FAILED_THERE = "failed in the batch of that time, and stay failed"
     LEFT_WINDOW = "are no longer returned, but T is at most a tick away: the batch keeps them"
     WAITS_FOR_ITS_JOBS = "left their batch and join the other when their jobs and rollbacks have ended"
     BATCH_CHANGED = "were to change, but a person or another process changed their batch at that moment"
+    UNDONE_IN_INTERVAL = "wait for the next interval, because they were undone in the batch of this one"
     INTERVAL_HAS_ENDED = "wait for the next interval, because the batch of this one has ended"
 
 

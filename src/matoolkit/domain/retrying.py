@@ -30,6 +30,7 @@ class LeftOutBecause(StrEnum):
     """Why a failed member is not retried."""
 
     IN_ANOTHER_BATCH = "in_another_batch"
+    EXCLUDED = "excluded"
     NO_ROW = "no_row"
     SET_ASIDE = "set_aside"
     ANOTHER_TIME = "another_time"

@@ -23,6 +23,7 @@ class KnownMember:
     left_source_at: datetime | None
     removed_at: datetime | None = None
     remove_reason: str | None = None
+    undone_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,14 @@ class UnfinishedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Where somebody is done or has failed: the times that the source gave for that, and whether they are done."""
+    """Where somebody is done, has failed or was undone: the times that the source gave for that, and what became of it.
+
+    Somebody who `was_undone` is done nowhere, and has failed nowhere else.
+    """
 
     times: frozenset[datetime]
     is_done: bool
+    was_undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,8 @@ class Snapshot:
     """The time, the source, and the batches of a runbook that have not ended, with their members.
 
     `ended_times` are the start times of batches that have ended, `interval` is the time between two ticks. `before`
-    says what is known of those who are under way in no batch, `included` whom a person lets in, at which time. Without
-    history the runbook never had a batch.
+    says what is known of those who are under way in no batch, `included` whom a person lets in, at which time,
+    `excluded` whom a person keeps out. Without history the runbook never had a batch.
     """
 
     now: datetime
@@ -74,6 +79,7 @@ class Snapshot:
     limit: RemovalLimit | None = None
     before: Mapping[str, Before] = field(default_factory=dict)
     included: Mapping[str, datetime] = field(default_factory=dict)
+    excluded: Collection[str] = frozenset()
     takes_late_joiners: bool = False
     has_history: bool = True
 
@@ -105,8 +111,10 @@ class View:
 
     @cached_property
     def returned_times(self) -> set[datetime | None]:
-        """All times that the source returns."""
-        return {candidate.batch_time for candidate in self.candidates.values()}
+        """All times that the source returns, but for the rows of people who were undone at their time (rule U2)."""
+        undone = [fold for (_, fold), member in self.former.items() if member.undone_at is not None]
+        ignored = {fold for fold in undone if fold in self.candidates and self.is_undone(fold)}
+        return {row.batch_time for key, row in self.candidates.items() if key not in ignored}
 
     def automated(self) -> list[UnfinishedBatch]:
         """Return the batches that the source has a say in, by id."""
@@ -157,6 +165,10 @@ class View:
         day_end = self.snapshot.reading.day_ends.get(start)
         return day_end <= self.now if day_end else self.now - start > self.snapshot.interval
 
+    def is_excluded(self, key: str) -> bool:
+        """Tell whether a person keeps somebody out (rule U3)."""
+        return key in self.snapshot.excluded
+
     def is_included(self, key: str) -> bool:
         """Tell whether a person lets somebody in at the time that the source gives it."""
         time = self.snapshot.included.get(key)
@@ -172,14 +184,25 @@ class View:
         former = self.former.get((batch_id, key))
         return former is not None and former.status is MemberStatus.FAILED
 
+    def is_undone(self, key: str) -> bool:
+        """Tell whether a person undid somebody in the batch of the time that the source gives it (rule U2)."""
+        start = self.candidates[key].batch_time
+        batch = None if start is None else self.batch_at(start)
+        former = None if batch is None else self.former.get((batch.id, key))
+        return former is not None and former.undone_at is not None
+
     def time_of(self, member: KnownMember) -> datetime | None:
-        """Return the time that the source gives a member, if it returns it in a good row."""
+        """Return the time that the source gives a member, if it returns it in a good row and nobody is kept out."""
         candidate = self.candidates.get(member.member_key_fold)
-        return candidate.batch_time if candidate else None
+        return None if candidate is None or self.is_excluded(member.member_key_fold) else candidate.batch_time
 
     def is_gone(self, member: KnownMember) -> bool:
-        """Tell whether the source no longer returns a member, neither in a good row nor in a bad one."""
-        return not self.snapshot.reading.is_present(member.member_key_fold)
+        """Tell whether the source no longer returns a member, neither in a good row nor in a bad one.
+
+        Somebody who is excluded counts as present (rule U3).
+        """
+        key = member.member_key_fold
+        return not (self.is_excluded(key) or self.snapshot.reading.is_present(key))
 
     def is_elsewhere(self, member: KnownMember) -> bool:
         """Tell whether the source gives a member another time than its batch has."""

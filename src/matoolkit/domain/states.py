@@ -86,11 +86,14 @@ class DeadLetterStatus(StrEnum):
     DISCARDED = "discarded"
 
 
-# Why members leave. Those who moved, or whose batch had not begun, have nothing to undo.
+# Why members leave. Nothing is undone for those who moved, who are excluded, or whose batch had not begun.
 MOVED = "moved"
 ABSENT = "the source no longer returns it"
 NOT_BEGUN = "the source no longer returned it, and its batch had not begun"
-NOTHING_TO_UNDO = frozenset({MOVED, NOT_BEGUN})
+EXCLUDED = "excluded by a person"
+NOTHING_TO_UNDO = frozenset({MOVED, NOT_BEGUN, EXCLUDED})
+# What somebody did elsewhere still stands, so it brings its outputs.
+WORK_STANDS = frozenset({MOVED, EXCLUDED})
 
 ENDED_BATCHES = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.CANCELLED})
 UNFINISHED_BATCHES = frozenset(BatchStatus) - ENDED_BATCHES

@@ -35,6 +35,9 @@
     │   ├── DoneWithOldData       AD422   finished steps used old values of a changed column
     │   ├── NotReadYet            AD423   the source has not been read yet, so there are no rows to take
     │   ├── WrongDataChoice       AD424   rows of a file are for manual batches, rows of the source for the others
+    │   ├── NothingToUndo         AD430   nobody who was asked for can be undone now
+    │   ├── ExcludedAlready       AD431   a person has excluded this member already
+    │   ├── MemberChanged         AD432   a member joined another batch while a person decided about it
     │   ├── InvalidRequest        AP422   a request does not have the right form
     │   ├── UnknownRoute          AP404   nothing is served at an address
     │   ├── WrongMethod           AP405   an address does not take a method
@@ -244,6 +247,7 @@ from matoolkit.errors.store import (
     UnusableKey,
     WrongSchema,
 )
+from matoolkit.errors.undoing import ExcludedAlready, MemberChanged, NothingToUndo
 
 __all__ = [
     "AlreadyUp",
@@ -266,6 +270,7 @@ __all__ = [
     "DeadLetterResolved",
     "DoneWithOldData",
     "DriverMissing",
+    "ExcludedAlready",
     "FastCalendar",
     "Finding",
     "Flaw",
@@ -281,6 +286,7 @@ __all__ = [
     "KeyReused",
     "LeaseLost",
     "MatoolkitError",
+    "MemberChanged",
     "MessageRefused",
     "MessageTooLarge",
     "MissingColumn",
@@ -296,6 +302,7 @@ __all__ = [
     "NotSignedIn",
     "NotText",
     "NothingToRetry",
+    "NothingToUndo",
     "OtherName",
     "OtherSpeed",
     "PortTaken",

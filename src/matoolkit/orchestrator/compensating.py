@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matoolkit.domain.states import RollbackCause
+from matoolkit.domain.undoing import Removal, version_that_undoes
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import REMOVAL, definition_of, fields_from_step
 from matoolkit.orchestrator.versions import Version
@@ -55,10 +56,15 @@ def undo_inits(agenda: Agenda, failed: Sequence[InitState]) -> None:
 
 
 def undo_membership(agenda: Agenda, removed: Sequence[NarrowMember]) -> None:
-    """Create the removal steps of members that left, from the version that the batch follows."""
+    """Create the removal steps of members that left, from the version that the batch follows or a person chose."""
     new: list[NewRollback] = []
     for member in removed:
-        version = agenda.version_of(member.batch_id)
+        batch = agenda.batches[member.batch_id]
+        removal = Removal(member.remove_reason, member.undone_at is not None, member.undo_version)
+        number = version_that_undoes(removal, batch.status, agenda.version_of(batch.id).number)
+        if number is None:
+            continue
+        version = agenda.version(batch.id, number)
         new += _sequence(
             agenda,
             version,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from matoolkit.domain.phase import is_caught_up_with
-from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.cancelling import note_cancelled
@@ -66,9 +66,7 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     ids = [member.id for member in gone]
     note_cancelled(agenda, cancel_steps_of_members(agenda.tx, ids, agenda.at))
     note_seen_off(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
-    undone = [member for member in gone if member.remove_reason not in NOTHING_TO_UNDO]
-    # In a cancelled batch nothing new begins. In a batch whose init failed, members that left are still undone.
-    undo_membership(agenda, [one for one in undone if agenda.batches[one.batch_id].status is not BatchStatus.CANCELLED])
+    undo_membership(agenda, gone)
     agenda.members_to_continue.update(ids)
     # The scheduler or a person cancelled their steps when they were removed, so any running phase may be over now.
     for batch_id in {member.batch_id for member in gone}:

@@ -12,7 +12,7 @@ from matoolkit.domain.changes import BatchChanges, Join, Return
 from matoolkit.domain.holds import Hold
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
-from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
+from matoolkit.domain.states import WORK_STANDS, BatchStatus, MemberStatus
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.leaving import remove_movers
@@ -22,6 +22,7 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import members as stored
 from matoolkit.store.batches import BatchRow, NewBatch, has_manual_batches, insert_batches
 from matoolkit.store.enrolments import Place, places_of_keys
+from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.members import (
     MemberLabel,
     NewMember,
@@ -84,9 +85,13 @@ class Joining:
         # Uploads and retries take the same lock before they let people in. So a member that is in no other batch now is
         # in none until we commit.
         lock_runbook(self.tx, self.runbook.name)
+        # Somebody may have been excluded since the snapshot was taken. That takes the same lock (rule U3).
+        excluded = excluded_keys(self.tx, self.runbook.name)
         candidates = self.reading.candidates
         # A row has no data here if its member was in a batch while the source was read, and left since.
-        with_data = [someone for someone in coming if candidates[someone.key].kept_at is not None]
+        with_data = [
+            someone for someone in coming if candidates[someone.key].kept_at is not None and someone.key not in excluded
+        ]
         leaving = {someone.leaves.id for someone in with_data if someone.leaves}
         left = remove_movers(self.tx, self.publisher, leaving, self.tally, self.at) if leaving else set()
         self._log_moves(
@@ -98,11 +103,13 @@ class Joining:
             there = places.get(someone.key, [])
             own = someone.member_id if isinstance(someone, Return) else None
             elsewhere = [place for place in there if place.id != own]
-            has_data = candidates[someone.key].kept_at is not None
+            has_data = candidates[someone.key].kept_at is not None and someone.key not in excluded
             has_left = someone.leaves is None or someone.leaves.id in left
+            # Somebody who was undone begins without outputs, which the steps that undo may still need.
+            begins_afresh = isinstance(someone, Return) and someone.is_undone
             if not (has_data and has_left) or any(place.is_under_way for place in elsewhere):
                 self.remarks.add(Seen.BATCH_CHANGED, someone.key)
-            elif any(place.is_busy for place in elsewhere):
+            elif any(place.is_busy for place in (there if begins_afresh else elsewhere)):
                 self.remarks.add(Seen.WAITS_FOR_ITS_JOBS, someone.key)
             else:
                 ready[someone.key] = _outputs(there, own)
@@ -193,8 +200,11 @@ class Joining:
             stored.Return(back.member_id, *self._row(back.key), self.reading.candidates[back.key].batch_time)
             for back in returns
         )
+        undone = {back.member_id for back in returns if back.is_undone}
         for rows in in_slices(returning, AT_ONCE, letters=lambda row: len(row.data_json)):
-            returned = set(return_members(self.tx, rows, self.at))
+            returned = set(return_members(self.tx, [row for row in rows if row.id not in undone], self.at))
+            afresh = [row for row in rows if row.id in undone]
+            returned.update(return_members(self.tx, afresh, self.at, undone=True))
             labels = member_labels(self.tx, returned)
             pairs = ((member, brought[member.id]) for member in labels)
             keep_outputs(self.tx, [Outputs(one.id, one.epoch, data) for one, data in pairs if data is not None])
@@ -207,8 +217,8 @@ class Joining:
 
 
 def _outputs(places: Sequence[Place], own: int | None) -> str | None:
-    """Return the outputs that a member brings from its last batch, if it moved away from there."""
+    """Return the outputs that a member brings from its last batch, if it left that with its work as it was."""
     last = max(places, key=lambda place: (place.changed_at, place.id), default=None)
-    if last is None or last.id == own or last.status is not MemberStatus.REMOVED or last.remove_reason != MOVED:
+    if last is None or last.id == own or last.status is not MemberStatus.REMOVED:
         return None
-    return last.worker_data_json
+    return last.worker_data_json if last.remove_reason in WORK_STANDS else None

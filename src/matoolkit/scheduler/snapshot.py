@@ -7,16 +7,17 @@ from matoolkit.domain.holds import StandingHold
 from matoolkit.domain.immediate import LastTime, start_of_interval
 from matoolkit.domain.rows import Reading
 from matoolkit.domain.snapshot import Before, KnownMember, Snapshot, UnfinishedBatch
-from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import ENDED_BATCHES, EXCLUDED, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.reading import AT_ONCE, in_slices
 from matoolkit.store.batches import BatchRow, batches_at, has_batches, unfinished_batches
 from matoolkit.store.enrolments import Enrolment, known_members, latest_enrolments, places_before
+from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.inclusions import waiting_inclusions
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
 
-_NOWHERE = Before(frozenset(), is_done=False)
+_NOWHERE = Before(frozenset(), is_done=False, was_undone=True)
 
 
 def load_snapshot(
@@ -45,6 +46,7 @@ def load_snapshot(
         limit=runbook.safeguards.max_removals if runbook.safeguards else None,
         before=_before(tx, name, newcomers),
         included=waiting_inclusions(tx, name),
+        excluded=excluded_keys(tx, name),
         takes_late_joiners=runbook.takes_late_joiners,
         has_history=has_history,
     )
@@ -64,14 +66,15 @@ def _newcomers(
 
 
 def _before(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Before]:
-    """Load where newcomers are done or have failed, and at which times (rule T5)."""
+    """Load where newcomers are done, have failed or were undone, and at which times (rules T5 and U2)."""
     found: dict[str, Before] = {}
     for some in in_slices(keys, AT_ONCE):
         for place in places_before(tx, name, some):
             known = found.get(place.member_key_fold, _NOWHERE)
             times = known.times if place.source_time is None else known.times | {place.source_time}
             is_done = known.is_done or place.status is MemberStatus.ACTIVE
-            found[place.member_key_fold] = Before(times, is_done)
+            was_undone = known.was_undone and place.undone_at is not None
+            found[place.member_key_fold] = Before(times, is_done, was_undone)
     return found
 
 
@@ -80,7 +83,9 @@ def last_times(tx: Transaction, name: str, snapshot: Snapshot) -> dict[str, Last
     present = {member.member_key_fold for member in snapshot.members if member.status is not MemberStatus.REMOVED}
     found: dict[str, LastTime] = {}
     for keys in in_slices(snapshot.reading.candidates.keys() - present, AT_ONCE):
-        found |= {place.member_key_fold: _last_time(place) for place in latest_enrolments(tx, name, keys)}
+        # Somebody who was excluded and is included again goes on.
+        places = [place for place in latest_enrolments(tx, name, keys) if place.remove_reason != EXCLUDED]
+        found |= {place.member_key_fold: _last_time(place) for place in places}
     return found
 
 

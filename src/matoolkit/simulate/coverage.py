@@ -122,7 +122,7 @@ def _causes(entry: Entry, *, is_person: bool) -> Iterator[Case]:
         return
     if is_person and entry.old == entry.new == "init_dispatched" and _is_init_requested(entry):
         yield _INIT_RETRIED
-    if entry.new == "cancelled" and entry.old != "cancelled":
+    if entry.new == "cancelled" and entry.old in batches.CANCEL.from_states:
         if is_person:
             yield ("batch", entry.old or "", "is cancelled by a person")
         else:
@@ -156,6 +156,10 @@ _TOLD_BY: Mapping[Move[Any], Callable[[Entry], bool]] = {
     steps.RETRY_LOST: _is_lost,
     steps.REOPEN: lambda entry: not _is_undone(entry),
     steps.REPEAT: _is_undone,
+    members.REMOVE: lambda entry: not entry.about["mark"],
+    members.UNDO: lambda entry: bool(entry.about["mark"]),
+    members.RETURN: lambda entry: not entry.about["old_mark"],
+    members.RETURN_UNDONE: lambda entry: bool(entry.about["old_mark"]),
     members.REACTIVATE: lambda entry: not _is_new_epoch(entry),
     members.RESTART: lambda entry: _is_new_epoch(entry) and entry.about["outputs"] != "{}",
     members.RESTART_UNDONE: lambda entry: (

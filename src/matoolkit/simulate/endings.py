@@ -25,6 +25,7 @@ def everything_ended(world: World) -> None:
     _members_went_through(world)
     _failed_were_undone(world)
     _leavers_were_seen_off(world)
+    _undone_came_to_rest(world)
     _everybody_has_a_place(world)
 
 
@@ -80,12 +81,29 @@ def _leavers_were_seen_off(world: World) -> None:
         "SELECT m.id, m.epoch, m.member_key, b.id, b.runbook_id, (SELECT COUNT(*) FROM rollback_executions r "
         "WHERE r.sequence_key = 'removed-' || m.id || '-' || m.epoch AND r.status <> 'cancelled') "
         "FROM batch_members m JOIN batches b ON b.id = m.batch_id "
-        f"WHERE m.status = 'removed' AND m.remove_reason NOT IN ({_NOTHING_TO_UNDO})"
+        f"WHERE m.status = 'removed' AND m.undone_at IS NULL AND m.remove_reason NOT IN ({_NOTHING_TO_UNDO})"
     )
     for member, epoch, key, batch, runbook, count in left:
         is_same_version = world.watch.removals[member, epoch] == runbook
         if is_same_version and batch not in cancelled and count != steps[runbook]:
             raise Violation(f"{key} left batch {batch}, and {count} of {steps[runbook]} removal steps ran")
+
+
+def _undone_came_to_rest(world: World) -> None:
+    """Demand that all steps of the version that a person chose ran for members that were undone, whatever the batch."""
+    look = world.plant.state.look
+    steps = {
+        version: len(orjson.loads(content).get("on_member_removed", ()))
+        for version, content in look("SELECT version, yaml_content FROM runbooks")
+    }
+    undone = look(
+        "SELECT m.id, m.member_key, m.undo_version, m.seen_off_at, (SELECT COUNT(*) FROM rollback_executions r "
+        "WHERE r.sequence_key = 'removed-' || m.id || '-' || m.epoch AND r.status <> 'cancelled') "
+        "FROM batch_members m WHERE m.undone_at IS NOT NULL"
+    )
+    for member, key, version, seen_off_at, count in undone:
+        if seen_off_at is None or count != (steps[version] if version else 0):
+            raise Violation(f"member {member} ({key}) was undone by version {version}, and {count} steps ran")
 
 
 def _everybody_has_a_place(world: World) -> None:

@@ -109,6 +109,7 @@ def _step_dispatched(entry: Entry) -> None:
         (about["earlier"] == 0, "before an earlier phase was done"),
         (not (begins and about["unexpanded"]), "before an earlier phase that is due was begun"),
         (about["undoing"] == 0, "while its member is being compensated"),
+        (about["excluded"] == 0, "though a person keeps its member out"),
         (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
         (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),
         (_saw_outputs(about), "with parameters that are not what its member has"),
@@ -169,6 +170,8 @@ def _membership_changed(entry: Entry) -> None:
     # A person's retry changes no membership.
     if about["held"] and about.get("by") in (None, "scheduler") and entry.old != "failed":
         raise Violation(f"{entry}, though batch {about['batch']} is held: {about}")
+    if about["excluded"] and entry.new == "active":
+        raise Violation(f"{entry}, though a person keeps it out: {about}")
 
 
 def _phase_ended(entry: Entry) -> None:

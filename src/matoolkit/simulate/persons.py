@@ -23,6 +23,7 @@ from matoolkit.domain.states import OverdueBehavior
 from matoolkit.errors import DoneWithOldData, NewerVersionWaits, NothingToRetry, Refused
 from matoolkit.simulate.invariants import cities_read, rows_were_taken
 from matoolkit.simulate.processes import Plant
+from matoolkit.simulate.regrets import Regrets
 from matoolkit.simulate.runbooks import NAME, RunbookWriter
 
 _BY = "ann"
@@ -36,12 +37,14 @@ _WANT_ACTIVE, _WAIT = 0.2, 0.7
 class Persons:
     """Everybody who uses the admin side; a refusal is not an error."""
 
-    def __init__(self, plant: Plant, rng: Random, writer: RunbookWriter) -> None:
+    def __init__(self, plant: Plant, rng: Random, writer: RunbookWriter, *, undoes: bool = False) -> None:
         self._plant = plant
         self._rng = rng
         self._writer = writer
         self.store = plant.state.open(plant.clock)
         self._publisher = plant.publisher(self.store)
+        self._regrets = Regrets(plant, rng, self.store, self._publisher)
+        self._undoes = undoes
         self._visitors = 0
         # The batch in which members failed, and the version published for them.
         self._fixed: tuple[int, int] | None = None
@@ -72,9 +75,20 @@ class Persons:
             (2, self.change_manual),
             (8 if has_letters else 0, self.resend),
             (1, self.switch_off),
+            *self._takes_back(),
         ]
         wish = self._rng.choices([wish for _, wish in wishes], [weight for weight, _ in wishes])[0]
         return self._try(wish)
+
+    def _takes_back(self) -> list[tuple[int, Callable[[], str]]]:
+        if not self._undoes:
+            return []
+        has_excluded = self._regrets.has_excluded()
+        return [
+            (14, self._regrets.undo),
+            (7, self._regrets.exclude),
+            (8 if has_excluded else 0, self._regrets.include),
+        ]
 
     def clear_the_way(self) -> str:
         """Do whatever waits for a person."""
@@ -173,7 +187,8 @@ class Persons:
         done = include_member(
             self.store, NAME, self._rng.choice(outside), by=_BY, reason=None, now=self._plant.clock.now()
         )
-        return f"includes {done.member_key} at {done.batch_time:%d %H:%M}"
+        when = f"{done.batch_time:%d %H:%M}" if done.batch_time else "any time"
+        return f"includes {done.member_key} at {when}"
 
     def create_manual(self) -> str:
         """Make a batch of visitors and of somebody who is in the source."""

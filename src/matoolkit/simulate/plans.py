@@ -21,6 +21,11 @@ class Plan:
     disabled: tuple[Fault, ...] = ()
     is_apart: bool = False
 
+    @property
+    def undoes(self) -> bool:
+        """Whether people undo and exclude: in every third play, so that the others stay as they were."""
+        return self.seed % 3 == 0
+
 
 @dataclass(slots=True)
 class Outcome:

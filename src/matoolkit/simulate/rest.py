@@ -19,6 +19,7 @@ UNION ALL SELECT 'step', id FROM step_executions WHERE lost_at IS NOT NULL
 UNION ALL SELECT 'init', id FROM init_executions WHERE lost_at IS NOT NULL
 UNION ALL SELECT 'rollback', id FROM rollback_executions WHERE lost_at IS NOT NULL
           OR status IN ('pending', 'dispatched', 'polling')
+UNION ALL SELECT 'undone member', id FROM batch_members WHERE undone_at IS NOT NULL AND seen_off_at IS NULL
 """
 
 

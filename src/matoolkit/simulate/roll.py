@@ -22,6 +22,7 @@ class _Member:
     batch: int
     time: str | None
     status: str = "active"
+    is_undone: bool = False
 
 
 @dataclass(slots=True)
@@ -76,8 +77,8 @@ class Roll:
         self._members[entry.id] = _Member(key, about["batch"], start)
         if self._is_immediate or about["manual"] or self._is_included(key, start):
             return
-        if any(place.time == start for place in before):
-            raise Violation(f"{key} is taken again at {start}, where it is done or has failed: {about}")
+        if any(place.time == start for place in (*before, *self._undone(key))):
+            raise Violation(f"{key} is taken again at {start}, where it is done, has failed or was undone: {about}")
         if any(place.status == "active" for place in before) and not is_unbegun:
             raise Violation(f"{key} is done, and is taken into batch {about['batch']} of {start} by itself: {about}")
         if _is_late(start, now) and not is_unbegun:
@@ -86,6 +87,11 @@ class Roll:
     def _see_member(self, entry: Entry) -> None:
         member = self._members[entry.id]
         member.status = entry.new or ""
+        is_back = member.is_undone and member.status == "active"
+        manual = self._batches[member.batch].start is None
+        if is_back and not manual and not self._is_included(member.key, self._batches[member.batch].start):
+            raise Violation(f"{entry}: {member.key} was undone, and no person lets it in again: {entry.about}")
+        member.is_undone = bool(entry.about["mark"])
         if member.status == "active" and entry.old == "removed":
             member.time = self._batches[member.batch].start
 
@@ -93,6 +99,10 @@ class Roll:
         """Return the batches in which a person has failed or is done."""
         mine = [one for one in self._members.values() if one.key.casefold() == key.casefold()]
         return [one for one in mine if one.status == "failed" or self._is_done(one)]
+
+    def _undone(self, key: str) -> list[_Member]:
+        """Return the batches in which a person was undone."""
+        return [one for one in self._members.values() if one.key.casefold() == key.casefold() and one.is_undone]
 
     def _is_done(self, member: _Member) -> bool:
         return member.status == "active" and self._batches[member.batch].status == "completed"

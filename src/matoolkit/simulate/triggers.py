@@ -18,7 +18,9 @@ _MEMBER = """
     'member', NEW.batch_member_id, 'epoch', NEW.epoch,
     'key', (SELECT member_key_fold FROM batch_members WHERE id = NEW.batch_member_id),
     'member_status', (SELECT status FROM batch_members WHERE id = NEW.batch_member_id),
-    'member_epoch', (SELECT epoch FROM batch_members WHERE id = NEW.batch_member_id)
+    'member_epoch', (SELECT epoch FROM batch_members WHERE id = NEW.batch_member_id),
+    'excluded', (SELECT COUNT(*) FROM member_exclusions e JOIN batch_members m ON m.member_key_fold = e.member_key_fold
+                 WHERE m.id = NEW.batch_member_id AND e.included_at IS NULL)
 """
 _STEP = """
     'phase', NEW.phase_execution_id,
@@ -69,6 +71,8 @@ _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
 # A batch that has not begun is held, but its members still come and go.
 _KIND = "COALESCE(json_extract(hold_json, '$.kind'), '')"
 _IS_SHUT = f"held_at IS NOT NULL AND {_KIND} NOT IN ('late', 'repeat')"
+_IS_EXCLUDED = """(SELECT COUNT(*) FROM member_exclusions e WHERE e.member_key_fold = NEW.member_key_fold
+                  AND e.included_at IS NULL)"""
 _MEMBERS = f"""
     'batch', NEW.batch_id, 'epoch', NEW.epoch, 'old_epoch', OLD.epoch, 'reason', NEW.remove_reason,
     'outputs', NEW.worker_data_json, 'old_outputs', OLD.worker_data_json,
@@ -76,7 +80,8 @@ _MEMBERS = f"""
     'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
     'failed_under', (SELECT MAX(p.runbook_version) FROM step_executions s JOIN phase_executions p
                      ON p.id = s.phase_execution_id WHERE s.batch_member_id = NEW.id AND s.epoch = OLD.epoch),
-    'held', (SELECT {_IS_SHUT} AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id)
+    'held', (SELECT {_IS_SHUT} AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id),
+    'mark', NEW.undone_at IS NOT NULL, 'old_mark', OLD.undone_at IS NOT NULL, 'excluded', {_IS_EXCLUDED}
 """
 _BATCHES = """
     'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
@@ -145,7 +150,7 @@ OR EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id))))
 _JOINING = f"""
 CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
 SELECT 'new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key,
-'held', {_IS_SHUT}, 'kind', {_KIND}, 'start', batch_start_time, 'manual', is_manual)
+'held', {_IS_SHUT}, 'kind', {_KIND}, 'start', batch_start_time, 'manual', is_manual, 'excluded', {_IS_EXCLUDED})
 FROM batches WHERE id = NEW.batch_id; END
 """
 _NEW_BATCH = """

@@ -62,7 +62,8 @@ class World:
         self.plant = Plant(self.clock, rng, self.faults, is_apart=rng.random() < 0.3 or plan.is_apart)
         self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
-        self.persons = Persons(self.plant, rng, RunbookWriter(rng, is_immediate=self.is_immediate))
+        writer = RunbookWriter(rng, is_immediate=self.is_immediate)
+        self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes)
         self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
         self.workers = ScriptedWorkers(self.bus, self.clock, rng, self.faults)

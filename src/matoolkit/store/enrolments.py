@@ -15,7 +15,15 @@ from matoolkit.store.members import MemberLabel, MemberRow
 from matoolkit.store.memberstates import is_in_state
 from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, contains, is_any, records_among, rows_by_id, select_records
+from matoolkit.store.sql.statements import (
+    among,
+    columns_of,
+    contains,
+    is_any,
+    records_among,
+    rows_by_id,
+    select_records,
+)
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -43,11 +51,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class PlaceBefore:
-    """A place in which somebody is done or has failed, and the last time that the source gave it there."""
+    """A place in which somebody is done, has failed or was undone, and the last time that the source gave it there."""
 
     member_key_fold: str
     status: MemberStatus
     source_time: datetime | None
+    undone_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class Enrolment:
     status: MemberStatus
     data_hash: str
     failed_at: datetime | None
+    remove_reason: str | None
+    undone_at: datetime | None
     runbook_name: str
     batch_status: BatchStatus
     batch_start_time: datetime | None
@@ -76,6 +87,8 @@ ENROLMENT = (
     batch_members.c.status,
     batch_members.c.data_hash,
     batch_members.c.failed_at,
+    batch_members.c.remove_reason,
+    batch_members.c.undone_at,
     batches.c.runbook_name,
     batches.c.status.label("batch_status"),
     batches.c.batch_start_time,
@@ -104,9 +117,7 @@ _IS_UNDER_WAY = and_(
 )
 
 
-_IS_DONE = and_(
-    is_any(batches.c.status, {BatchStatus.COMPLETED}), is_any(batch_members.c.status, {MemberStatus.ACTIVE})
-)
+IS_DONE = and_(is_any(batches.c.status, {BatchStatus.COMPLETED}), is_any(batch_members.c.status, {MemberStatus.ACTIVE}))
 
 
 def known_members(tx: Transaction, batch_ids: Collection[int]) -> list[KnownMember]:
@@ -145,21 +156,34 @@ def _places(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select
 
 
 def places_before(tx: Transaction, runbook_name: str, keys: Collection[str]) -> list[PlaceBefore]:
-    """Return the places in the batches of a runbook in which somebody is done or has failed; the keys are folded."""
+    """Return the places in the batches of a runbook in which somebody is done, has failed or was undone (rule T5).
+
+    The keys are folded.
+    """
     return tx.rows(PlaceBefore, _before(tx, runbook_name, keys)) if keys else []
 
 
 @prepared
 def _before(draft: Drafting, runbook_name: str, keys: Collection[str]) -> Select[Any]:
     return (
-        select(batch_members.c.member_key_fold, batch_members.c.status, batch_members.c.source_time)
+        select(*columns_of(PlaceBefore, batch_members))
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(
             batches.c.runbook_name == runbook_name,
             among(draft, batch_members.c.member_key_fold, keys),
-            or_(is_any(batch_members.c.status, {MemberStatus.FAILED}), _IS_DONE),
+            or_(is_any(batch_members.c.status, {MemberStatus.FAILED}), batch_members.c.undone_at.is_not(None), IS_DONE),
         )
     )
+
+
+def busy_members(tx: Transaction, ids: Collection[int]) -> set[int]:
+    """Return the members for whom something still runs."""
+    return set(tx.values(_busy(tx, ids))) if ids else set()
+
+
+@prepared
+def _busy(draft: Drafting, ids: Collection[int]) -> Select[Any]:
+    return select(batch_members.c.id).where(among(draft, batch_members.c.id, ids), _IS_BUSY)
 
 
 def taken_keys(tx: Transaction, runbook_name: str, folds: Collection[str], *, besides: int = 0) -> set[str]:

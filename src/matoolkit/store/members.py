@@ -22,6 +22,7 @@ from matoolkit.domain.moves.member import (
     RESTART,
     RESTART_UNDONE,
     RETURN,
+    RETURN_UNDONE,
     SEE_OFF,
 )
 from matoolkit.domain.states import MemberStatus
@@ -58,6 +59,7 @@ class MemberRow:
     remove_dispatched_at: datetime | None
     seen_off_at: datetime | None
     failed_at: datetime | None
+    undone_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +181,9 @@ def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, 
     return make_alike(tx, batch_members, REMOVE, ids, at, {"removed_by": by, "remove_reason": reason})
 
 
-def return_members(tx: Transaction, returns: Sequence[Return], at: datetime) -> list[int]:
-    """Take removed members in again, in a new epoch that has yet to catch up (rule T5)."""
-    return make_each(tx, batch_members, RETURN, returns, at)
+def return_members(tx: Transaction, returns: Sequence[Return], at: datetime, *, undone: bool = False) -> list[int]:
+    """Take removed members in again, in a new epoch that has yet to catch up; undone ones without outputs (T5, U2)."""
+    return make_each(tx, batch_members, RETURN_UNDONE if undone else RETURN, returns, at)
 
 
 def fail_members(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:

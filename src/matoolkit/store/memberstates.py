@@ -7,7 +7,7 @@ It says the state of a page of members, of one batch or of many. `statecounts.py
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, case, false, func, literal_column, not_, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal_column, not_, or_, select
 
 from matoolkit.domain.memberstate import RULES, StateRule
 from matoolkit.domain.progress import PhaseOrder, phase_order
@@ -88,8 +88,7 @@ _CONDITIONS: dict[str, ColumnElement[bool]] = {
     "is_caught_up": batch_members.c.caught_up_at.is_not(None),
     "has_open_step": HAS_OPEN_STEP,
     "is_being_undone": or_(_IS_COMPENSATED, _IS_LEAVING),
-    # The mark of an undo by a person (rule U2) belongs here; nothing sets one yet.
-    "is_undone": false(),
+    "is_undone": batch_members.c.undone_at.is_not(None),
     "is_phase_beginning": phase_is_beginning(batch_members.c.batch_id),
     "is_phase_ahead": phase_is_ahead(batch_members.c.batch_id),
 }

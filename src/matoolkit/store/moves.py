@@ -12,8 +12,9 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Table, and_, case, false, func, select, true
 
 from matoolkit.domain.moves import Guard, Move, Value
+from matoolkit.domain.moves.member import UNDO, UNDO_EXCLUDED
 from matoolkit.domain.moves.step import CANCEL, DISPATCH, REOPEN, REPEAT, SUCCEED, StepMove
-from matoolkit.domain.states import StepStatus
+from matoolkit.domain.states import EXCLUDED, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
@@ -34,6 +35,9 @@ _CONDITIONS: Mapping[Guard, Callable[[Table], ColumnElement[bool]]] = {
     Guard.GONE_FROM_SOURCE: lambda table: table.c.left_source_at.is_not(None),
     Guard.NOT_CAUGHT_UP: lambda table: table.c.caught_up_at.is_(None),
     Guard.NOT_SEEN_OFF: lambda table: table.c.seen_off_at.is_(None),
+    Guard.EXCLUDED: lambda table: table.c.remove_reason == EXCLUDED,
+    Guard.UNDONE: lambda table: table.c.undone_at.is_not(None),
+    Guard.NOT_UNDONE: lambda table: table.c.undone_at.is_(None),
     Guard.AUTOMATED: lambda table: table.c.is_manual == false(),
     Guard.MANUAL: lambda table: table.c.is_manual == true(),
     Guard.HELD: lambda table: table.c.held_at.is_not(None),
@@ -61,6 +65,8 @@ _EXPRESSIONS: Mapping[Value, Callable[[Column[Any]], ColumnElement[Any]]] = {
 _OFTEN_ALIKE: Mapping[Move[Any], tuple[str, ...]] = {
     DISPATCH: ("attempt", "function_name", "lost_at"),
     SUCCEED: ("result_json", "missing_outputs_json"),
+    UNDO: ("undo_version", "removed_by", "remove_reason"),
+    UNDO_EXCLUDED: ("undo_version", "removed_by", "remove_reason"),
 }
 
 

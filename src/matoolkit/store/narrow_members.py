@@ -32,6 +32,8 @@ class NarrowMember:
     caught_up_at: datetime | None
     remove_reason: str | None
     seen_off_at: datetime | None
+    undone_at: datetime | None
+    undo_version: int | None
 
     @property
     def first_phase(self) -> FirstPhase | None:

@@ -140,7 +140,7 @@ def put_automation(name: Name, asked: AutomationRequest, change: Changing) -> Re
 
 @router.post("/{name}/members/include", response_model=IncludedShape)
 def include(name: Name, asked: IncludeRequest, change: Changing) -> Response:
-    """Include a row that the scheduler keeps outside because T has passed or the member is done."""
+    """Include a row that the scheduler keeps outside because T has passed or it is done, or end an exclusion."""
 
     def let_in(store: Store) -> IncludedShape:
         now = change.services.clock.now()

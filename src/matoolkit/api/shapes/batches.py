@@ -123,6 +123,7 @@ class MemberShape(Shape):
     removed_by: str | None
     remove_reason: str | None
     failed_at: datetime | None
+    undone_at: datetime | None
     data: dict[str, Any]
     outputs: dict[str, Any]
 
@@ -143,6 +144,8 @@ class EnrolmentShape(Shape):
     status: MemberStatus
     state: MemberState
     failed_at: datetime | None
+    remove_reason: str | None
+    undone_at: datetime | None
     runbook_name: str
     batch_status: BatchStatus
     batch_start_time: datetime | None

@@ -10,6 +10,8 @@ from pydantic.alias_generators import to_camel
 RowId = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Reason = Annotated[str | None, Field(max_length=1000, description="Why; kept in the audit log.")]
 
+GivenReason = Annotated[str, Field(min_length=1, max_length=1000, description="Why; kept in the audit log.")]
+
 
 class Shape(BaseModel):
     """A request or an answer; a field that it does not have is refused."""

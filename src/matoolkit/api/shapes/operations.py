@@ -92,12 +92,16 @@ class IncludeRequest(WithReason):
 
 
 class IncludedShape(Shape):
-    """A member that the next tick includes, if its row stays as it was read."""
+    """A member that the next tick includes, if its row stays as it was read.
+
+    Somebody who `wasExcluded` is so no longer: the next tick treats its row like any other, if there is one.
+    """
 
     runbook_name: str
     member_key: str
-    batch_time: datetime
+    batch_time: datetime | None
     batch_id: int | None
+    was_excluded: bool
     waits_for: str | None = Field(description="What the next tick waits for, if it cannot do it.")
 
 

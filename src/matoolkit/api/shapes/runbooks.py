@@ -175,6 +175,7 @@ class StatusShape(Shape):
     batches: dict[str, int] = Field(description="All batches of the runbook, by status.")
     held_count: int = Field(description="Batches that wait for a person's approval now.")
     held: list[HeldBatchShape] = Field(description="The first 20 of them.")
+    excluded_count: int = Field(description="How many people persons keep out of its batches.")
 
 
 def published_shape(published: Published) -> PublishedShape:
@@ -208,6 +209,7 @@ def status_shape(status: RunbookStatus) -> StatusShape:
         batches={count.status: count.count for count in status.batches},
         held_count=len(status.held),
         held=[_held(batch) for batch in status.held[:_MOST_HELD]],
+        excluded_count=status.excluded,
     )
 
 

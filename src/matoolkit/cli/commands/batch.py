@@ -203,7 +203,8 @@ def cancel_after_asking(session: Session, batch: int, reason: str | None, *, yes
         seen = session.client.get(path_of("batches", batch))
         open_ = sum(phase.get("status") in ("pending", "dispatched") for phase in current_phases(seen))
         name, members = wording.text(seen.get("runbookName")), counted(int(seen.get("memberCount") or 0), "member")
-        confirm(f"cancel batch {batch} of {name}, {members}, {counted(open_, 'open phase')}?", yes=yes)
+        about = f"batch {batch} of {name}, {members}, {counted(open_, 'open phase')}"
+        confirm(f"{about}: nothing is undone, `matoolkit batch undo {batch}` would do that. Cancel it?", yes=yes)
     done = session.client.post(path_of("batches", batch, "cancel"), {"reason": reason})
     if not session.is_for_people:
         session.show(done, _CANCELLED)
@@ -233,7 +234,7 @@ def upload(session: Session, path: str, form: dict[str, str], file: str) -> dict
     skipped, count = (done.get("skipped") or [])[:_MOST_NAMED], int(done.get("skippedCount") or 0)
     if skipped:
         more = f" and {count - len(skipped):,} more" if count > len(skipped) else ""
-        session.say(f"skipped, already in an unfinished batch: {wording.text(skipped)}{more}")
+        session.say(f"skipped, excluded or already in an unfinished batch: {wording.text(skipped)}{more}")
     return done
 
 

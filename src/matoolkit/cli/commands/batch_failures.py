@@ -105,7 +105,7 @@ def retry(
     asked |= {"version": version, "beginWith": begin_with, "keepDone": keep_done}
     asked |= {"data": DataChoice.REFRESHED if refresh else data, "rows": _csv_text(rows) if rows else None}
     if like is not None:
-        asked |= _group(session, batch, like)
+        asked |= group_like(session, batch, like)
     planned = session.client.preview(path_of("batches", batch, "retry", "preview"), asked)
     for sentence in details_of(planned):
         session.say(sentence)
@@ -146,7 +146,8 @@ def retry_init(session: Session, batch: Batch, reason: Reason = None, *, wait: W
     exit_with(outcome)
 
 
-def _group(session: Session, batch: int, like: int) -> dict[str, Any]:
+def group_like(session: Session, batch: int, like: int) -> dict[str, Any]:
+    """Return what selects the members that failed like a step."""
     for group in session.client.whole_list(path_of("batches", batch, "failures")):
         if group.get("exampleStepId") == like:
             return {name: group.get(name) for name in ("phaseName", "stepName", "fingerprint")}

@@ -6,10 +6,11 @@ import typer
 
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
-from matoolkit.cli.options import All, BatchOption, Limit, Name, Reason
+from matoolkit.cli.options import All, BatchOption, DryRun, Limit, Name, Reason, Yes, given
 from matoolkit.cli.output import stdout
-from matoolkit.cli.session import Session, asks_the_api
+from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
+from matoolkit.cli.undo_words import UndoVersion, details_of_exclusion
 from matoolkit.cli.whom import Who, key_meant, member_meant
 
 app = typer.Typer(no_args_is_help=True)
@@ -36,6 +37,7 @@ _MEMBER = (
     when("ADDED", "addedAt"),
     when("LEFT", "removedAt"),
     Column("REASON", "removeReason"),
+    when("UNDONE", "undoneAt"),
     when("FAILED", "failedAt"),
     Column("DATA", "data"),
     Column("OUTPUTS", "outputs"),
@@ -47,6 +49,19 @@ _INCLUDED = (
     number("BATCH", "batchId"),
     Column("WAITS FOR", "waitsFor"),
 )
+_EXCLUDED = (
+    Column("RUNBOOK", "runbookName"),
+    Column("KEY", "memberKey"),
+    Column("LEAVES", "leaves"),
+    Column("UNDOES", lambda item: (item.get("undo") or {}).get("batchId", "")),
+)
+_EXCLUSIONS = (
+    Column("KEY", "memberKey"),
+    when("SINCE", "excludedAt"),
+    Column("BY", "excludedBy"),
+    Column("REASON", "reason"),
+)
+_Key = Annotated[str, typer.Argument(help="Key of the member, in any case.")]
 _STEPS = (
     number("EPOCH", "epoch"),
     Column("PHASE", "phaseName"),
@@ -78,20 +93,79 @@ def find(
 def include(
     session: Session,
     name: Name,
-    key: Annotated[str, typer.Argument(help="Key of the member, in any case.")],
+    key: _Key,
     reason: Reason = None,
 ) -> None:
-    """Include a row that the scheduler keeps outside because T has passed or the member is done."""
+    """Include somebody who is kept outside: by a person (`exclude`), because T has passed, or because it is done.
+
+    For somebody who is excluded this only ends the exclusion; the next tick treats its row like any other.
+    """
     asked = {"memberKey": key, "reason": reason}
     done = session.client.post(path_of("runbooks", name, "members", "include"), asked)
     if not session.is_for_people:
         session.show(done, _INCLUDED)
+        return
+    if done.get("wasExcluded"):
+        session.say(f"{wording.text(done.get('memberKey'))} is no longer excluded: {_what_follows(done)}")
         return
     where = f"batch {done['batchId']}" if done.get("batchId") else "a new batch"
     waits_for = wording.text(done.get("waitsFor"))
     ending = f"; it waits, {waits_for}" if waits_for else " with the next tick"
     start = wording.moment(done.get("batchTime"))
     session.say(f"{wording.text(done.get('memberKey'))} joins {where} of {start}{ending}")
+
+
+def _what_follows(done: dict[str, Any]) -> str:
+    start = wording.moment(done.get("batchTime"))
+    waits_for = wording.text(done.get("waitsFor"))
+    if not start:
+        return "its row counts again when the source has one"
+    return f"its row of {start} counts again" + (f"; it waits, {waits_for}" if waits_for else " with the next tick")
+
+
+@app.command()
+@asks_the_api
+def exclude(
+    session: Session,
+    name: Name,
+    key: _Key,
+    reason: Reason = None,
+    version: UndoVersion = None,
+    *,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo what was done for it in its last batch.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Keep somebody out of all batches of a runbook, whatever the source says, until it is included again.
+
+    If it is under way, its work stops. What was done stays, unless you say `--undo`.
+    """
+    asked = {"memberKey": key, "undo": undo, "version": version}
+    path = path_of("runbooks", name, "members", "exclude")
+    planned = session.client.preview(f"{path}/preview", asked)
+    for sentence in details_of_exclusion(planned):
+        session.say(sentence)
+    if dry_run:
+        if not session.is_for_people:
+            session.show(planned, _EXCLUDED)
+        session.say("dry run: nothing was changed")
+        return
+    why = given(reason)
+    if not yes:
+        confirm(f"exclude {wording.text(planned.get('memberKey'))} from {wording.text(name)}?", yes=yes)
+    done = session.client.post(path, {**asked, "reason": why})
+    if session.is_for_people:
+        session.say(f"{wording.text(done.get('memberKey'))} is excluded until `matoolkit member include`")
+    else:
+        session.show(done, _EXCLUDED)
+
+
+@app.command()
+@asks_the_api
+def excluded(session: Session, name: Name, limit: Limit = 100, *, all_: All = False) -> None:
+    """List the people who are kept out of all batches of a runbook."""
+    found = session.client.pages(path_of("runbooks", name, "members", "excluded"), None if all_ else limit)
+    session.show_pages(found, _EXCLUSIONS, nothing="nobody is excluded")
 
 
 @app.command()

@@ -36,6 +36,20 @@ CANCEL = Move(
     BatchStatus.CANCELLED,
     _ENDED,
 )
+LOSE_ITS_LAST = Move(
+    "lose its last",
+    "A person undid the last member for whom it had completed; others have failed.",
+    frozenset({BatchStatus.COMPLETED}),
+    BatchStatus.FAILED,
+    _ENDED,
+)
+BE_UNDONE = Move(
+    "be undone",
+    "A person undid the last member in it after it had ended.",
+    frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED}),
+    BatchStatus.CANCELLED,
+    _ENDED,
+)
 REOPEN = Move(
     "reopen",
     "A person lets failed members try again.",
@@ -115,6 +129,8 @@ MOVES = (
     COMPLETE,
     FAIL,
     CANCEL,
+    LOSE_ITS_LAST,
+    BE_UNDONE,
     REOPEN,
     REOPEN_INIT,
     RESCHEDULE,

@@ -16,19 +16,23 @@ _NEW_EPOCH: Mapping[str, object] = MappingProxyType(
         "epoch": Value.ONE_MORE,
         "added_at": Value.NOW,
         **dict.fromkeys(("caught_up_at", "left_source_at", "removed_at", "removed_by", "remove_reason", "failed_at")),
-        **dict.fromkeys(("add_dispatched_at", "remove_dispatched_at", "seen_off_at")),
+        **dict.fromkeys(("add_dispatched_at", "remove_dispatched_at", "seen_off_at", "undone_at", "undo_version")),
     }
 )
+_WITHOUT_OUTPUTS: Mapping[str, object] = MappingProxyType({"worker_data_json": "{}"})
 _FROM_THE_FIRST_PHASE: Mapping[str, object] = MappingProxyType({"first_phase_version": None, "first_phase_place": None})
+_LEAVES: Mapping[str, object] = MappingProxyType(
+    # Until the orchestrator has seen it off its batch cannot end. Both times of an earlier stay are cleared, also for a
+    # process of an earlier version that still runs: it knows only `caught_up_at`, and does not clear the other.
+    {"removed_at": Value.NOW, **dict.fromkeys(("remove_dispatched_at", "seen_off_at", "caught_up_at"))}
+)
 
 REMOVE = Move(
     "remove",
     "It left the source, moved to another batch, or a person took it out.",
     _ACTIVE,
     MemberStatus.REMOVED,
-    # Until the orchestrator has seen it off its batch cannot end. Both times of an earlier stay are cleared, also for a
-    # process of an earlier version that still runs: it knows only `caught_up_at`, and does not clear the other.
-    {"removed_at": Value.NOW, **dict.fromkeys(("remove_dispatched_at", "seen_off_at", "caught_up_at"))},
+    _LEAVES,
 )
 RETURN = Move(
     "return",
@@ -36,6 +40,31 @@ RETURN = Move(
     _REMOVED,
     MemberStatus.ACTIVE,
     {**_NEW_EPOCH, **_FROM_THE_FIRST_PHASE},
+    (Guard.NOT_UNDONE,),
+)
+RETURN_UNDONE = Move(
+    "return undone",
+    "A person lets it in again after it was undone: it begins afresh in a new epoch, without its outputs.",
+    _REMOVED,
+    MemberStatus.ACTIVE,
+    {**_NEW_EPOCH, **_FROM_THE_FIRST_PHASE, **_WITHOUT_OUTPUTS},
+    (Guard.UNDONE,),
+)
+UNDO = Move(
+    "undo",
+    "A person undoes it, in a batch of any status.",
+    _ACTIVE | _FAILED,
+    MemberStatus.REMOVED,
+    {**_LEAVES, "undone_at": Value.NOW},
+    (Guard.SAME_EPOCH,),
+)
+UNDO_EXCLUDED = Move(
+    "undo excluded",
+    "A person undoes what it had done before it was excluded.",
+    _REMOVED,
+    None,
+    {**_LEAVES, "undone_at": Value.NOW},
+    (Guard.SAME_EPOCH, Guard.EXCLUDED),
 )
 FAIL = Move(
     "fail",
@@ -64,7 +93,7 @@ RESTART_UNDONE = Move(
     "A person lets it begin again in a new epoch without its outputs: what it did was undone.",
     _FAILED,
     MemberStatus.ACTIVE,
-    {**_NEW_EPOCH, "worker_data_json": "{}"},
+    {**_NEW_EPOCH, **_WITHOUT_OUTPUTS},
 )
 REFRESH = Move("refresh", "The source has other data for it.", _ACTIVE, None, {})
 FOLLOW_START = Move(
@@ -115,6 +144,9 @@ KEEP_OUTPUTS = Move("keep outputs", "One of its steps has put something out.", _
 MOVES = (
     REMOVE,
     RETURN,
+    RETURN_UNDONE,
+    UNDO,
+    UNDO_EXCLUDED,
     FAIL,
     REACTIVATE,
     RESTART,

@@ -13,6 +13,7 @@ from matoolkit.store.schema.messages import (
 from matoolkit.store.schema.metadata import metadata
 from matoolkit.store.schema.runbooks import (
     data_table_columns,
+    member_exclusions,
     member_inclusions,
     runbook_automation_settings,
     runbook_ticks,
@@ -33,6 +34,7 @@ __all__ = [
     "idempotency_keys",
     "init_executions",
     "leases",
+    "member_exclusions",
     "member_inclusions",
     "metadata",
     "outbox",

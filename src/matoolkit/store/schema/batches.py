@@ -100,6 +100,12 @@ batch_members = Table(
         doc="When the orchestrator stopped its work after it left, and created what is to run for it; empty before.",
     ),
     Column("failed_at", Instant, doc="When one of its steps failed for good."),
+    Column("undone_at", Instant, doc="When a person undid it; empty unless it left because of that."),
+    Column(
+        "undo_version",
+        Integer,
+        doc="Version whose removal steps run for an undone member; empty when there is nothing to undo.",
+    ),
     Column(
         "source_time", Instant, doc="The last time that the source gave it while this batch had it; empty if manual."
     ),

@@ -4,6 +4,7 @@ MEANINGS = {
     "runbooks": "One row for each published version of a runbook; at most one version of a name is active.",
     "runbook_automation_settings": "Whether the scheduler may query a runbook's source. No row means no.",
     "runbook_ticks": "What the last tick of the scheduler did for a runbook: the first place to look.",
+    "member_exclusions": "Whom a person keeps out of all batches of a runbook, whatever its source says.",
     "member_inclusions": "Whom a person lets into the batch of a time although the scheduler would not.",
     "set_aside_keys": "Keys of the rows that the last reading of a version set aside.",
     "data_table_columns": "Which column of a data table holds which column of the query.",

@@ -104,6 +104,22 @@ runbook_ticks = Table(
     Column("remarks_json", UnicodeText, nullable=False, doc="What else a person should see, a JSON array."),
 )
 
+member_exclusions = Table(
+    "member_exclusions",
+    metadata,
+    id_column("Number of the exclusion."),
+    Column("runbook_key", FoldedKey, nullable=False, doc="The runbook's name folded for comparison."),
+    Column("member_key_fold", FoldedKey, nullable=False, doc="The member's key folded for comparison."),
+    Column("runbook_name", Unicode(100), nullable=False, doc="Name of the runbook."),
+    Column("member_key", Unicode(MAX_KEY_LENGTH), nullable=False, doc="The member's key."),
+    Column("excluded_at", Instant, nullable=False, doc="When a person excluded it."),
+    Column("excluded_by", Unicode(200), nullable=False, doc="Who did."),
+    Column("reason", UnicodeText, nullable=False, doc="Why."),
+    Column("included_at", Instant, doc="When a person included it again; empty while it is excluded."),
+    UniqueConstraint("runbook_key", "member_key_fold"),
+    sqlite_autoincrement=True,
+)
+
 member_inclusions = Table(
     "member_inclusions",
     metadata,
