@@ -144,13 +144,13 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-u
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 
 lock: setup ## resolve the newest allowed dependencies into requirements/
-	$(COMPILE) --upgrade --extra azure --extra dev --extra functions --extra mssql --extra postgres \
+	$(COMPILE) --upgrade --extra azure --extra dev --extra functions --extra mssql --extra postgres --extra telemetry \
 		--output-file requirements/dev.txt pyproject.toml
 	$(COMPILE) --upgrade --extra postgres --build-deps-for editable --constraint requirements/dev.txt \
 		--output-file requirements/run.txt pyproject.toml
-	$(COMPILE) --upgrade --extra azure --extra mssql --extra postgres --constraint requirements/dev.txt \
+	$(COMPILE) --upgrade --extra azure --extra mssql --extra postgres --extra telemetry --constraint requirements/dev.txt \
 		--output-file requirements/image.txt pyproject.toml
-	$(COMPILE) --upgrade --extra azure --extra functions --extra mssql --constraint requirements/dev.txt \
+	$(COMPILE) --upgrade --extra azure --extra functions --extra mssql --extra telemetry --constraint requirements/dev.txt \
 		--output-file requirements/functions.txt pyproject.toml
 
 clean: ## remove what the targets made

@@ -30,9 +30,10 @@ from matoolkit.runbook.catalogue import BUILT_IN
 from matoolkit.runbook.findings import FINDING_KINDS
 from matoolkit.runbook.offsets import OFFSET_PATTERN
 from matoolkit.runbook.schema import json_schema
-from matoolkit.settings import Settings, WorkerSettings, variable_names
+from matoolkit.settings import Settings, TelemetrySettings, WorkerSettings, variable_names
 from matoolkit.store.dialect.types import Instant, OneOf
 from matoolkit.store.schema import MEANINGS, metadata
+from matoolkit.telemetry.metering import MEASURES, Form
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.functions.meanings import MEANINGS as MEANINGS_OF_FUNCTIONS
 from matoolkit.worker.registry import Function
@@ -176,12 +177,13 @@ _KIND_WORDS: dict[str, str] = {
 }
 
 
-def _settings(settings: type[BaseModel]) -> Callable[[], str]:
+def _settings(settings: type[BaseModel], leaving_out: str = "") -> Callable[[], str]:
     def block() -> str:
         variables = variable_names(settings)  # type: ignore[arg-type]
         rows = (
             (f"`{variables[field]}`", _default(info.default), info.description or "")
             for field, info in settings.model_fields.items()
+            if field != leaving_out
         )
         return _table(("variable", "default", "meaning"), rows)
 
@@ -215,6 +217,20 @@ _CLOUD_COLUMNS = {
     "graph_environment": "`Connect-MgGraph -Environment`",
     "exchange_environment": "`Connect-ExchangeOnline -ExchangeEnvironmentName`",
 }
+
+
+def _metrics() -> str:
+    rows = (
+        (
+            f"`{one.name}`",
+            f"`{one.name_at_metrics}`" if one.form is Form.GAUGE else "",
+            f"{one.form}, `{one.unit}`",
+            ", ".join(f"`{label}`" for label in one.labels),
+            one.meaning,
+        )
+        for one in MEASURES
+    )
+    return _table(("OpenTelemetry", "`/metrics`", "is", "labels", "meaning"), rows)
 
 
 def _default(value: Any) -> str:
@@ -388,6 +404,8 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "client-settings": _client_settings,
     "worker-settings": _settings(WorkerSettings),
     "clouds": _clouds,
+    "telemetry-settings": _settings(TelemetrySettings, leaving_out="cloud"),
+    "metrics": _metrics,
     **{
         f"routes-{topic}": _routes(topic)
         for topic in ("runbooks", "batches", "members", "reports", "operations", "undo", "system")

@@ -29,6 +29,8 @@ var hostSettings = {
   AzureWebJobsStorage__accountName: storage.name
   AzureWebJobsStorage__credential: 'managedidentity'
   APPLICATIONINSIGHTS_CONNECTION_STRING: insights.properties.ConnectionString
+  // Spans and metrics of our own, beside what the host sends.
+  MATOOLKIT_TELEMETRY: 'azure'
 }
 
 resource insights 'Microsoft.Insights/components@2020-02-02' = {

@@ -28,12 +28,14 @@ class Transaction(Protocol):
 class Outgoing:
     """A message to publish, under an id that is derived from facts (rule M2).
 
-    With `not_before` it is delivered then or later.
+    With `not_before` it is delivered then or later. `traceparent` names the span that causes it, if that is not the one
+    in which it is published.
     """
 
     message_id: str
     message: Message
     not_before: datetime | None = None
+    traceparent: str | None = None
 
 
 @record
@@ -48,7 +50,10 @@ class Subscription:
 
 @record
 class Received:
-    """A message that this process has locked; `handle` and `lock_token` mean something to its bus only."""
+    """A message that this process has locked; `handle` and `lock_token` mean something to its bus only.
+
+    `traceparent` names the span that sent it; it is read only while this process records spans.
+    """
 
     subscription: Subscription
     lock_token: str
@@ -57,6 +62,7 @@ class Received:
     message_type: str
     body: str
     delivery_count: int
+    traceparent: str | None = None
 
 
 @record

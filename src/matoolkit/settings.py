@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from matoolkit.client_settings import PREFIX, VARIABLES, duration
+from matoolkit.client_settings import PREFIX, VARIABLES, address, duration
 from matoolkit.clouds import CLOUDS, PUBLIC, Cloud, CloudName
 from matoolkit.errors import InvalidSettings, did_you_mean
 
@@ -105,6 +106,11 @@ class Settings(_FromEnvironment):
         description="`text` for people, `json` for one JSON object a line; `auto` is text on a terminal.",
     )
 
+    telemetry: Literal["off", "otlp", "azure"] = Field(
+        "off",
+        description="Where spans and metrics go: nowhere, to a collector of OpenTelemetry, or to Application Insights.",
+    )
+
     @model_validator(mode="after")
     def _entra_is_whole(self) -> Self:
         given = [self.entra_tenant_id, self.entra_client_id]
@@ -175,13 +181,24 @@ class WorkerSettings(_FromEnvironment):
         return _in_cloud(self, "SERVICE_BUS_NAMESPACE", self.service_bus_namespace)
 
 
+class TelemetrySettings(_FromEnvironment):
+    """Where telemetry goes if it is on; these names are the standard ones, and OpenTelemetry knows more of them."""
+
+    otel_exporter_otlp_endpoint: Annotated[str, AfterValidator(address)] = Field(
+        "http://localhost:4318", description="Address of the collector, which speaks OTLP over HTTP; for `otlp`."
+    )
+    applicationinsights_connection_string: SecretStr | None = Field(
+        None, description="Connection string of the Application Insights; for `azure`, which needs it."
+    )
+
+
 def _in_cloud(settings: SettingsT, variable: str, host: str | None) -> SettingsT:
     if wrong := CLOUDS[settings.cloud].elsewhere(host or ""):
         raise ValueError(f"{variable} {wrong}")
     return settings
 
 
-SETTINGS_CLASSES: tuple[type[_FromEnvironment], ...] = (Settings, WorkerSettings)
+SETTINGS_CLASSES: tuple[type[_FromEnvironment], ...] = (Settings, WorkerSettings, TelemetrySettings)
 
 
 def variable_names(settings: type[_FromEnvironment]) -> dict[str, str]:
@@ -197,7 +214,8 @@ def cloud_of(environ: Mapping[str, str]) -> Cloud:
 
 def is_own_variable(name: str) -> bool:
     """Tell whether an environment variable configures the system itself (rule R4 refuses it as a source)."""
-    return name.upper().startswith(PREFIX) or name.upper() in variable_names(WorkerSettings).values()
+    own = {**variable_names(WorkerSettings), **variable_names(TelemetrySettings)}
+    return name.upper().startswith(PREFIX) or name.upper() in own.values()
 
 
 def secret_variable(name: str) -> str:

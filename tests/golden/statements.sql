@@ -1334,7 +1334,7 @@ WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscript
 GO
 
 -- store.queue.lock_due
-SELECT TOP 7 bus_messages.id AS handle, bus_messages.message_id, bus_messages.message_type, bus_messages.body, bus_messages.delivery_count + :delivery_count_1 AS delivery_count 
+SELECT TOP 7 bus_messages.properties_json, bus_messages.id AS handle, bus_messages.message_id, bus_messages.message_type, bus_messages.body, bus_messages.delivery_count + :delivery_count_1 AS delivery_count 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK) 
 WHERE bus_messages.topic = :p_topic AND bus_messages.subscription = :p_subscription AND bus_messages.visible_at <= :p_at AND bus_messages.expires_at > :p_at AND bus_messages.delivery_count < :delivery_count_2 ORDER BY bus_messages.visible_at, bus_messages.id
 GO

@@ -15,6 +15,7 @@ from matoolkit.bus.servicebus.wanted import SUBSCRIPTION, TOPIC, Wanted
 from matoolkit.clouds import CLOUDS
 from matoolkit.settings import Settings, WorkerSettings, load_settings, variable_names
 from matoolkit.store.dialect.mssql_types import EXACT_COLLATION
+from matoolkit.telemetry.metering import MEASURES
 from tests.infra.bicep import Declared, Template, literal, properties, template, value
 from tests.infra.checking import problems
 
@@ -395,8 +396,6 @@ def test_five_things_that_matter_have_an_alert() -> None:
 @pytest.mark.parametrize(
     ("path", "event", "module"),
     [
-        (SCHEDULER, "phase dispatched", "scheduler/due_phases.py"),
-        (SCHEDULER, "it was due at ", "scheduler/due_phases.py"),
         (SCHEDULER, " became dead letters", "bus/draining.py"),
         (WORKER, " failed: ", "worker/settlement.py"),
     ],
@@ -405,3 +404,21 @@ def test_an_alert_looks_for_a_line_that_the_code_writes(path: Path, event: str, 
     queries = " ".join(node.text for node in template(path).of_type("string") if literal(node) != event)
     assert f'"{event}' in queries
     assert event in (ROOT / "src" / "matoolkit" / module).read_text(encoding="utf-8")
+
+
+def test_an_alert_looks_for_a_metric_that_the_code_sends() -> None:
+    queries = [
+        node.text for path in STAGES for node in template(path).of_type("string") if "customMetrics" in node.text
+    ]
+    named = {name for query in queries for name in re.findall(r'name == "([^"]+)"', query)}
+    assert "matoolkit.phase.lag" in named
+    assert named <= {measure.name for measure in MEASURES}
+
+
+def test_every_part_sends_its_telemetry_to_its_own_application_insights() -> None:
+    settings = (MODULES / "function-app.bicep").read_text(encoding="utf-8")
+    assert "MATOOLKIT_TELEMETRY: 'azure'" in settings
+    assert "APPLICATIONINSIGHTS_CONNECTION_STRING: insights.properties.ConnectionString" in settings
+    worker = environment_of_worker()
+    assert worker["MATOOLKIT_TELEMETRY"] == "'azure'"
+    assert worker["APPLICATIONINSIGHTS_CONNECTION_STRING"] == "insights.properties.ConnectionString"

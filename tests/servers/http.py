@@ -87,7 +87,8 @@ class Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         kind = self.headers.get("Content-Type", "")
-        read = body if "xml" in kind else parse_qs(body.decode()) if "form" in kind else json.loads(body or "null")
+        is_raw = "xml" in kind or "protobuf" in kind or "Content-Encoding" in self.headers
+        read = body if is_raw else parse_qs(body.decode()) if "form" in kind else json.loads(body or "null")
         request = Request(self.command, self.path, dict(self.headers.items()), read)
         answer = self.served.answer(request)
         if answer.is_reset:

@@ -251,6 +251,7 @@ resource app 'Microsoft.App/containerApps@2025-01-01' = {
               { name: 'MATOOLKIT_BUS', value: 'servicebus' }
               { name: 'MATOOLKIT_SERVICE_BUS_NAMESPACE', value: shared.serviceBusHost }
               { name: 'MATOOLKIT_LOG_FORMAT', value: 'json' }
+              { name: 'MATOOLKIT_TELEMETRY', value: 'azure' }
               { name: 'APPLICATIONINSIGHTS_CONNECTION_STRING', value: insights.properties.ConnectionString }
               // Which of the two identities is meant; azure-identity reads both.
               { name: 'AZURE_CLIENT_ID', value: worker.properties.clientId }

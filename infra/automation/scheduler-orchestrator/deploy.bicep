@@ -260,21 +260,22 @@ resource failingTicks 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
+// The orchestrator measures it, so it is seen even if no scheduler runs.
 resource dueLag 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: '${name}-due-lag'
   location: location
   properties: {
-    description: 'A phase began later than it should have.'
+    description: 'A phase is due and does not begin.'
     severity: 2
     enabled: true
-    scopes: [scheduler.outputs.insightsId]
+    scopes: [orchestrator.outputs.insightsId]
     evaluationFrequency: 'PT5M'
     windowSize: 'PT15M'
     autoMitigate: true
     criteria: {
       allOf: [
         {
-          query: 'traces | where message has "phase dispatched" | extend due = todatetime(extract("it was due at ([0-9T:. +-]+)", 1, message)) | where timestamp - due > ${dueLagMinutes}m'
+          query: 'customMetrics | where name == "matoolkit.phase.lag" and valueMax > ${dueLagMinutes} * 60'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0

@@ -22,6 +22,8 @@ from matoolkit.ports import Deliverer, Delivery, NoLongerOurs, Received, Subscri
 from matoolkit.store import Store
 from matoolkit.store.health import require_healthy
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.telemetry import tracing
+from matoolkit.telemetry.tracing import Span
 
 HANDLED = crash_point("consumer.handled")
 
@@ -164,7 +166,7 @@ class Consumer:
 
     def _handle(self, deliveries: Sequence[Delivery]) -> None:
         pile = [delivery.received for delivery in deliveries]
-        with self._store.transaction() as tx:
+        with self._span_of(pile), self._store.transaction() as tx:
             settles_with_state = self._bus.settles_with(tx)
             if settles_with_state:
                 # If another process has one of the messages, this raises before anything is changed.
@@ -174,6 +176,13 @@ class Consumer:
                 # After the handler: what it publishes leaves first, because follow-ups of a commit keep their order.
                 self._bus.complete(tx, pile)
             HANDLED.reached()
+
+    def _span_of(self, pile: Sequence[Received]) -> Span:
+        if not tracing.is_on():
+            return tracing.NO_SPAN
+        topic = self._subscription.topic
+        about = {"messaging.destination.name": topic, "messaging.batch.message_count": len(pile)}
+        return tracing.span_of_messages([one.traceparent for one in pile], f"handle {topic}", about)
 
     def _readable(self) -> list[Delivery]:
         """Read the pile; a message that cannot be read is a dead letter at once: it never will be readable."""

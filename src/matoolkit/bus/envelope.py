@@ -14,6 +14,7 @@ from matoolkit.domain.messages import WorkerJob
 from matoolkit.errors import MessageTooLarge, UnwritableMessage
 from matoolkit.ports import Outgoing
 from matoolkit.records import record
+from matoolkit.telemetry.tracing import TRACEPARENT, current_traceparent
 
 
 @record
@@ -26,6 +27,14 @@ class Envelope:
     body: str
     properties_json: str
     not_before: datetime | None
+    traceparent: str | None = None
+
+    @property
+    def all_properties_json(self) -> str:
+        """The properties with the traceparent among them, as they travel."""
+        if self.traceparent is None:
+            return self.properties_json
+        return f'{self.properties_json[:-1]},"{TRACEPARENT}":"{self.traceparent}"}}'
 
 
 class Carrier(Protocol):
@@ -43,10 +52,11 @@ class Carrier(Protocol):
 
 def sealed(messages: Sequence[Outgoing]) -> list[Envelope]:
     """Encode messages; one that no bus could carry is refused."""
-    return [_seal(outgoing) for outgoing in messages]
+    traceparent = current_traceparent()
+    return [_seal(outgoing, traceparent) for outgoing in messages]
 
 
-def _seal(outgoing: Outgoing) -> Envelope:
+def _seal(outgoing: Outgoing, traceparent: str | None) -> Envelope:
     message = outgoing.message
     try:
         form, body = encode(message)
@@ -62,6 +72,7 @@ def _seal(outgoing: Outgoing) -> Envelope:
         body,
         _properties(form.message_type, message.worker_id if isinstance(message, WorkerJob) else None),
         outgoing.not_before,
+        outgoing.traceparent or traceparent,
     )
 
 

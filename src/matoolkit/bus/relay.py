@@ -148,7 +148,7 @@ def _new(envelope: Envelope) -> outbox.NewMessage:
         envelope.message_id,
         envelope.message_type,
         envelope.body,
-        envelope.properties_json,
+        envelope.all_properties_json,
         envelope.not_before,
     )
 

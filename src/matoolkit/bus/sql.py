@@ -23,6 +23,7 @@ from matoolkit.ports import NoLongerOurs, Outgoing, Received, Subscription
 from matoolkit.store import Store, queue
 from matoolkit.store.listening import Listener, announce
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.telemetry import tracing
 
 # Messages of other processes are found by polling; more often where the database cannot announce them.
 _POLL_SECONDS = 0.05
@@ -94,7 +95,8 @@ class SqlBus:
             at = tx.lock_time()
             if is_unsure:
                 queue.undo_receipt(tx, subscription, token, at)
-            return queue.lock_due(tx, subscription, token, at, until=at + topology.LOCK_DURATION, most=most)
+            until = at + topology.LOCK_DURATION
+            return queue.lock_due(tx, subscription, token, at, until=until, most=most, is_traced=tracing.is_on())
 
     def wait(self, subscription: Subscription, seconds: float) -> None:
         """Wait until a message may be due, but not longer than that."""
@@ -219,7 +221,7 @@ def _queued(tx: Transaction, envelope: Envelope, due_at: datetime, expires_at: d
         envelope.message_id,
         envelope.message_type,
         envelope.body,
-        envelope.properties_json,
+        envelope.all_properties_json,
         due_at,
         expires_at,
     )

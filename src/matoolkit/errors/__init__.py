@@ -56,6 +56,7 @@
     │   ├── OtherSpeed            HO411   the calendar of a database runs at another speed
     │   ├── FastCalendar          HO412   a database with a fast calendar is for `matoolkit up` alone
     │   ├── NotForTrying          HO422   a runbook cannot be tried on a file of rows
+    │   ├── TelemetryLibraryMissing HO502 the libraries that send telemetry are not installed
     │   ├── SignInNeeded          CL401   nobody is signed in on this machine
     │   ├── SignInFailed          CL403   signing in did not work
     │   ├── ConfirmationNeeded    CL428   a confirmation is needed, and there is no terminal to ask on
@@ -182,7 +183,15 @@ from matoolkit.errors.client import (
     UnreadableAnswer,
     UnwritableFile,
 )
-from matoolkit.errors.hosting import AlreadyUp, FastCalendar, NotForTrying, OtherSpeed, PortTaken, UnsafeFolder
+from matoolkit.errors.hosting import (
+    AlreadyUp,
+    FastCalendar,
+    NotForTrying,
+    OtherSpeed,
+    PortTaken,
+    TelemetryLibraryMissing,
+    UnsafeFolder,
+)
 from matoolkit.errors.publishing import (
     NoActiveVersion,
     OtherName,
@@ -337,6 +346,7 @@ __all__ = [
     "StoreFull",
     "StoreReadOnly",
     "StoreUnavailable",
+    "TelemetryLibraryMissing",
     "TemplateError",
     "TimeOutOfRange",
     "TooManyColumns",

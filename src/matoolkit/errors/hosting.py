@@ -30,6 +30,17 @@ class PortTaken(Refused):
         )
 
 
+class TelemetryLibraryMissing(Refused):
+    """The libraries that send telemetry are not installed."""
+
+    code = "HO502"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the libraries that send telemetry are not installed", hint="pip install 'matoolkit[telemetry]'"
+        )
+
+
 class UnsafeFolder(Refused):
     """Other people can put files into a folder whose files a worker executes."""
 

@@ -20,6 +20,7 @@ from matoolkit.hosting.orchestrator import orchestrator_parts
 from matoolkit.hosting.process import Part, run_parts
 from matoolkit.hosting.sockets import listening, listening_nearby, port_of
 from matoolkit.hosting.story import Line, Story
+from matoolkit.hosting.telemetry import telemetry_of
 from matoolkit.hosting.trial import Trial, begin, begin_pace, open_tenant, remembered_rows
 from matoolkit.hosting.trial_sources import TrialSources
 from matoolkit.runbook.parse import parse_runbook
@@ -116,6 +117,7 @@ def run_all(
         store = open_database(settings)
         stack.callback(store.close)
         upgrade(store)
+        stack.enter_context(telemetry_of(settings, "up", watched=store, environ=environ))
         clock, origin = _begun(store, settings, wishes.speed)
         is_first = begin(store, wishes.trial, clock.now())
         tenant = open_tenant(clock)

@@ -17,6 +17,7 @@ from matoolkit.errors import SignInRequired
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.hosting.serving import ApiServer
 from matoolkit.hosting.sockets import listening, port_of
+from matoolkit.hosting.telemetry import telemetry_of
 from matoolkit.loopback import is_loopback
 from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
@@ -33,6 +34,7 @@ def run_api(
     clock = SystemClock()
     sign_in = sign_in_for(settings, host, clock)
     with ExitStack() as stack:
+        stack.enter_context(telemetry_of(settings, "api", environ=environ))
         store = open_state(settings)
         stack.callback(store.close)
         messaging = open_bus(settings, store)

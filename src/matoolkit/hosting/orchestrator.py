@@ -7,6 +7,7 @@ from functools import partial
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
+from matoolkit.hosting.telemetry import telemetry_of
 from matoolkit.orchestrator import Orchestrator
 from matoolkit.settings import Settings
 from matoolkit.store import Store
@@ -19,7 +20,8 @@ def run_orchestrator(settings: Settings, stop: threading.Event) -> None:
     messaging = open_bus(settings, store)
     messaging.bus.start()
     try:
-        run_parts(orchestrator_parts(settings, store, messaging), stop)
+        with telemetry_of(settings, "orchestrator", watched=store):
+            run_parts(orchestrator_parts(settings, store, messaging), stop)
     finally:
         messaging.bus.stop()
         store.close()

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from matoolkit.hosting.process import run_parts, sweep_regularly
+from matoolkit.hosting.telemetry import telemetry_of
 from matoolkit.scheduler.leasing import Stopping
 from matoolkit.scheduler.loop import SchedulerLoop
 from matoolkit.scheduler.tallies import Tally
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 def run_scheduler(settings: Settings, stop: threading.Event) -> None:
     """Tick and sweep until told to stop; the transaction at hand is finished, and the lease let go."""
     with ExitStack() as stack:
+        stack.enter_context(telemetry_of(settings, "scheduler"))
         store = open_state(settings)
         stack.callback(store.close)
         messaging = open_bus(settings, store)
@@ -39,6 +41,7 @@ def tick_once(settings: Settings, stop: threading.Event) -> list[Tally] | None:
     """Tick once and say what was done; nothing if another scheduler works. Told to stop, it ends as Ctrl-C ends it."""
     done: list[list[Tally] | None] = []
     with ExitStack() as stack:
+        stack.enter_context(telemetry_of(settings, "scheduler"))
         store = open_state(settings)
         stack.callback(store.close)
         messaging = open_bus(settings, store)

@@ -5,6 +5,7 @@ import threading
 from contextlib import ExitStack
 
 from matoolkit.hosting.process import run_parts
+from matoolkit.hosting.telemetry import telemetry_of
 from matoolkit.settings import Settings, WorkerSettings
 from matoolkit.system import build_worker, bus_of_worker, functions_of_worker
 from matoolkit.worker.health import health_served
@@ -22,6 +23,7 @@ def run_worker(
         masking = Masking()
         masking.guard(logging.getLogger("matoolkit"))
         stack.enter_context(guarded_streams(masking))
+        stack.enter_context(telemetry_of(settings, "worker", worker_id=worker_id))
         registry, broken = functions_of_worker(worker)
         for file in broken:
             log.error("%s cannot be used: %s", file.path, file.why)

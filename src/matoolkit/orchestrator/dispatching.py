@@ -18,6 +18,7 @@ from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
+from matoolkit.orchestrator.counting import count_outcomes
 from matoolkit.orchestrator.definitions import Dispatchable, definition_of
 from matoolkit.orchestrator.moving import touch_failure
 from matoolkit.orchestrator.outputs import blamed_on_earlier_steps
@@ -129,6 +130,7 @@ def _fail(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Ma
     blamed = blamed_on_earlier_steps(agenda, states, unresolved)
     failures = [_failure(state, errors[state.id], blamed.get(state.id, "")) for state in states]
     failed = set(move_steps(agenda.tx, kind, failures, agenda.at))
+    count_outcomes(agenda, kind, {state.id: state for state in states}, failures, failed)
     for state in states:
         if state.id in failed:
             touch_failure(agenda, state)

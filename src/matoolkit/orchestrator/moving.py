@@ -10,6 +10,7 @@ from matoolkit.announcing.messages import retry_check
 from matoolkit.domain.moves.step import Fail, GiveUp, NoteLate, RetryLater, StepMove, Succeed
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
+from matoolkit.orchestrator.counting import count_outcomes
 from matoolkit.orchestrator.definitions import steps_of_phase
 from matoolkit.store.moves import move_steps
 from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState, State, StepState
@@ -18,6 +19,7 @@ from matoolkit.store.narrow_executions import InitState, NextStep, RollbackState
 def apply_moves(agenda: Agenda, kind: Kind, states: Mapping[int, State], moves: Sequence[StepMove]) -> set[int]:
     """Write moves of different rows, note what they touch, and return the rows that moved."""
     moved = set(move_steps(agenda.tx, kind, moves, agenda.at))
+    count_outcomes(agenda, kind, states, moves, moved)
     for move in moves:
         if move.id in moved:
             _touch(agenda, kind, states[move.id], move)

@@ -40,6 +40,7 @@ from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
 from matoolkit.store.narrow_executions import batches_of_work, states_of
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.telemetry.tracing import NO_SPAN, next_trace
 
 _SWEEPS = (sweep_lost_jobs, sweep_dead_jobs, sweep_waiting_members, sweep_leavers, sweep_endings)
 
@@ -57,6 +58,11 @@ class _Inbox:
     dues: list[Due] = field(default_factory=list)
     added: list[MemberAdded] = field(default_factory=list)
     removed: list[MemberRemoved] = field(default_factory=list)
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether a job was answered."""
+        return any(self.answers.values())
 
     def work(self, kind: Kind) -> set[int]:
         """Return the work of a kind that answers and checks are about."""
@@ -93,7 +99,10 @@ class Orchestrator:
         remove_members(agenda, {removed.batch_member_id for removed in inbox.removed})
         add_members(agenda, {added.batch_member_id for added in inbox.added})
         expand_phases(agenda, inbox.dues)
-        follow_up(agenda)
+        # A trace covers one step of some members, from what sent it to the handling of its answer. What follows from
+        # answers begins the next, or the trace of a batch would grow for days.
+        with next_trace("send what follows") if inbox.has_answers else NO_SPAN:
+            follow_up(agenda)
 
     def sweep(self) -> None:
         """Find work that no message announces: lost and dead jobs, members that wait, phases and batches to end."""

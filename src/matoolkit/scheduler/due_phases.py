@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import partial
 
 from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.domain.retrying import FirstPhase
@@ -13,6 +14,7 @@ from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.enrolments import first_phases_of_active
 from matoolkit.store.phases import PhaseRow, due_phases, phases_of_batches, skip_phases
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.telemetry import metering
 
 _AT_ONCE = 1_000
 
@@ -46,8 +48,16 @@ def _dispatch(
         log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
     begun = dispatch_and_announce(tx, publisher, [phase for phase in due if phase.id not in left_out], batches, at)
     for phase in begun:
+        _note_delay(tx, phase, batches, at)
         log.info("phase dispatched: it was due at %s", phase.due_at, extra=_about(phase, batches))
     return len(begun)
+
+
+def _note_delay(tx: Transaction, phase: PhaseRow, batches: dict[int, BatchRow], at: datetime) -> None:
+    if metering.is_on() and phase.due_at is not None:
+        labels = {"runbook": batches[phase.batch_id].runbook_name}
+        delay = max((at - phase.due_at).total_seconds(), 0.0)
+        tx.on_commit.append(partial(metering.took, metering.PHASE_DELAY, delay, labels))
 
 
 def _empty(tx: Transaction, due: Collection[PhaseRow]) -> list[PhaseRow]:

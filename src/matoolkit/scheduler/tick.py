@@ -30,6 +30,7 @@ from matoolkit.store import Store
 from matoolkit.store.automation import automated_runbooks, record_tick
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, note_read, record_error
+from matoolkit.telemetry.tracing import span
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,10 @@ class Scheduler:
         """Look at every runbook once and say what was done; nothing at all if another scheduler works."""
         if not self.lease.hold():
             return None
+        with span("tick"):
+            return self._look_at_all()
+
+    def _look_at_all(self) -> list[Tally]:
         with self.store.reading() as tx:
             runbooks, automated = active_runbooks(tx), set(automated_runbooks(tx))
         tallies = [self._look_at(runbook, is_automated=folded(runbook.name) in automated) for runbook in runbooks]
@@ -67,6 +72,13 @@ class Scheduler:
         return ask_for_checks(self.store, self.publisher, self.lease.confirm, self.clock.now())
 
     def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
+        with span("look at runbook", {"runbook": runbook.name, "version": runbook.version}) as one:
+            tally = self._followed(runbook, is_automated=is_automated)
+            if tally.error is not None:
+                one.fail(tally.error.partition(":")[0])
+        return tally
+
+    def _followed(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
         started, tally = self.clock.monotonic(), Tally(runbook.name, runbook.version, self.clock.now())
         follow = partial(self._follow, runbook, tally, is_automated=is_automated)
         tally.error = self._isolated(runbook.name, "following the source", follow)

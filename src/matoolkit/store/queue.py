@@ -35,6 +35,7 @@ from matoolkit.store.schema import bus_messages, bus_recent_ids
 from matoolkit.store.sql.prepared import Drafting, Ready, prepared
 from matoolkit.store.sql.statements import among, columns_of, insert_each
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.telemetry.tracing import traceparent_in
 
 # What is received of a message, in the order of `Received`; its id is the handle, and this is one more delivery.
 _RECEIVED = (
@@ -144,19 +145,39 @@ def _forgotten(draft: Drafting, topic: str, message_ids: Collection[str], before
 
 
 def lock_due(
-    tx: Transaction, subscription: Subscription, token: str, at: datetime, *, until: datetime, most: int
+    tx: Transaction,
+    subscription: Subscription,
+    token: str,
+    at: datetime,
+    *,
+    until: datetime,
+    most: int,
+    is_traced: bool = False,
 ) -> list[Received]:
-    """Lock messages that are due and not locked, oldest first; each lock counts as a delivery."""
-    due = _due(tx, subscription.topic, subscription.name, at, most=most)
-    received = sorted(tx.rows(Received, due, subscription=subscription, lock_token=token), key=attrgetter("handle"))
+    """Lock messages that are due and not locked, oldest first; each lock counts as a delivery.
+
+    Only a process that records spans reads the properties, for the traceparent among them.
+    """
+    due = _due(tx, subscription.topic, subscription.name, at, most=most, is_traced=is_traced)
+    if is_traced:
+
+        def traced(properties_json: str, handle: int, name: str, kind: str, body: str, deliveries: int) -> Received:
+            sender = traceparent_in(properties_json)
+            return Received(subscription, token, handle, name, kind, body, deliveries, sender)
+
+        found = tx.rows(traced, due)
+    else:
+        found = tx.rows(Received, due, subscription=subscription, lock_token=token, traceparent=None)
+    received = sorted(found, key=attrgetter("handle"))
     if received:
         tx.execute(_locked(tx, [message.handle for message in received], token, until))
     return received
 
 
 @prepared
-def _due(draft: Drafting, topic: str, subscription: str, at: datetime, *, most: int) -> Select[Any]:
-    due = select(*_RECEIVED).where(*_is_due(topic, subscription, at))
+def _due(draft: Drafting, topic: str, subscription: str, at: datetime, *, most: int, is_traced: bool) -> Select[Any]:
+    wanted = (bus_messages.c.properties_json, *_RECEIVED) if is_traced else _RECEIVED
+    due = select(*wanted).where(*_is_due(topic, subscription, at))
     oldest = due.order_by(bus_messages.c.visible_at, bus_messages.c.id).limit(most)
     return draft.locking(oldest, bus_messages, skip_locked=True)
 

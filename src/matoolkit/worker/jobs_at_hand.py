@@ -26,11 +26,12 @@ _FORGETTING = 0.95
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A job at hand, the message that brought it, and its result once there is one."""
+    """A job at hand, the message that brought it, and its result and span once there are such."""
 
     received: Received
     job: WorkerJob
     result: WorkerResult | None = None
+    traceparent: str | None = None
     put_at: float = 0.0
     is_begun: bool = False
 

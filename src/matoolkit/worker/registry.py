@@ -110,6 +110,11 @@ class Registry:
             raise UnknownFunction(message)
         return found
 
+    def spelled(self, name: str) -> str | None:
+        """Return the name of a function as it is registered; nothing if it is not."""
+        found = self._functions.get(name.casefold())
+        return None if found is None else found.name
+
     def catalogue(self) -> tuple[AnnouncedFunction, ...]:
         """Return all functions as they are announced (rule W6)."""
         return tuple(one.announced() for one in self)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from matoolkit.crashpoints import crash_point
 from matoolkit.domain.delivery import SUSPICIOUS_DELIVERIES
-from matoolkit.domain.messages import Message, WorkerHello, WorkerJob
+from matoolkit.domain.messages import Message, WorkerHello, WorkerJob, WorkerResult
 from matoolkit.errors import MatoolkitError, StoreError
 from matoolkit.ids import worker_hello_id
 from matoolkit.outages import Outage
@@ -20,6 +20,7 @@ from matoolkit.ports import Bus, Outgoing, Received, Subscription
 from matoolkit.worker.execution import Execution
 from matoolkit.worker.jobs_at_hand import JobsAtHand, Task
 from matoolkit.worker.settlement import Settlement
+from matoolkit.worker.watching import note_result, span_of_job
 
 CALLED = crash_point("worker.called")
 
@@ -122,8 +123,7 @@ class Runner:
         pile = self._bus.receive(self._jobs, most)
         tasks = self._readable(pile)
         for task in tasks:
-            task.result = self._execution.result_of(task.job)
-            CALLED.reached()
+            task.result = self._do(task)
         self._settlement.settle(tasks)
         return len(pile)
 
@@ -144,9 +144,16 @@ class Runner:
     def _work(self) -> None:
         while (task := self._at_hand.take()) is not None:
             began = self._clock.monotonic()
-            result = self._execution.result_of(task.job)
-            CALLED.reached()
+            result = self._do(task)
             self._at_hand.finish(task, result, self._clock.monotonic() - began)
+
+    def _do(self, task: Task) -> WorkerResult:
+        with span_of_job(task.job, task.received.traceparent) as span:
+            result = self._execution.result_of(task.job)
+            note_result(span, self._execution, task.job, result)
+            task.traceparent = span.traceparent
+        CALLED.reached()
+        return result
 
     def _fetch(self, stop: threading.Event) -> None:
         trouble = Outage("taking jobs", log, self._clock)

@@ -120,7 +120,7 @@ class Settlement:
 
 
 def _outgoing(task: Task) -> Outgoing:
-    return Outgoing(result_id(task.job.job_id), _result(task))
+    return Outgoing(result_id(task.job.job_id), _result(task), traceparent=task.traceparent)
 
 
 def _result(task: Task) -> WorkerResult:

@@ -21,7 +21,14 @@ from matoolkit.bus.envelope import Envelope, sealed
 from matoolkit.bus.servicebus.address import Address
 from matoolkit.bus.servicebus.inbox import Inbox
 from matoolkit.bus.servicebus.links import Connection, Locked, ReceivingLink, SendingLink, Settle, abandon, complete
-from matoolkit.bus.servicebus.messages import body_of, enqueued_at, properties_of, type_of, written
+from matoolkit.bus.servicebus.messages import (
+    body_of,
+    enqueued_at,
+    properties_of,
+    traceparent_of,
+    type_of,
+    written,
+)
 from matoolkit.bus.servicebus.reach import Reach
 from matoolkit.bus.servicebus.thread import LoopThread
 from matoolkit.clock import Clock, SystemClock
@@ -308,6 +315,7 @@ def _received(subscription: Subscription, one: Locked) -> Received:
         body_of(message),
         # The SDK counts what came before this delivery.
         (message.delivery_count or 0) + 1,
+        traceparent_of(message),
     )
 
 

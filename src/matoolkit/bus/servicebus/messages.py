@@ -10,6 +10,7 @@ from matoolkit.bus import topology
 from matoolkit.bus.envelope import Envelope
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.errors import MessageRefused, MessageTooLarge
+from matoolkit.telemetry import tracing
 from matoolkit.tokens import first_line
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def written(envelope: Envelope) -> "ServiceBusMessage":
             envelope.body,
             message_id=envelope.message_id,
             content_type="application/json",
-            application_properties=orjson.loads(envelope.properties_json),
+            application_properties=orjson.loads(envelope.all_properties_json),
             scheduled_enqueue_time_utc=envelope.not_before,
         )
     except (ValueError, TypeError) as fault:
@@ -110,6 +111,11 @@ def without_lock_end(message: "ServiceBusReceivedMessage") -> "ServiceBusReceive
 def type_of(message: Arrived) -> str:
     """Return what a message says it is; a worker of another language may say nothing."""
     return properties_of(message).get(topology.MESSAGE_TYPE, "")
+
+
+def traceparent_of(message: Arrived) -> str | None:
+    """Return what a message says about the span that sent it, if this process records spans."""
+    return properties_of(message).get(tracing.TRACEPARENT) if tracing.is_on() else None
 
 
 def enqueued_at(message: Arrived) -> datetime | None:

@@ -19,6 +19,7 @@ from matoolkit.hosting.functions.starting import (
     EVERY_HALF_MINUTE,
     Lazily,
     OpenParts,
+    begun,
     opened,
     settings_of_app,
     sweep_each,
@@ -50,7 +51,7 @@ def api_app(
     """Return the functions of the admin API; without the settings of Entra there are none."""
     settings, clock = settings_of_app(environ), clock or SystemClock()
     sign_in = sign_in_for(settings, _EVERYWHERE, clock)
-    parts = Lazily(lambda: open_parts(settings))
+    parts = Lazily(lambda: begun(settings, "api", environ, open_parts))
 
     def made() -> ASGIApp:
         has = parts()

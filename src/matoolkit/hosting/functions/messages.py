@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from matoolkit.bus.draining import Letter
-from matoolkit.bus.servicebus.messages import enqueued_at, properties_of, type_of
+from matoolkit.bus.servicebus.messages import enqueued_at, properties_of, traceparent_of, type_of
 from matoolkit.ports import Received, Subscription
 
 if TYPE_CHECKING:
@@ -28,5 +28,6 @@ def _letter(subscription: Subscription, place: int, message: "ServiceBusMessage"
         # Bytes that are no UTF-8 are replaced, so the message is put aside as unreadable.
         message.get_body().decode(errors="replace"),
         message.delivery_count or 1,
+        traceparent_of(message),
     )
     return Letter(received, orjson.dumps(properties_of(message)).decode(), enqueued_at(message))

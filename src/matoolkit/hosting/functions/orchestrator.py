@@ -16,6 +16,7 @@ from matoolkit.hosting.functions.starting import (
     Lazily,
     Opened,
     OpenParts,
+    begun,
     opened,
     settings_of_app,
     sweep_each,
@@ -54,7 +55,12 @@ def orchestrator_app(
 ) -> func.FunctionApp:
     """Return the functions of the orchestrator."""
     settings, clock = settings_of_app(environ), clock or SystemClock()
-    orchestrator = Lazily(lambda: HostedOrchestrator(settings, open_parts(settings), clock))
+
+    def made() -> HostedOrchestrator:
+        parts = begun(settings, "orchestrator", environ, open_parts, is_watching=True)
+        return HostedOrchestrator(settings, parts, clock)
+
+    orchestrator = Lazily(made)
     app = func.FunctionApp()
 
     def handle(subscription: Subscription, messages: Sequence[func.ServiceBusMessage]) -> None:

@@ -21,6 +21,7 @@ from matoolkit.hosting.functions.starting import (
     Lazily,
     Opened,
     OpenParts,
+    begun,
     opened,
     settings_of_app,
     sweep_each,
@@ -102,7 +103,12 @@ def scheduler_app(
 ) -> func.FunctionApp:
     """Return the functions of the scheduler."""
     settings = settings_of_app(environ)
-    scheduler = Lazily(lambda: TimedScheduler(settings, open_parts(settings), environ, clock or SystemClock()))
+
+    def made() -> TimedScheduler:
+        parts = begun(settings, "scheduler", environ, open_parts)
+        return TimedScheduler(settings, parts, environ, clock or SystemClock())
+
+    scheduler = Lazily(made)
     app = func.FunctionApp()
 
     @app.function_name("tick")

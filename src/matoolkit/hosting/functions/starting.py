@@ -1,5 +1,6 @@
 """How a function app begins: settings and logs when it is imported, the rest with its first call."""
 
+import atexit
 import logging
 import os
 import threading
@@ -8,8 +9,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from matoolkit.errors import MatoolkitError
 from matoolkit.hosting.functions.logs import send_logs_to_host
 from matoolkit.hosting.process import spare_the_collector
+from matoolkit.hosting.telemetry import telemetry_of
 from matoolkit.settings import Settings, load_settings
 from matoolkit.store import Store
 from matoolkit.system import Messaging, open_bus, open_state
@@ -71,6 +74,24 @@ def opened(settings: Settings) -> Opened:
         stack.pop_all()
         spare_the_collector()
         return Opened(store, messaging)
+
+
+def begun(
+    settings: Settings, part: str, environ: Mapping[str, str], open_parts: OpenParts, *, is_watching: bool = False
+) -> Opened:
+    """Open the parts of an app, and send its telemetry from then on; one that watches also sends what the state says.
+
+    The host ends a process without a word, and then what was not sent yet is lost.
+    """
+    parts, sending = open_parts(settings), ExitStack()
+    watched = parts.store if is_watching else None
+    try:
+        sending.enter_context(telemetry_of(settings, part, watched=watched, environ=environ))
+    except MatoolkitError:
+        parts.close()
+        raise
+    atexit.register(sending.close)
+    return parts
 
 
 def sweep_each(sweeps: Sequence[Callable[[], object]]) -> None:

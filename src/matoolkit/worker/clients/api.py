@@ -19,6 +19,8 @@ from matoolkit.backoff import Backoff, Jitter, Tries, asked_wait
 from matoolkit.clock import Clock
 from matoolkit.outages import Outage
 from matoolkit.pauses import Pause
+from matoolkit.telemetry import metering, tracing
+from matoolkit.telemetry.tracing import Span
 from matoolkit.tokens import Tokens
 from matoolkit.worker.clients.failures import (
     SignInFailed,
@@ -31,6 +33,10 @@ from matoolkit.worker.failures import FunctionFailed, Throttled
 _THROTTLED = frozenset({429, 503})
 _BROKEN = frozenset({408, 500, 502, 504})
 _GATEWAY_TIMEOUT = 504
+# The header by which a call to Exchange says which cmdlet it runs.
+CMDLET = "X-CmdletName"
+# Segments of a path that are no names, although they are not letters alone.
+_PLAIN_SEGMENTS = frozenset({"v1.0", "$ref", "$count", "$batch"})
 # With these the call never left.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -166,6 +172,21 @@ class Api:
         return response
 
     def _sent(self, method: str, target: str, body: Any, headers: Mapping[str, str], token: str) -> httpx.Response:
+        with self._span(method, target, headers) as span:
+            response = self._streamed(method, target, body, headers, token)
+            span.note({"http.response.status_code": response.status_code})
+            if response.is_error:
+                span.fail(str(response.status_code))
+        return response
+
+    def _span(self, method: str, target: str, headers: Mapping[str, str]) -> Span:
+        if not tracing.is_on():
+            return tracing.NO_SPAN
+        route, cmdlet = route_of(target), headers.get(CMDLET)
+        about = {"http.request.method": method, "url.template": route, "server.address": httpx.URL(self.origin).host}
+        return tracing.span(cmdlet or f"{method} {route}", {**about, "api": self.name, "cmdlet": cmdlet}, kind="CLIENT")
+
+    def _streamed(self, method: str, target: str, body: Any, headers: Mapping[str, str], token: str) -> httpx.Response:
         kind = {} if body is None else {"Content-Type": "application/json"}
         with self.http.stream(
             method,
@@ -193,6 +214,7 @@ class Api:
             self.clock.sleep(seconds)
 
     def _throttled(self, attempt: int) -> Throttled:
+        metering.count(metering.THROTTLED, {"api": self.name})
         tries = f"{attempt} tries" if attempt > 1 else "one try"
         return Throttled(f"{self.name} asks to be called less often, after {tries}", attempts=attempt)
 
@@ -203,6 +225,12 @@ class Api:
 
     def _failed(self, why: str, attempt: int) -> Unreachable:
         return Unreachable(f"{self.name} does not answer as it should: {why}", attempts=attempt)
+
+
+def route_of(target: str) -> str:
+    """Return the path of a call with `{}` in the place of everything that may name a person or a thing."""
+    segments = target.partition("?")[0].split("/")
+    return "/".join(one if not one or one.isalpha() or one in _PLAIN_SEGMENTS else "{}" for one in segments)
 
 
 def told(text: object, longest: int = 300) -> str:

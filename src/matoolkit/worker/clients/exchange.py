@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 import orjson
 
-from matoolkit.worker.clients.api import Answer, Api, Effect, Verdict, by_status, told
+from matoolkit.worker.clients.api import CMDLET, Answer, Api, Effect, Verdict, by_status, told
 from matoolkit.worker.clients.failures import (
     Forbidden,
     ObjectMissing,
@@ -95,7 +95,7 @@ class ExchangeClient:
     def _headers(self, cmdlet: str) -> dict[str, str]:
         return {
             "X-AnchorMailbox": f"{_ANCHOR}{self._organization}",
-            "X-CmdletName": cmdlet,
+            CMDLET: cmdlet,
             "X-ResponseFormat": "json",
             "client-request-id": str(uuid4()),
             "Prefer": "odata.maxpagesize=1000",

@@ -1,4 +1,4 @@
-"""How the system speaks of itself: readable lines on a terminal, JSON lines otherwise.
+"""The log: readable lines on a terminal, JSON lines otherwise.
 
 A record is an event in words and the things it is about: `log.info("phase dispatched", extra={"batch": 42})`.
 Only the names in `FIELDS` are fields, the same everywhere, so that a query over the logs finds them all.
@@ -15,15 +15,20 @@ from typing import Any, TextIO
 import orjson
 
 from matoolkit.errors import MatoolkitError
+from matoolkit.telemetry.tracing import current_ids
 from matoolkit.visible import visible, visible_json
 
-# What our own lines tell already: when the database or the sign-in is away, these libraries say so at every try.
-QUIET = ("sqlalchemy.pool", "psycopg", "psycopg.pool", "azure")
+# What our own lines tell already: when the database, the sign-in or the receiver of telemetry is away, these libraries
+# say so at every try.
+QUIET = ("sqlalchemy.pool", "psycopg", "psycopg.pool", "azure", "opentelemetry")
 _UNCAUGHT = logging.getLogger("matoolkit.uncaught")
 
 _json_handlers: list[logging.Handler] = []
 
-FIELDS = ("runbook", "batch", "phase", "member", "step", "attempt", "job")
+FIELDS = ("runbook", "batch", "phase", "member", "step", "attempt", "job", "worker")
+
+# What every line of this process is about, whichever library writes it.
+_bound: dict[str, str] = {}
 
 
 class TextFormatter(logging.Formatter):
@@ -43,13 +48,15 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line, for machines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write the same as the text line, with the instant in full."""
+        """Write the same as the text line, with the instant in full, the fields of the process, and the trace."""
         entry: dict[str, Any] = {
             "time": _instant(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "part": _part(record),
             "event": record.getMessage(),
+            **_bound,
             **_fields(record),
+            **current_ids(),
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
@@ -64,6 +71,12 @@ def configure_logging(level: str, log_format: str, stream: TextIO | None = None)
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     send_logs(handler, level)
     _json_handlers[:] = [] if as_text else [handler]
+
+
+def bind_fields(**fields: str) -> None:
+    """Let every JSON line of this process have these fields, and no others that were bound before."""
+    _bound.clear()
+    _bound.update(fields)
 
 
 def log_the_end(error: MatoolkitError) -> bool:
