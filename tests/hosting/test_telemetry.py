@@ -88,7 +88,7 @@ def test_without_the_libraries_the_error_says_what_to_install(monkeypatch: pytes
 
 IMPORTS = """
 import sys
-from matoolkit.cli.main import run
+from matoolkit.cli.program import run
 run(["--version"])
 assert not [name for name in sys.modules if name.startswith("opentelemetry")], "the command imports OpenTelemetry"
 from matoolkit.hosting.all_in_one import run_all

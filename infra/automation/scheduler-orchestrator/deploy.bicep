@@ -275,7 +275,7 @@ resource dueLag 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: 'customMetrics | where name == "matoolkit.phase.lag" and valueMax > ${dueLagMinutes} * 60'
+          query: 'customMetrics | where name == "matoolkit.phase.lag" and value > ${dueLagMinutes} * 60'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0

@@ -148,7 +148,7 @@ class Runner:
             self._at_hand.finish(task, result, self._clock.monotonic() - began)
 
     def _do(self, task: Task) -> WorkerResult:
-        with span_of_job(task.job, task.received.traceparent) as span:
+        with span_of_job(self._execution, task.job, task.received.traceparent) as span:
             result = self._execution.result_of(task.job)
             note_result(span, self._execution, task.job, result)
             task.traceparent = span.traceparent

@@ -9,15 +9,16 @@ from matoolkit.telemetry.tracing import Span
 from matoolkit.worker.execution import Execution
 
 _LONGEST_NAME = 200
-# The name of a function comes with the job, so it may be anything; the label of a metric must not.
+# The name of a function comes with the job, so it may be anything; names of spans and labels of metrics must not.
 _UNKNOWN = "unknown"
 
 
-def span_of_job(job: WorkerJob, traceparent: str | None) -> Span:
+def span_of_job(execution: Execution, job: WorkerJob, traceparent: str | None) -> Span:
     """Return the span of a job, below the span that sent it."""
     if not tracing.is_on():
         return tracing.NO_SPAN
-    return tracing.span_of(traceparent, f"job {job.function_name[:_LONGEST_NAME]}", _about(job))
+    function = _function(execution, job)
+    return tracing.span_of(traceparent, f"job {function}", {**_about(job), "function": function})
 
 
 def note_result(span: Span, execution: Execution, job: WorkerJob, result: WorkerResult) -> None:
@@ -27,9 +28,12 @@ def note_result(span: Span, execution: Execution, job: WorkerJob, result: Worker
         span.fail("Throttled" if is_throttled else "JobFailed")
     if metering.is_on():
         outcome = "throttled" if is_throttled else str(result.status).lower()
-        function = execution.registry.spelled(job.function_name) or _UNKNOWN
-        labels = {"worker": execution.worker_id, "function": function, "outcome": outcome}
+        labels = {"worker": execution.worker_id, "function": _function(execution, job), "outcome": outcome}
         metering.took(metering.JOB_DURATION, result.duration_ms / 1000, labels)
+
+
+def _function(execution: Execution, job: WorkerJob) -> str:
+    return execution.registry.spelled(job.function_name) or _UNKNOWN
 
 
 def _about(job: WorkerJob) -> dict[str, Any]:
@@ -41,7 +45,6 @@ def _about(job: WorkerJob) -> dict[str, Any]:
         "job": job.job_id[:_LONGEST_NAME],
         "batch": job.batch_id,
         "worker": job.worker_id,
-        "function": job.function_name[:_LONGEST_NAME],
         "runbook": runbook[:_LONGEST_NAME] if isinstance(runbook, str) else None,
         "step_execution_id": ref and ref.execution_id,
         "kind": ref and str(ref.kind),
