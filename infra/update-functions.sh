@@ -4,9 +4,9 @@
 #   RESOURCE_GROUP=... SCHEDULER_APP=... ORCHESTRATOR_APP=... ADMIN_API_APP=... infra/update-functions.sh pause|deploy|resume
 #
 # `pause` switches off all functions that work by themselves, before the tables are upgraded: a version refuses tables of
-# another, and every message that it is given meanwhile counts a delivery. `deploy` takes the packages in PACKAGES, and
-# those of the version before from BEFORE. `resume` switches the functions on again. With TABLES_CHANGED=true there is no way back, and what does not live stays
-# switched off. TRIES (30) times PAUSE (10) seconds is how long an app may take to be well.
+# another, and every message that it is given meanwhile counts a delivery. `resume` switches them on again. `deploy` takes
+# the packages in PACKAGES, and those of the version before from BEFORE. With TABLES_CHANGED=true there is no way back, and
+# what does not live stays switched off. TRIES (30) times PAUSE (10) seconds is how long an app may take to be well.
 set -euo pipefail
 
 : "${RESOURCE_GROUP:?}" "${SCHEDULER_APP:?}" "${ORCHESTRATOR_APP:?}" "${ADMIN_API_APP:?}"
