@@ -32,6 +32,13 @@ def test_a_table_fits_and_cuts_only_what_nobody_decides_by(width: int) -> None:
     assert "".join([row, *more]).count("k") == 90
 
 
+def test_in_a_narrow_table_times_take_two_lines_before_it_becomes_blocks() -> None:
+    head, row, more = lines([{**ROW, "note": ""}], 36)
+    assert head.split() == ["ID", "KEY", "STATUS", "AT"]
+    assert row.endswith("2026-03-05")
+    assert more.endswith("12:00 UTC")
+
+
 def test_a_table_that_does_not_fit_becomes_blocks_with_nothing_cut() -> None:
     first, *others = lines([{**ROW, "key": "word " * 20}, ROW], 30)
     assert first == "id      7"

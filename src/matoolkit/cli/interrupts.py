@@ -4,22 +4,23 @@ Python raises a KeyboardInterrupt wherever it is. In the middle of an import tha
 is printed and forgotten. A command that has something to tidy up asks for it when it begins.
 """
 
+# The module `signal` imports others for its enums. Ctrl-C would find us in the middle of them.
+import _signal  # type: ignore[import-not-found]
 import os
-import signal
 
 INTERRUPTED = 130
 
 
 def leave_at_once() -> None:
     """Let Ctrl-C end the process as it is, unless the process was started to ignore it."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _leave)
 
 
 def raise_as_usual() -> None:
     """Let Ctrl-C raise a KeyboardInterrupt, for what has something to tidy up."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _signal.getsignal(_signal.SIGINT) is _leave:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def _leave(*_: object) -> None:

@@ -16,8 +16,8 @@ from matoolkit.cli.output import stdout, write, write_json
 
 Item = Mapping[str, Any]
 _GAP = 2
-# How narrow a column may become: one that is cut, and one whose lines wrap.
-_NARROWEST, _NARROWEST_WRAPPED = 8, 16
+# How narrow a column may become: one that is cut, one whose lines wrap, and one of times, in two lines.
+_NARROWEST, _NARROWEST_WRAPPED, _TIME_IN_TWO_LINES = 8, 16, 10
 
 
 class Form(StrEnum):
@@ -168,9 +168,16 @@ def _print_table(items: Sequence[Item], columns: Sequence[Column], *, is_wide: b
 
 
 def _fitting(widths: Sequence[int], columns: Sequence[Column], width: int) -> list[int] | None:
-    """Narrow the widest column again and again until the line fits; none if that would leave too little to read."""
-    found, least = list(widths), [_least(size, column) for size, column in zip(widths, columns, strict=True)]
-    room = width - _GAP * (len(found) - 1)
+    """Narrow the widest column again and again until the line fits; none if that would leave too little to read.
+
+    Times keep their line while there is room for them.
+    """
+    found, room = list(widths), width - _GAP * (len(widths) - 1)
+    least = [_least(size, column) for size, column in zip(widths, columns, strict=True)]
+    if sum(least) > room:
+        times = [at for at, column in enumerate(columns) if column.told is wording.moment]
+        for at in times:
+            found[at] = least[at] = min(found[at], _TIME_IN_TWO_LINES)
     if sum(least) > room:
         return None
     while sum(found) > room:
