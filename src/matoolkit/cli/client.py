@@ -1,6 +1,6 @@
 """What commands say to the admin API and get from it: paths, and lists that come in pages.
 
-`cli/http.py` is what talks to it. It is imported with the first request, because HTTP takes its time to import.
+`cli/http.py` is what talks to it. Only a command that asks something imports it, because HTTP takes its time to import.
 """
 
 from collections.abc import Callable, Iterator

@@ -32,7 +32,7 @@ class BatchShape(Shape):
     init_dispatched_at: datetime | None
     completed_at: datetime | None
     reopened_at: datetime | None
-    member_count: int
+    member_count: int = Field(description="Everybody who is or was in it; `members` says how many are in which status.")
     members: dict[MemberStatus, int]
     member_states: dict[MemberState, int] = Field(description="The same members, by the state in which they are.")
 
