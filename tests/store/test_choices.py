@@ -27,8 +27,17 @@ from matoolkit.store.enrolments import (
     places_of_keys,
     taken_keys,
 )
+from matoolkit.store.exclusions import (
+    Exclusion,
+    count_exclusions,
+    end_exclusion,
+    exclude,
+    excluded_keys,
+    exclusion_of,
+    exclusions_page,
+)
 from matoolkit.store.inclusions import Inclusion, include, note_let_in, waiting_inclusions
-from matoolkit.store.members import follow_new_starts
+from matoolkit.store.members import follow_new_starts, members_by_id
 from matoolkit.store.narrow_members import (
     active_members,
     caught_up_members,
@@ -46,6 +55,7 @@ from matoolkit.store.schema import (
     rollback_executions,
     step_executions,
 )
+from matoolkit.store.undoing import latest_done
 from tests.databases import NOON
 from tests.store.world import World, put
 
@@ -206,6 +216,36 @@ def test_t5_an_inclusion_waits_until_its_member_is_let_in(store: Store) -> None:
         columns = (member_inclusions.c.member_key_fold, member_inclusions.c.applied_at)
         applied = tx.rows(lambda *row: row, select(*columns).where(member_inclusions.c.runbook_key == "wave"))
         assert dict(applied) == {"anna": NOON, "carl": LATER}, "she was let in before"
+
+
+def test_u3_an_exclusion_counts_for_one_runbook_until_it_is_ended(store: Store) -> None:
+    with store.transaction() as tx:
+        for runbook, key in (("wave", "Anna"), ("wave", "carl"), ("other", "anna")):
+            exclude(tx, Exclusion(runbook, key, NOON, "ben", "why"))
+        assert (excluded_keys(tx, "WAVE"), excluded_keys(tx, "other")) == ({"anna", "carl"}, {"anna"})
+        assert end_exclusion(tx, "wave", "anna", LATER)
+        assert not end_exclusion(tx, "wave", "anna", LATER)
+        assert (excluded_keys(tx, "wave"), excluded_keys(tx, "other")) == ({"carl"}, {"anna"})
+        assert exclusion_of(tx, "wave", "anna") is None
+        exclude(tx, Exclusion("wave", "ANNA", LATER, "eve", "again"))
+        assert exclusion_of(tx, "wave", "anna") == Exclusion("wave", "ANNA", LATER, "eve", "again")
+        assert count_exclusions(tx, "wave") == 2
+        first, second = exclusions_page(tx, "wave")
+        assert exclusions_page(tx, "wave", after=first.id) == [second]
+        assert exclusions_page(tx, "wave", limit=1) == [first]
+
+
+def test_u2_only_later_places_in_which_somebody_is_done_count(store: Store, world: World) -> None:
+    batch = world.batch()
+    ended, cancelled = world.another(batch), world.another(batch)
+    world.members(batch, 1)
+    (done,), _ = world.members(ended, 1), world.members(cancelled, 1)
+    with store.transaction() as tx:
+        put(tx, batches, ended.id, status="completed")
+        put(tx, batches, cancelled.id, status="cancelled")
+        fold = members_by_id(tx, [done])[0].member_key_fold
+        assert latest_done(tx, "wave", [fold]) == {fold: done}
+        assert latest_done(tx, "other", [fold]) == {}
 
 
 def test_t4_only_rows_of_members_under_way_in_that_runbook_are_known(store: Store, world: World) -> None:

@@ -27,6 +27,7 @@ from matoolkit.store.enrolments import (
     members_page,
     members_waiting_to_catch_up,
 )
+from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
@@ -56,6 +57,7 @@ from matoolkit.store.steps import (
     steps_in_state_page,
     steps_page,
 )
+from matoolkit.store.undoing import latest_done, undoable_members
 from tests.databases import NOON
 from tests.store.world import World
 
@@ -123,6 +125,12 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         lambda tx: members_page(tx, 7, status=MemberStatus.FAILED),
         {"ix_batch_members_status"},
     ),
+    "who can be undone": (
+        lambda tx: undoable_members(tx, 7),
+        {"batch_members_", "uq_step_executions_member_step", "ix_rollback_executions_member"},
+    ),
+    "who is done where": (lambda tx: latest_done(tx, "wave", ["u7"]), {"ix_batch_members_member_key_fold"}),
+    "who is excluded": (lambda tx: excluded_keys(tx, "wave"), {"member_exclusions_"}),
     "member counts": (lambda tx: member_counts(tx, [7]), {"ix_batch_members_status"}),
     "states of members": (
         lambda tx: states_of_members(tx, [7, 8]),
