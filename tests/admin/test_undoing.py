@@ -198,7 +198,10 @@ def test_u2_members_are_left_out_while_their_rollback_runs(stage: Stage) -> None
     stage.run()
     seen = preview_undo(stage.store, batch.id)
     assert (seen.running, seen.rolled_back) == (("u0",), ("u0",))
-    assert [(group.because, group.members) for group in seen.left_out] == [(NotUndoneBecause.ROLLBACK_RUNS, ("u1",))]
+    running = [(NotUndoneBecause.ROLLBACK_RUNS, ("u1",))]
+    assert [(group.because, group.members) for group in seen.left_out] == running
+    failed = preview_undo(stage.store, batch.id, Wanted(state=MemberState.FAILED))
+    assert (failed.running, [(group.because, group.members) for group in failed.left_out]) == (("u0",), running)
 
 
 def test_u2_a_preview_names_whom_nothing_runs_for_and_changes_nothing(stage: Stage) -> None:

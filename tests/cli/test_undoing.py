@@ -43,12 +43,16 @@ def test_u2_an_undo_is_shown_asked_for_done_and_waited_for(cli: Cli, stage: Stag
 
 def test_u2_a_failed_step_of_an_undo_is_told_by_the_exit_code(cli: Cli, stage: Stage) -> None:
     stage.answers |= {"Create": {"Id": "1"}, "Tell": Failing()}
-    batch = stage.batch(stage.publish(WITH_ROLLBACK), 2)
+    batch = stage.batch(stage.publish(WITH_ROLLBACK), 3)
     stage.due(batch, "prepare")
     stage.run()
     cli.clock.meanwhile = [stage.run]
-    cli("batch", "undo", str(batch.id), "--yes", "--wait", "--reason", "wrong wave", code=1)
+    cli("batch", "undo", str(batch.id), "--member", "u0", "--member", "u1", "--yes", "--wait", "--reason", "x", code=1)
     assert "2 members undone, 2 steps failed" in cli.err
+    stage.answers.clear()
+    cli.clock.meanwhile = [stage.run]
+    cli("batch", "undo", str(batch.id), "--yes", "--wait", "--reason", "x")
+    assert "3 members undone\n" in cli.err, "what failed before is not told again"
 
 
 def test_u2_it_is_said_for_whom_nothing_runs_and_who_is_left_out(cli: Cli, stage: Stage) -> None:

@@ -1849,7 +1849,7 @@ GO
 -- store.undoing.undo_progress
 SELECT rollback_executions.status, count(*) AS count 
 FROM rollback_executions JOIN batch_members ON rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch 
-WHERE batch_members.batch_id = :p_batch_id AND batch_members.undone_at IS NOT NULL GROUP BY rollback_executions.status
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.undone_at IS NOT NULL AND rollback_executions.cause = 'member_removed' GROUP BY rollback_executions.status
 GO
 
 -- store.undoing.undoable_members

@@ -104,12 +104,18 @@ def _members(tx: Transaction, batch: BatchRow, wanted: Wanted) -> list[UndoableM
     else:
         members = [member for member in members if member.status is not MemberStatus.REMOVED]
     if wanted.state is not None:
-        members = [member for member in members if member.state is wanted.state]
+        members = [member for member in members if _is_in(member, wanted.state)]
     how = {name: getattr(wanted, name) for name in ("phase_name", "step_name", "error", "fingerprint")}
     if any(value is not None for value in how.values()):
         failed = set(members_that_failed(tx, batch.id, **how))
         members = [member for member in members if member.id in failed]
     return members
+
+
+def _is_in(member: UndoableMember, state: MemberState) -> bool:
+    # Somebody who has failed and is being rolled back is left out, and that is shown.
+    has_failed = state is MemberState.FAILED and member.status is MemberStatus.FAILED
+    return has_failed or member.state is state
 
 
 def _known(

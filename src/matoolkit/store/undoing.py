@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, or_, select, true
 
 from matoolkit.domain.moves.member import UNDO, UNDO_EXCLUDED
-from matoolkit.domain.states import OPEN_STEPS, MemberState, MemberStatus, StepStatus
+from matoolkit.domain.states import OPEN_STEPS, MemberState, MemberStatus, RollbackCause, StepStatus
 from matoolkit.records import record
 from matoolkit.store.enrolments import IS_DONE
 from matoolkit.store.memberstates import STATE, is_in_state
@@ -137,7 +137,7 @@ def _steps(_draft: Drafting, batch_id: int) -> Select[Any]:
     return (
         select(status, func.count().label("count"))
         .join(batch_members, and_(_MINE, _IN_ITS_EPOCH))
-        .where(_was_undone(batch_id))
+        .where(_was_undone(batch_id), is_any(rollback_executions.c.cause, {RollbackCause.MEMBER_REMOVED}))
         .group_by(status)
     )
 

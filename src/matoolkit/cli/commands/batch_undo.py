@@ -74,21 +74,22 @@ def undo(
     why = given(reason)
     if not yes:
         confirm(f"batch {batch}: {undo_in_words(planned)}. Go ahead?", yes=yes)
+    before = _failed(progress_of(session, batch)) if wait else 0
     done = session.client.post(path_of("batches", batch, "undo"), {**asked, "reason": why})
     session.say(f"batch {batch}: {undo_in_words(done)}")
     if watch:
         watch_items(session, lambda: [progress_of(session, batch)], _PROGRESS)
         return
-    outcome = wait_until_undone(session, batch) if wait else None
+    outcome = _wait_until_undone(session, batch, before) if wait else None
     if not session.is_for_people:
         session.show(done, _UNDO)
     exit_with(outcome)
 
 
-def wait_until_undone(session: Session, batch: int) -> Outcome:
+def _wait_until_undone(session: Session, batch: int, failed_before: int) -> Outcome:
     """Wait until nothing is being undone in a batch any more, and say how it ended."""
     seen = wait_for(session, lambda: progress_of(session, batch), lambda item: not item["undoing"], _how_far)
-    failed = sum(count for status, count in seen["steps"].items() if status in FAILED_STEPS)
+    failed = _failed(seen) - failed_before
     undone = f"batch {batch}: {counted(int(seen['members']), 'member')} undone"
     sentence = f"{undone}, {counted(failed, 'step')} failed" if failed else undone
     session.say(sentence)
@@ -98,6 +99,10 @@ def wait_until_undone(session: Session, batch: int) -> Outcome:
 def progress_of(session: Session, batch: int) -> dict[str, Any]:
     """Ask how far the undo of a batch has come."""
     return session.client.get(path_of("batches", batch, "undo"))
+
+
+def _failed(seen: Mapping[str, Any]) -> int:
+    return sum(count for status, count in seen["steps"].items() if status in FAILED_STEPS)
 
 
 def _how_far(seen: Mapping[str, Any]) -> HowFar:
