@@ -55,3 +55,17 @@ def test_a_history_goes_across_batches_or_stays_in_one(cli: Cli, stage: Stage) -
     assert [one["memberKey"] for one in cli.json("member", "find", "nn@")] == ["joann@x", "ann@x", "ann@x"]
     cli("member", "find", "nn@", "--limit", "2")
     assert cli.err == "the first 2; --all lists all\n"
+
+
+def test_u3_somebody_is_kept_out_by_an_address_in_its_row(cli: Cli) -> None:
+    cli.published()
+    rows = "Email,Name,Start\r\np-1,ann@contoso.com,\r\np-2,twin@contoso.com,\r\np-3,twin@contoso.com,\r\n"
+    cli("batch", "create", "wave", cli.file("people.csv", rows))
+    cli("member", "exclude", "WAVE", "Ann@contoso.com", "--yes", "--reason", "stays")
+    assert [one["memberKey"] for one in cli.json("member", "excluded", "wave")] == ["p-1"]
+    cli("member", "exclude", "wave", "twin@contoso.com", "--yes", "--reason", "stays", code=2)
+    assert "p-3 (number" in cli.err
+    cli("member", "exclude", "wave", "1", "--yes", "--reason", "not in any batch yet")
+    assert {one["memberKey"] for one in cli.json("member", "excluded", "wave")} == {"p-1", "1"}
+    cli("member", "include", "wave", "ann@contoso.com")
+    assert "p-1 is no longer excluded" in cli.err

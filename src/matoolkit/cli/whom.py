@@ -39,6 +39,21 @@ def key_meant(session: Session, who: str) -> str:
     return str(found[0]["memberKey"])
 
 
+def key_in_runbook(session: Session, runbook: str, who: str) -> str:
+    """Return the key of somebody in a runbook: the key itself, or that of the member whose row has the address.
+
+    A number is taken for a key: it may be that of a row that is in no batch.
+    """
+    if who.isdigit():
+        return who
+    name = runbook.casefold()
+    found = [one for one in _meant(session, who, None) if wording.text(one.get("runbookName")).casefold() == name]
+    keys = {wording.text(one.get("memberKey")).casefold(): str(one["memberKey"]) for one in found}
+    if len(keys) > 1:
+        _refuse(found, who, None)
+    return next(iter(keys.values()), who)
+
+
 def _meant(session: Session, who: str, batch: int | None) -> list[dict[str, Any]]:
     return session.client.whole_list(path_of("members", "meant"), who=who, batchId=batch)
 

@@ -11,7 +11,7 @@ from matoolkit.cli.output import stdout
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
 from matoolkit.cli.undo_words import UndoVersion, details_of_exclusion
-from matoolkit.cli.whom import Who, key_meant, member_meant
+from matoolkit.cli.whom import Who, key_in_runbook, key_meant, member_meant
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -61,7 +61,7 @@ _EXCLUSIONS = (
     Column("BY", "excludedBy"),
     Column("REASON", "reason"),
 )
-_Key = Annotated[str, typer.Argument(help="Key of the member, in any case.")]
+_Key = Annotated[str, typer.Argument(help="Key of the member, in any case, or an address in its row.")]
 _STEPS = (
     number("EPOCH", "epoch"),
     Column("PHASE", "phaseName"),
@@ -100,7 +100,7 @@ def include(
 
     For somebody who is excluded this only ends the exclusion; the next tick treats its row like any other.
     """
-    asked = {"memberKey": key, "reason": reason}
+    asked = {"memberKey": key_in_runbook(session, name, key), "reason": reason}
     done = session.client.post(path_of("runbooks", name, "members", "include"), asked)
     if not session.is_for_people:
         session.show(done, _INCLUDED)
@@ -140,7 +140,7 @@ def exclude(
 
     If it is under way, its work stops. What was done stays, unless you say `--undo`.
     """
-    asked = {"memberKey": key, "undo": undo, "version": version}
+    asked = {"memberKey": key_in_runbook(session, name, key), "undo": undo, "version": version}
     path = path_of("runbooks", name, "members", "exclude")
     planned = session.client.preview(f"{path}/preview", asked)
     for sentence in details_of_exclusion(planned):
