@@ -144,18 +144,20 @@ def test_after_the_end_nothing_is_recorded() -> None:
     assert not [thread for thread in set(threading.enumerate()) - before if "Otel" in thread.name]
 
 
-def test_a_receiver_that_refuses_is_one_line_and_stops_no_work(
+def test_a_receiver_that_refuses_is_one_line_for_spans_and_one_for_metrics_and_stops_no_work(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     with sending("worker") as collector:
         collector.status = 400
+        metering.count(metering.THROTTLED, {"api": "Graph"})
         for _ in range(2000):
             with tracing.span("call"):
                 pass
     assert len(collector.requests) > 2
     told = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit")]
-    assert told == ["sending telemetry fails, and is tried again: the receiver did not take it"]
+    said = "fails, and is tried again: the receiver did not take it"
+    assert sorted(told) == [f"sending metrics {said}", f"sending spans {said}"]
 
 
 def test_a_receiver_that_is_not_there_does_not_keep_a_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:

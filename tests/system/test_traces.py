@@ -25,6 +25,7 @@ from matoolkit.telemetry.metering import MEASURES
 from matoolkit.worker.functions import built_in
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.tenant import Tenant, TenantServer
+from matoolkit.worker.tenant.faults import Fault
 from tests.servers.otlp import Collector, Span, collecting
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Wave:
 @contextmanager
 def wave_on(store: Store, clock: VirtualClock, folder: Path, variables: dict[str, str]) -> Iterator[Wave]:
     tenant = Tenant(clock)
+    tenant.faults.add(Fault("throttle", "PATCH", times=1))
     with TenantServer(tenant) as server:
         wave = Wave(store, clock, load_settings(Settings, variables), folder, server)
         try:
@@ -183,6 +185,12 @@ def test_the_next_step_begins_the_next_trace_which_is_linked(collected: Collecto
         assert names[:3] == ["job Set-EntraUserEnabled", "send what follows", "handle worker-results"]
         assert job.trace != tick.trace
         assert {span.name for span in calls_of(collected, job)} == {"PATCH /v1.0/users/{}"}
+
+
+def test_each_try_of_a_call_has_its_span_and_throttled_ones_are_counted(collected: Collector) -> None:
+    tries = [span for span in collected.named("PATCH") if span.about["http.response.status_code"] == 429]
+    assert [span.about["error.type"] for span in tries] == ["429"]
+    assert collected.points["matoolkit.calls.throttled"] == [({"api": "Graph"}, 1.0)]
 
 
 def test_a_job_says_which_one_it_is(collected: Collector) -> None:

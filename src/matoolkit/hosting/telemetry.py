@@ -84,11 +84,10 @@ def _providers(kind: str, part: str, environ: Mapping[str, str]) -> "tuple[Trace
         span_exporter, metric_exporter = _azure(addresses) if to_azure else _otlp(addresses, environ)
     except ImportError:
         raise TelemetryLibraryMissing from None
-    trouble = Outage("sending telemetry", log)
     resource = _resource(environ.get("OTEL_SERVICE_NAME") or f"{NAME}-{part}")
     spans = TracerProvider(resource=resource, span_limits=SpanLimits(max_links=_MOST_LINKS), shutdown_on_exit=False)
-    spans.add_span_processor(BatchSpanProcessor(ToldSpanExporter(span_exporter, trouble)))
-    reader = PeriodicExportingMetricReader(ToldMetricExporter(metric_exporter, trouble))
+    spans.add_span_processor(BatchSpanProcessor(ToldSpanExporter(span_exporter, Outage("sending spans", log))))
+    reader = PeriodicExportingMetricReader(ToldMetricExporter(metric_exporter, Outage("sending metrics", log)))
     return spans, MeterProvider([reader], resource, shutdown_on_exit=False)
 
 
