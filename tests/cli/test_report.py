@@ -141,6 +141,7 @@ def test_a_page_for_a_manager_stands_alone_and_executes_nothing(moved: Cli, tmp_
 def test_a_page_about_nobody_is_a_page(clock: VirtualClock) -> None:
     summary = {"people": 0, "states": {}, "batches": [], "phases": [], "failures": []}
     assert "0 of 0" in Page(page_of(summary, [], clock.now())).text
+    assert "time runs 1,440 times as fast" in page_of(summary, [], clock.now(), 1440)
 
 
 def test_control_characters_are_written_out_on_a_page(clock: VirtualClock) -> None:

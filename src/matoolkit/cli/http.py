@@ -34,6 +34,7 @@ class Client:
         self._seen: dict[str, tuple[str, dict[str, Any]]] = {}
         # Of a server whose calendar runs faster than the clock (rule U5): its time, and who is told of it.
         self.time_there: datetime | None = None
+        self.speed: int | None = None
         self.on_speed: Callable[[int, datetime], None] = lambda _speed, _now: None
         headers = {"User-Agent": f"matoolkit/{__version__}", "Accept": "application/json, */*;q=0.1"}
         try:
@@ -177,9 +178,9 @@ class Client:
     def _note_pace(self, answer: httpx.Response) -> None:
         speed, now = answer.headers.get("Matoolkit-Speed", ""), instant(answer.headers.get("Matoolkit-Now"))
         if speed.isdecimal() and now is not None:
-            is_news, self.time_there = self.time_there is None, now
+            is_news, self.time_there, self.speed = self.time_there is None, now, int(speed)
             if is_news:
-                self.on_speed(int(speed), now)
+                self.on_speed(self.speed, now)
 
     def _content(self, answer: httpx.Response) -> bytes:
         """Read an answer to its end, within limits of size and time."""

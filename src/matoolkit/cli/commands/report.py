@@ -108,7 +108,7 @@ def _write_page(session: Session, file: str, scope: dict[str, Any], *, replace: 
     with session.busy("writing the page"):
         summary = session.client.get(path_of("report", "summary"), **scope)
         failed = session.client.pages(path_of("report"), _MOST_FAILED, **scope, state=MemberState.FAILED.value)
-        text = page_of(summary, list(failed), session.now())
+        text = page_of(summary, list(failed), session.now(), session.client.speed)
         size = write_file(file, [text.encode()], replace=replace)
     people = "1 person" if summary["people"] == 1 else f"{summary['people']:,} people"
     session.say(f"the report on {people} is in {name_of(file)}, {size:,} bytes")

@@ -29,8 +29,8 @@ _GONE = ("left", "undone")
 _NO_SCRIPT = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page_of(summary: _Item, failed: Sequence[_Item], now: datetime) -> str:
-    """Write the page."""
+def page_of(summary: _Item, failed: Sequence[_Item], now: datetime, speed: int | None = None) -> str:
+    """Write the page; if time runs fast where the report comes from, it says so (rule U5)."""
     style = (files(__package__) / "page.css").read_text(encoding="utf-8")
     scope = _scope(summary["batches"])
     parts = [
@@ -40,7 +40,7 @@ def page_of(summary: _Item, failed: Sequence[_Item], now: datetime) -> str:
         f'<meta name="color-scheme" content="light dark"><title>Migration report: {scope}</title>',
         f"<style>{style}</style></head><body><main>",
         f'<header><p class="kind">Migration report</p><h1>{scope}</h1>',
-        f'<p class="quiet">As of {_text(_moment(now))}</p></header>',
+        f'<p class="quiet">As of {_text(_moment(now))}{_pace(speed)}</p></header>',
         _headline(summary),
         _states(summary["states"]),
         _phases(summary["phases"]),
@@ -188,6 +188,10 @@ def _table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], mor
     return (
         f"<section><h2>{title}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}</section>"
     )
+
+
+def _pace(speed: int | None) -> str:
+    return f"; time {_text(wording.speed_text(speed))}" if speed else ""
 
 
 def _moment(now: datetime) -> str:

@@ -58,7 +58,7 @@ def _require_quiet(name: str, state: tuple[int, int], clock: Clock) -> None:
         message = f"the file '{name}' was changed in the future"
         raise SourceFailed(message, hint="compare the clocks of this machine and of the one that keeps the file")
     if age < QUIET_SECONDS:
-        message = f"the file '{name}' was changed {age:.0f} seconds ago; it is read once {QUIET_SECONDS} have passed"
+        message = f"the file '{name}' was changed {age:.0f} s ago; it is read once {QUIET_SECONDS} s have passed"
         raise SourceFailed(message, hint=_LATER)
 
 
