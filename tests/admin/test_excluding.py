@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit.admin import excluding
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.excluding import Excluded, exclude_member, preview_exclusion
 from matoolkit.admin.including import include_member
@@ -17,6 +18,7 @@ from matoolkit.domain.states import EXCLUDED, BatchStatus, MemberStatus, StepSta
 from matoolkit.errors import (
     ExcludedAlready,
     InvalidMembers,
+    MemberChanged,
     NothingToRetry,
     NothingToUndo,
     UnknownRow,
@@ -24,7 +26,9 @@ from matoolkit.errors import (
     UnusableKey,
 )
 from matoolkit.store.audit import audit_page
+from matoolkit.store.enrolments import Place, places_of_keys
 from matoolkit.store.exclusions import count_exclusions, excluded_keys, exclusions_page
+from matoolkit.store.inclusions import waiting_inclusions
 from tests.orchestrator.runbooks import WITH_FAREWELL, WITH_INIT, WITH_ROLLBACK
 from tests.stage import Failing, Silent, Stage
 
@@ -228,7 +232,22 @@ def test_u3_a_person_who_let_it_in_before_is_overruled(stage: Stage) -> None:
     exclude(stage, "u0")
     include(stage, "u0")
     with stage.store.reading() as tx:
-        from matoolkit.store.inclusions import waiting_inclusions
-
         assert waiting_inclusions(tx, "wave") == {}
     assert stage.rollbacks(batch)[0].status is StepStatus.SUCCEEDED
+
+
+def test_u3_m5_somebody_who_joins_another_batch_at_that_moment_is_looked_at_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = under_way(stage, 1)
+    looks: list[int] = []
+
+    def places(*given: Any) -> list[Place]:
+        """Find it only at the second look."""
+        looks.append(1)
+        return places_of_keys(*given) if len(looks) > 1 else []
+
+    monkeypatch.setattr(excluding, "places_of_keys", places)
+    with pytest.raises(MemberChanged, match="u0 joined another batch at this moment; nothing was changed"):
+        exclude(stage, "u0")
+    assert (kept_out(stage), stage.member(batch).status) == (set(), MemberStatus.ACTIVE)

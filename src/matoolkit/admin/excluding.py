@@ -32,7 +32,7 @@ from matoolkit.store.runbooks import RunbookRow, lock_runbook
 class Excluded:
     """Somebody who is kept out: the batches that it leaves, and what is undone for it, if a person wants that.
 
-    Nobody `is_known` whom neither the last reading of the source nor any batch has.
+    It `is_known` if the last reading of the source or any batch has its key.
     """
 
     runbook_name: str
@@ -111,8 +111,7 @@ def _planned(tx: Transaction, name: str, key: str, version: VersionChoice | None
 
 
 def _can_be_undone(place: Place) -> bool:
-    is_there = place.status is not MemberStatus.REMOVED
-    return is_there or (place.remove_reason == EXCLUDED)
+    return place.status is not MemberStatus.REMOVED or place.remove_reason == EXCLUDED
 
 
 def _locked_places(tx: Transaction, name: str, fold: str) -> tuple[list[Place], dict[int, BatchRow]]:

@@ -192,7 +192,7 @@ class View:
         return former is not None and former.undone_at is not None
 
     def time_of(self, member: KnownMember) -> datetime | None:
-        """Return the time that the source gives a member, if it returns it in a good row and nobody is kept out."""
+        """Return the time that the source gives a member, if it returns it in a good row and no person keeps it out."""
         candidate = self.candidates.get(member.member_key_fold)
         return None if candidate is None or self.is_excluded(member.member_key_fold) else candidate.batch_time
 

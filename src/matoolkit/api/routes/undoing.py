@@ -92,7 +92,7 @@ def exclude(name: Name, asked: ExcludeRequest, change: Changing) -> Response:
 def list_excluded(
     name: Name, serving: Serving, _: Reader, wanted: Annotated[PageQuery, Query()]
 ) -> Page[ExclusionShape]:
-    """List the people whom persons keep out of all batches of a runbook."""
+    """List the people who are excluded from a runbook, in the order in which they first were."""
     after = position(wanted.cursor, "excluded") or 0
     with serving.store.reading() as tx:
         runbook = latest_runbook(tx, name)

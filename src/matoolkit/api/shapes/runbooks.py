@@ -175,7 +175,7 @@ class StatusShape(Shape):
     batches: dict[str, int] = Field(description="All batches of the runbook, by status.")
     held_count: int = Field(description="Batches that wait for a person's approval now.")
     held: list[HeldBatchShape] = Field(description="The first 20 of them.")
-    excluded_count: int = Field(description="How many people persons keep out of its batches.")
+    excluded_count: int = Field(description="How many people are excluded.")
 
 
 def published_shape(published: Published) -> PublishedShape:
