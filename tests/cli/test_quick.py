@@ -8,6 +8,7 @@ import pytest
 
 from matoolkit.cli.program import program, run
 from tests.cli.conftest import Cli
+from tests.interrupting import interrupted_at
 
 pytestmark = pytest.mark.on("sqlite")
 
@@ -95,26 +96,6 @@ def test_a_value_that_cannot_be_read_quickly_is_refused_as_ever(
     assert said in capsys.readouterr().err
 
 
-# The process is in the middle of a callback, whose exceptions Python prints and forgets, when it imports a module.
-INTERRUPTED = """
-import signal, sys, weakref
-
-class Thing:
-    pass
-
-class Importing:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}":
-            thing = Thing()
-            watched = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
-            del thing
-
-sys.meta_path.insert(0, Importing())
-from matoolkit.cli.main import main
-main()
-"""
-
-
 @pytest.mark.parametrize(
     ("module", "command"),
     [
@@ -129,7 +110,7 @@ main()
     ],
 )
 def test_ctrl_c_before_a_command_has_begun_ends_it_without_a_word(module: str, command: str) -> None:
-    script = INTERRUPTED.replace("{module}", module)
+    script = interrupted_at(module)
     done = subprocess.run([sys.executable, "-c", script, *command.split()], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
@@ -143,7 +124,7 @@ def test_ctrl_c_while_the_process_ends_is_no_traceback() -> None:
 
 def test_a_process_that_was_started_to_ignore_ctrl_c_ignores_it() -> None:
     script = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    script += INTERRUPTED.replace("{module}", "typer")
+    script += interrupted_at("typer")
     done = subprocess.run([sys.executable, "-c", script, "--version"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 

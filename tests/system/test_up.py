@@ -24,6 +24,7 @@ from matoolkit.store import open_store
 from matoolkit.store.leases import held_leases
 from matoolkit.store.upgrade import upgrade
 from tests.databases import SQL_SERVER, Database
+from tests.interrupting import interrupted_at
 from tests.waiting import until
 
 COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "up"]
@@ -344,34 +345,10 @@ def test_a_database_of_ones_own_is_not_emptied(folder: Path) -> None:
     assert not (folder / ".matoolkit").exists()
 
 
-# The main thread is in the middle of a callback, whose exceptions Python prints and forgets, when it imports a module.
-INTERRUPTED = """
-import signal, sys, weakref
-
-class Thing:
-    pass
-
-class Importing:
-    is_done = False
-
-    def find_spec(self, name, path=None, target=None):
-        if name == "{module}" and not self.is_done:
-            self.is_done = True
-            thing = Thing()
-            watched = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
-            del thing
-
-sys.meta_path.insert(0, Importing())
-from matoolkit.cli.main import main
-main()
-"""
-
-
 def interrupted(folder: Path, module: str, *command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
-    script = INTERRUPTED.replace("{module}", module)
     return subprocess.run(
-        [sys.executable, "-c", script, *command],
+        [sys.executable, "-c", interrupted_at(module), *command],
         cwd=folder,
         env=environ | environment,
         capture_output=True,
