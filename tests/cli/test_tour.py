@@ -96,6 +96,8 @@ def lead_a_batch(cli: Cli, stage: Stage) -> None:
     cli("batch", "undo", batch, "--member", "ann@x", "--yes", "--wait", "--reason", "stays")
     cli("member", "exclude", "wave", "bob@x", "--yes", "--reason", "stays")
     assert cli.json("member", "excluded", "wave")[0]["memberKey"] == "bob@x"
+    cli("undo-failure", "list")
+    cli("undo-failure", "retry", batch, "--yes", code=5)
     cli("batch", "cancel", batch, "--yes", "--reason", "called off")
     assert f"batch {batch} is cancelled" in cli.err
     cli("batch", "get", batch, "--wait", code=1)

@@ -771,6 +771,16 @@ UPDATE alembic_version SET version_num='0012' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0012 -> 0013
+
+CREATE INDEX ix_rollback_executions_failed ON rollback_executions (id) WHERE status IN ('failed', 'poll_timeout');
+
+GO
+
+UPDATE alembic_version SET version_num='0013' WHERE alembic_version.version_num = '0012';
+
+GO
+
 COMMIT;
 
 GO

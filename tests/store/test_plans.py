@@ -57,6 +57,7 @@ from matoolkit.store.steps import (
     steps_in_state_page,
     steps_page,
 )
+from matoolkit.store.undofailures import count_undo_failures, undo_failures_page
 from matoolkit.store.undoing import latest_done, undoable_members
 from tests.databases import NOON
 from tests.store.world import World
@@ -161,6 +162,11 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "counts by state": (
         lambda tx: state_counts(tx, [MemberCount(7, MemberStatus.ACTIVE, 20)]),
         {"ix_step_executions_phase_status", "ix_batch_members_waiting", "ix_rollback_executions_"},
+    ),
+    "failed undo steps": (undo_failures_page, {"ix_rollback_executions_failed"}),
+    "failed undo steps of a batch": (
+        lambda tx: count_undo_failures(tx, batch_id=7),
+        {"ix_rollback_executions_"},
     ),
     "waiting members": (lambda tx: members_waiting_to_catch_up(tx, [7]), {"ix_batch_members_waiting"}),
     "a key in all batches": (lambda tx: enrolments_of_key(tx, "u7"), {"ix_batch_members_member_key_fold"}),

@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from matoolkit.admin.reinitializing import retry_init_within, version_that_failed
+from matoolkit.admin.reinitializing import retry_init_within
 from matoolkit.admin.retrying import retry_members_within
 from matoolkit.admin.retryplan import Chosen, Terms
+from matoolkit.admin.undoretries import reasons_against
 from matoolkit.announcing.messages import retry_check
-from matoolkit.domain.keys import folded
 from matoolkit.domain.messages import Message
 from matoolkit.domain.retrying import DataChoice
-from matoolkit.domain.states import DeadLetterStatus, MemberStatus, StepStatus
+from matoolkit.domain.states import DeadLetterStatus, StepStatus
 from matoolkit.errors import DeadLetterResolved, NothingToRetry, UnknownDeadLetter
 from matoolkit.ids import JobRef, Kind, asked_for, parse_job_id, resent_again
 from matoolkit.ports import Outgoing, Publisher
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
-from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.batches import lock_batches
 from matoolkit.store.deadletters import (
     DeadLetterRow,
     Resend,
@@ -26,11 +26,8 @@ from matoolkit.store.deadletters import (
     discard_dead_letters,
     resend_dead_letters,
 )
-from matoolkit.store.enrolments import taken_keys
-from matoolkit.store.executions import RollbackRow, inits_by_id, rollbacks_by_id, steps_by_id
-from matoolkit.store.inits import inits_of_batches
+from matoolkit.store.executions import inits_by_id, rollbacks_by_id, steps_by_id
 from matoolkit.store.moves import reopen
-from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.runbooks import lock_runbook
 
 # Reads a message from its topic, its type and its body.
@@ -113,24 +110,12 @@ def _retry_rollback(tx: Transaction, publisher: Publisher, ref: JobRef, letter: 
     if rollback is None or rollback.job_id != letter.message_id or rollback.status is not StepStatus.FAILED:
         raise NothingToRetry(letter.message_id, "its rollback has moved on since")
     (batch,) = lock_batches(tx, [rollback.batch_id])
-    _refuse_beside_other_work(tx, batch, rollback, letter)
+    lock_runbook(tx, batch.runbook_name)
+    if against := reasons_against(tx, batch, [rollback]):
+        raise NothingToRetry(letter.message_id, against[rollback.id])
     reopen(tx, Kind.ROLLBACK, [rollback.id])
     check = retry_check(Kind.ROLLBACK, rollback.id, rollback.attempt)
     publisher.publish(tx, [replace(check, message_id=asked_for(check.message_id, letter.id))])
-
-
-def _refuse_beside_other_work(tx: Transaction, batch: BatchRow, rollback: RollbackRow, letter: DeadLetterRow) -> None:
-    """Refuse to undo the work of an init that has begun again, or of a member that has begun again (rules T5, O9)."""
-    if rollback.batch_member_id is None:
-        if version_that_failed(inits_of_batches(tx, [batch.id])) != rollback.runbook_version:
-            raise NothingToRetry(letter.message_id, "its init has begun again since")
-        return
-    lock_runbook(tx, batch.runbook_name)
-    (member,) = narrow_members(tx, [rollback.batch_member_id])
-    if member.status is MemberStatus.ACTIVE:
-        raise NothingToRetry(letter.message_id, f"{member.member_key} has begun again since")
-    if taken_keys(tx, batch.runbook_name, [folded(member.member_key)]):
-        raise NothingToRetry(letter.message_id, f"something else is under way for {member.member_key}")
 
 
 def _record(

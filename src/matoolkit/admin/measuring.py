@@ -14,6 +14,7 @@ from matoolkit.store.failures import OpenFailures, open_failures
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.phases import due_phases
 from matoolkit.store.queue import queue_lengths
+from matoolkit.store.undofailures import undo_failure_counts
 from matoolkit.telemetry.metering import (
     BATCHES,
     DEAD_LETTERS,
@@ -22,6 +23,7 @@ from matoolkit.telemetry.metering import (
     PHASE_LAG,
     QUEUE_LENGTH,
     TICK_AGE,
+    UNDO_FAILURES,
     Measure,
 )
 
@@ -40,6 +42,7 @@ def measured(store: Store) -> Mapping[Measure, Sequence[Sample]]:
                 ({"runbook": row.runbook_name, "status": str(row.status)}, float(row.count)) for row in batch_counts(tx)
             ],
             FAILED_MEMBERS: [(_cause(row), float(row.members)) for row in open_failures(tx)],
+            UNDO_FAILURES: [({"runbook": row.runbook_name}, float(row.count)) for row in undo_failure_counts(tx)],
             TICK_AGE: [
                 ({"runbook": row.runbook_name}, (now - row.finished_at).total_seconds()) for row in last_ticks(tx)
             ],

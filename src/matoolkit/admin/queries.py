@@ -41,6 +41,7 @@ from matoolkit.store.runbooks import (
 )
 from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import steps_of_members
+from matoolkit.store.undofailures import count_undo_failures
 
 _HELD_SHOWN = 100
 
@@ -64,11 +65,12 @@ class BatchView:
 
 @dataclass(frozen=True, slots=True)
 class BatchDetail:
-    """A batch with its phases and the steps of its init."""
+    """A batch with its phases, the steps of its init, and how many undo steps have failed."""
 
     view: BatchView
     phases: Sequence[PhaseView]
     inits: Sequence[InitRow]
+    undo_failures: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,8 @@ def batch_detail(store: Store, batch_id: int) -> BatchDetail:
     """Return a batch with its phases, the steps of its init, and counts instead of rows."""
     with store.reading() as tx:
         (view,) = batch_views(tx, [existing_batch(tx, batch_id)])
-        return BatchDetail(view, phase_views(tx, batch_id), inits_of_batches(tx, [batch_id]))
+        failed = count_undo_failures(tx, batch_id=batch_id)
+        return BatchDetail(view, phase_views(tx, batch_id), inits_of_batches(tx, [batch_id]), failed)
 
 
 def hold_of(store: Store, batch_id: int) -> HoldView:

@@ -12,7 +12,7 @@ from matoolkit.api.auth import ADMIN_ROLE
 from matoolkit.api.bodies import BodyLimit
 from matoolkit.api.pacing import PaceHeaders
 from matoolkit.api.problems import MEDIA_TYPE, Problem, add_problem_handlers
-from matoolkit.api.routes import batches, members, operations, people, reports, runbooks, system, undoing
+from matoolkit.api.routes import batches, members, operations, people, reports, runbooks, system, undofailures, undoing
 from matoolkit.api.services import Services, guard_of_admins, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 from matoolkit.clock import FastClock
@@ -22,7 +22,7 @@ _PROBLEM = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
-_TOPICS = (runbooks, batches, members, people, reports, operations, undoing, system)
+_TOPICS = (runbooks, batches, members, people, reports, operations, undoing, undofailures, system)
 
 
 def create_app(services: Services) -> FastAPI:

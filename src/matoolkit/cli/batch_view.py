@@ -11,6 +11,7 @@ from rich.text import Text
 
 from matoolkit.cli import wording
 from matoolkit.cli.answers import printable
+from matoolkit.cli.output import counted
 from matoolkit.domain.states import ENDED_BATCHES, FAILED_STEPS, PhaseStatus, StepStatus
 
 _WIDEST = 110
@@ -105,6 +106,9 @@ def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     init = Counter(str(step.get("status")) for step in batch.get("initSteps") or [])
     if init:
         yield Text.assemble(_field("init"), wording.counts(init, letters=look.letters))
+    if undo := int(batch.get("undoFailures") or 0):
+        yield Text.assemble(_field("undo"), (f"{counted(undo, 'step')} failed", "bold red"))
+        yield _field("", f"matoolkit undo-failure list --batch {number}")
     if batch.get("isHeld"):
         yield Text.assemble(_field("held"), (printable(batch.get("holdReason") or "waits for approval"), "bold yellow"))
         yield _field("", f"matoolkit hold show {number}")

@@ -48,6 +48,7 @@ ENTRIES = (
     Entry("report", "Say who is done, who failed and why; for people, Excel or a manager.", _ASKING, ("report",)),
     Entry("member", _MEMBER, _ASKING, ("member",)),
     Entry("hold", "Approve what batches are held for, or cancel them.", _ASKING, ("hold",)),
+    Entry("undo-failure", "Deal with steps that were to undo something and failed.", _ASKING, ("undofailures",)),
     Entry("dead-letter", "Deal with messages that could not be handled.", _ASKING, ("deadletter",)),
     Entry("audit", "See who changed what, and why.", _ASKING, ("audit",)),
     Entry("auth", "Sign in to the admin API.", _SETTING_UP, ("auth",)),

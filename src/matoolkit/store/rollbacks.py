@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from matoolkit.domain.states import OPEN_STEPS, RollbackCause
+from matoolkit.domain.states import FAILED_STEPS, OPEN_STEPS, RollbackCause, StepStatus
 from matoolkit.store.executions import NewExecution, RollbackRow, unstarted
 from matoolkit.store.schema import rollback_executions
 from matoolkit.store.sql.statements import (
@@ -63,10 +63,18 @@ def rollbacks_in_sequences(tx: Transaction, keys: Collection[str]) -> list[Rollb
 
 def open_rollbacks_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[RollbackRow]:
     """Return the compensating steps that keep batches from ending (rule O9)."""
+    return _in_states(tx, batch_ids, OPEN_STEPS)
+
+
+def failed_rollbacks_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[RollbackRow]:
+    """Return the compensating steps of batches that failed, by id."""
+    return _in_states(tx, batch_ids, FAILED_STEPS)
+
+
+def _in_states(tx: Transaction, batch_ids: Collection[int], states: Collection[StepStatus]) -> list[RollbackRow]:
     if not batch_ids:
         return []
     query = select_records(RollbackRow, rollback_executions).where(
-        among(tx, rollback_executions.c.batch_id, batch_ids),
-        is_any(rollback_executions.c.status, OPEN_STEPS),
+        among(tx, rollback_executions.c.batch_id, batch_ids), is_any(rollback_executions.c.status, states)
     )
     return rows_by_id(tx, RollbackRow, query)

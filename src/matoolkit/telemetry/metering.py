@@ -77,6 +77,13 @@ FAILED_MEMBERS = Measure(
     ("runbook", "step", "type", "cause"),
     "Failed members of unfinished batches by cause, the 100 largest.",
 )
+UNDO_FAILURES = Measure(
+    "matoolkit.undo.steps.failed",
+    Form.GAUGE,
+    "{step}",
+    ("runbook",),
+    "Steps of rollbacks and removals that failed, by runbook.",
+)
 TICK_AGE = Measure("matoolkit.tick.age", Form.GAUGE, "s", ("runbook",), "Seconds since the last tick of a runbook.")
 DEAD_LETTERS = Measure(
     "matoolkit.dead_letters.open", Form.GAUGE, "{message}", (), "Open dead letters, counted up to 1000."
@@ -94,7 +101,7 @@ OUTBOX_LENGTH = Measure(
 )
 MEASURES = (
     *(STEPS, JOB_DURATION, THROTTLED, PHASE_DELAY),
-    *(BATCHES, FAILED_MEMBERS, TICK_AGE, DEAD_LETTERS, PHASE_LAG, QUEUE_LENGTH, OUTBOX_LENGTH),
+    *(BATCHES, FAILED_MEMBERS, UNDO_FAILURES, TICK_AGE, DEAD_LETTERS, PHASE_LAG, QUEUE_LENGTH, OUTBOX_LENGTH),
 )
 
 _counters: "dict[Measure, Counter]" = {}

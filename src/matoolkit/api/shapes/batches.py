@@ -105,6 +105,7 @@ class BatchDetailShape(BatchShape):
 
     phases: list[PhaseShape]
     init_steps: list[InitShape]
+    undo_failures: int = Field(description="Steps of rollbacks and removals that failed; `/undo-failures` lists them.")
 
 
 class MemberShape(Shape):
@@ -208,7 +209,10 @@ def detail_shape(detail: BatchDetail) -> BatchDetailShape:
     """Describe a batch with its phases and its init."""
     inits = [InitShape(**_work(init), runbook_version=init.runbook_version) for init in detail.inits]
     return BatchDetailShape(
-        **_batch(detail.view), phases=[phase_shape(view) for view in detail.phases], init_steps=inits
+        **_batch(detail.view),
+        phases=[phase_shape(view) for view in detail.phases],
+        init_steps=inits,
+        undo_failures=detail.undo_failures,
     )
 
 

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field
 
 from matoolkit.api.shapes.naming import Reason, RowId, Shape, WithReason, parsed
 from matoolkit.domain.retrying import DataChoice, LeftOutBecause, VersionChoice
-from matoolkit.domain.states import BatchStatus, DeadLetterStatus
+from matoolkit.domain.states import BatchStatus, DeadLetterStatus, RollbackCause, StepStatus
 from matoolkit.store.audit import AuditEntry
 from matoolkit.store.deadletters import DeadLetterRow
 
@@ -212,6 +212,46 @@ class FailureShape(Shape):
     steps: int
     members: int
     example_step_id: int
+
+
+class UndoFailureShape(Shape):
+    """A step that was to undo something and failed; the member is null for an init."""
+
+    id: int
+    batch_id: int
+    runbook_name: str
+    batch_member_id: int | None
+    member_key: str | None
+    cause: RollbackCause
+    sequence_name: str
+    step_name: str
+    status: StepStatus
+    attempt: int
+    error_type: str | None
+    error_message: str | None
+    completed_at: datetime | None
+
+
+class UndoRetryRequest(WithReason):
+    """Selects failed undo steps of a batch: all, or by number."""
+
+    step_ids: Annotated[list[RowId] | None, Field(max_length=100_000)] = None
+    dry_run: bool = False
+
+
+class StepsLeftOutShape(Shape):
+    """Failed undo steps that are not retried, and why."""
+
+    because: str
+    step_ids: list[int]
+
+
+class UndoRetryShape(Shape):
+    """Failed undo steps that are retried, or would be."""
+
+    batch_id: int
+    step_ids: list[int]
+    left_out: list[StepsLeftOutShape]
 
 
 class DeadLetterShape(Shape):

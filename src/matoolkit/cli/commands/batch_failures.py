@@ -10,6 +10,7 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import exit_with
 from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.options import Batch, DryRun, Reason, Wait, Watch, Yes
+from matoolkit.cli.output import counted
 from matoolkit.cli.retry_words import details_of, is_undecided, retry_in_words
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
@@ -53,6 +54,9 @@ def failures(session: Session, batch: Batch, *, watch: Watch = False) -> None:
         watch_items(session, ask, _FAILURES)
     elif session.show_all(ask(), _FAILURES, nothing="nothing has failed"):
         session.say(f"try a group again with `matoolkit batch retry {batch} --like …`")
+    if not watch and (undo := int(session.client.get(path_of("batches", batch)).get("undoFailures") or 0)):
+        told = f"{counted(undo, 'step')} that were to undo something failed too"
+        session.say(f"{told}: `matoolkit undo-failure list --batch {batch}`")
 
 
 _Like = Annotated[int | None, typer.Option(min=1, help="Members that failed like this step; `failures` names one.")]

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from matoolkit.domain.states import RollbackCause, StepStatus
+from matoolkit.domain.states import FAILED_STEPS, RollbackCause, StepStatus
 from matoolkit.store.dialect.types import BigId, Instant, OneOf, id_column, one_of, partial_index
 from matoolkit.store.schema.metadata import metadata
 
@@ -124,6 +124,12 @@ rollback_executions = Table(
     Index("ix_rollback_executions_member", "batch_member_id", "status"),
     Index("ix_rollback_executions_batch_status", "batch_id", "status", "id"),
     sqlite_autoincrement=True,
+)
+
+partial_index(
+    "ix_rollback_executions_failed",
+    rollback_executions.c.id,
+    where=rollback_executions.c.status.in_(sorted(FAILED_STEPS)),
 )
 
 for _table in (step_executions, init_executions, rollback_executions):
