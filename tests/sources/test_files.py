@@ -80,9 +80,9 @@ def test_u4_a_query_without_end_is_ended(lists: Lists) -> None:
         (b"PK\x03\x04...", "is an Excel workbook, not CSV", "name end in .xlsx"),
         (b"\xd0\xcf\x11\xe0...", "an old Excel workbook, or one with a password", "CSV UTF-8"),
         (b"Id,id\na,b\n", "has two columns 'id'", "another name"),
-        (b'Id,Name\na,"b\n', "cannot be read after row", None),
-        (b"Id,Name\na,b,c\n", "row 2 of the file 'people.csv' has 3 cells, and the first has 2", "quotes"),
-        (b"Id,Name\na,b\nc", "row 3 of the file 'people.csv' has 1 cells", "quotes"),
+        (b'Id,Name\na,"b\n', "cannot be read after line", None),
+        (b"Id,Name\na,b,c\n", "line 2 of the file 'people.csv' has 3 cells, and the first has 2", "quotes"),
+        (b'Id,Name\n\n"a\n",b\nc', "line 5 of the file 'people.csv' has 1 cells", "quotes"),
         (",".join(f"c{number}" for number in range(400)).encode(), "as far as place 400", "at most 300"),
     ],
 )

@@ -19,7 +19,7 @@ def read_csv_list(file: BinaryIO, name: str) -> tuple[Header, Iterator[list[Any]
         raise SourceFailed(f"the file '{name}' is {what}, not CSV", hint=hint)
     file.seek(0)
     rows = _rows(file, name)
-    header = next(rows, [])
+    _, header = next(rows, (0, []))
     if separator := other_separator(header):
         message = f"the cells of the file '{name}' are separated by {separator}, not by commas"
         raise SourceFailed(message, hint="the computer's region decides that in Excel: save it as a workbook (.xlsx)")
@@ -27,25 +27,25 @@ def read_csv_list(file: BinaryIO, name: str) -> tuple[Header, Iterator[list[Any]
     return found, _cells(rows, found, len(header), name)
 
 
-def _rows(file: BinaryIO, name: str) -> Iterator[list[str]]:
-    """Read rows that are not empty."""
+def _rows(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Read rows that are not empty, each with the number of its last line."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     lines = csv.reader(text, strict=True)
     try:
-        yield from (row for row in lines if any(row))
+        yield from ((lines.line_num, row) for row in lines if any(row))
     except UnicodeDecodeError:
-        message = f"the file '{name}' is not UTF-8 text, after row {lines.line_num}"
+        message = f"the file '{name}' is not UTF-8 text, after line {lines.line_num}"
         raise SourceFailed(message, hint=_OR_WORKBOOK) from None
     except csv.Error as broken:
-        raise SourceFailed(f"the file '{name}' cannot be read after row {lines.line_num}: {broken}") from None
+        raise SourceFailed(f"the file '{name}' cannot be read after line {lines.line_num}: {broken}") from None
     finally:
         if not file.closed:
             text.detach()
 
 
-def _cells(rows: Iterator[list[str]], header: Header, width: int, name: str) -> Iterator[list[Any]]:
-    for number, row in enumerate(rows, start=2):
+def _cells(rows: Iterator[tuple[int, list[str]]], header: Header, width: int, name: str) -> Iterator[list[Any]]:
+    for line, row in rows:
         if len(row) != width:
-            message = f"row {number} of the file '{name}' has {len(row)} cells, and the first has {width}"
+            message = f"line {line} of the file '{name}' has {len(row)} cells, and the first has {width}"
             raise SourceFailed(message, hint="put quotes around cells with commas in them")
         yield [row[place] or None for place in header.places]

@@ -37,10 +37,11 @@ class FileSource:
 
     def pieces(self, query: str) -> Iterator[Piece]:
         """Run a query and return its result in pieces, at least one."""
-        with closing(self._table()) as table:
+        with closing(RowsTable()) as table:
+            self._read_into(table)
             yield from table.pieces(query, self._rows, self._clock)
 
-    def _table(self) -> RowsTable:
+    def _read_into(self, table: RowsTable) -> None:
         path = find_list(self._folder, self._name)
         with opened_while_quiet(path, self._name, self._clock) as file:
             if self._name.casefold().endswith(".csv"):
@@ -48,4 +49,4 @@ class FileSource:
             else:
                 header, rows = read_workbook(file, self._name, self._sheet)
             read = self._read_cell
-            return RowsTable(header.columns, rows if read is None else ([read(cell) for cell in row] for row in rows))
+            table.fill(header.columns, rows if read is None else ([read(cell) for cell in row] for row in rows))

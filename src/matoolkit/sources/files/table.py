@@ -20,11 +20,15 @@ _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 class RowsTable:
     """A list as a table. It is in a temporary file without a name as soon as it is larger than a few megabytes."""
 
-    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        self._columns = columns
+    def __init__(self) -> None:
+        self._columns: Sequence[str] = ()
         self._database = sqlite3.connect("", isolation_level=None)
+        self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_LETTERS)
+
+    def fill(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Put the rows of a list there."""
+        self._columns = columns
         with self._told_in_our_words():
-            self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_LETTERS)
             self._database.execute("PRAGMA journal_mode = OFF")
             # Cells keep their types: no column has one. A number in a workbook stays a number, a text a text.
             self._database.execute(f"CREATE TABLE rows ({', '.join(map(_quoted, columns))})")
