@@ -4,6 +4,7 @@ What they look like on the wire is in `bus/wire`; everything else sees these.
 """
 
 from dataclasses import field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -82,6 +83,20 @@ def correlation_of(execution_id: int, kind: Kind, runbook_name: str, runbook_ver
 
 
 @record
+class JobFacts:
+    """What a function may want to know about its job, besides its ids; a job of an older orchestrator has none.
+
+    Init has neither phase nor member, a rollback has no phase. The deadline is when the job counts as lost.
+    """
+
+    attempt: int
+    step_name: str
+    phase_name: str | None
+    member_key: str | None
+    deadline: datetime
+
+
+@record
 class WorkerJob:
     """A function is to be called."""
 
@@ -91,6 +106,7 @@ class WorkerJob:
     function_name: str
     parameters: dict[str, Json]
     correlation: Correlation
+    facts: JobFacts | None = None
 
 
 class ResultStatus(StrEnum):

@@ -13,7 +13,7 @@ import orjson
 
 from matoolkit.domain.causes import fingerprint_of
 from matoolkit.domain.delivery import MAX_BODY_BYTES
-from matoolkit.domain.messages import WorkerJob, correlation_of
+from matoolkit.domain.messages import JobFacts, WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
 from matoolkit.ids import Kind, Reason, job_id
@@ -29,8 +29,8 @@ from matoolkit.runbook.calls import Call
 from matoolkit.runbook.secrecy import REFERENCE
 from matoolkit.runbook.templates import Json
 from matoolkit.store.moves import move_steps
-from matoolkit.store.narrow_executions import stored_calls
-from matoolkit.store.narrow_members import MemberInFull, members_in_full
+from matoolkit.store.narrow_executions import NextStep, StepState, stored_calls
+from matoolkit.store.narrow_members import MemberInFull, members_in_full, narrow_members
 
 # Why no job of a step can be sent.
 Impossible: TypeAlias = TemplateError | MessageTooLarge | WorkerHasNoSubscription
@@ -54,7 +54,15 @@ class _Departing:
         self._dispatches: list[Dispatch] = []
         self._jobs: dict[int, Outgoing] = {}
 
-    def add(self, state: Dispatchable, definition: Definition, reason: Reason, call: Call, params_json: str) -> None:
+    def add(
+        self,
+        state: Dispatchable,
+        definition: Definition,
+        reason: Reason,
+        call: Call,
+        params_json: str,
+        member_key: str | None,
+    ) -> None:
         """Make a job of a call that fits into a message; its worker must have a subscription."""
         if definition.step.worker_id in self._unreached:
             raise WorkerHasNoSubscription(definition.step.worker_id)
@@ -65,7 +73,9 @@ class _Departing:
         self._dispatches.append(Dispatch(number, attempt, name, call.function, params_json, lost_at))
         batch, version = self._agenda.batches[state.batch_id], definition.version.number
         correlation = correlation_of(number, self._kind, batch.runbook_name, version)
-        job = WorkerJob(name, batch.id, definition.step.worker_id, call.function, call.params, correlation)
+        step = definition.step
+        facts = JobFacts(attempt, step.name, _phase_of(self._agenda, state), member_key, lost_at)
+        job = WorkerJob(name, batch.id, step.worker_id, call.function, call.params, correlation, facts)
         # The job id is the message id: the same job published twice is a duplicate (rule M2).
         self._jobs[number] = Outgoing(name, job)
 
@@ -86,7 +96,7 @@ def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], membe
         try:
             scope, key = scope_of(agenda, state, definition.version.number, members)
             call = definition.call.resolve(scope, key)
-            departing.add(state, definition, Reason.ATTEMPT, call, _to_keep(kind, state, definition, call, key))
+            departing.add(state, definition, Reason.ATTEMPT, call, _to_keep(kind, state, definition, call, key), key)
         except _IMPOSSIBLE as error:
             impossible[state.id] = error
     departing.leave()
@@ -97,6 +107,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
     """Send jobs of work that is retried or polled, with the stored parameters (rule R8)."""
     calls = {call.id: call for call in stored_calls(agenda.tx, kind, [state.id for state, _ in states])}
     members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
+    keys = _keys_of_members(agenda, [state for state, _ in states])
     definitions = [definition_of(agenda, state) for state, _ in states]
     departing = _Departing(agenda, kind, definitions)
     impossible: dict[int, Impossible] = {}
@@ -109,7 +120,8 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
                 call = Call(call.function, definition.call.completed(call.params, scope, key))
                 # Checked again: the row may have changed since the first dispatch (rule W8).
                 _check(kind, state, definition, call, key)
-            departing.add(state, definition, reason, call, stored.params_json)
+            member_key = None if state.batch_member_id is None else keys.get(state.batch_member_id)
+            departing.add(state, definition, reason, call, stored.params_json, member_key)
         except _IMPOSSIBLE as error:
             impossible[state.id] = error
     departing.leave()
@@ -119,6 +131,15 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
 def _members_with_secrets(agenda: Agenda, states: Sequence[Dispatchable]) -> dict[int, MemberInFull]:
     ids = {state.batch_member_id for state in states if state.batch_member_id is not None}
     return {member.id: member for member in members_in_full(agenda.tx, ids)}
+
+
+def _keys_of_members(agenda: Agenda, states: Sequence[Dispatchable]) -> dict[int, str]:
+    ids = {state.batch_member_id for state in states if state.batch_member_id is not None}
+    return {member.id: member.member_key for member in narrow_members(agenda.tx, ids)} if ids else {}
+
+
+def _phase_of(agenda: Agenda, state: Dispatchable) -> str | None:
+    return agenda.phases[state.phase_execution_id].phase_name if isinstance(state, StepState | NextStep) else None
 
 
 def _fail(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, Impossible]) -> None:

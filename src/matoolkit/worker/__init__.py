@@ -6,9 +6,9 @@ the bus is in the state database, the bus opens it.
 What a function needs is here: `from matoolkit.worker import Context, FunctionFailed, Secret, Throttled, function`.
 """
 
-from matoolkit.worker.context import Context
+from matoolkit.worker.context import Context, Job
 from matoolkit.worker.failures import FunctionFailed, InvalidParameters, Throttled
 from matoolkit.worker.registry import Registry, function
 from matoolkit.worker.signature import Secret
 
-__all__ = ["Context", "FunctionFailed", "InvalidParameters", "Registry", "Secret", "Throttled", "function"]
+__all__ = ["Context", "FunctionFailed", "InvalidParameters", "Job", "Registry", "Secret", "Throttled", "function"]

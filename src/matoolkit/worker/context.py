@@ -1,6 +1,7 @@
 """What a function is given besides its parameters."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from matoolkit.clock import Clock
@@ -18,8 +19,27 @@ class Secrets(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """Which job a function is called for, so that it can be safe to repeat: a step keeps its `work` over all attempts.
+
+    Init has neither phase nor member, a rollback has no phase, and a job of another orchestrator may lack all but its
+    id. After the deadline the job counts as lost, and is tried again if its step has retries.
+    """
+
+    id: str
+    batch_id: int
+    attempt: int = 1
+    work: str = ""
+    runbook: str | None = None
+    phase: str | None = None
+    step: str | None = None
+    member_key: str | None = None
+    deadline: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
-    """The tenant's clients and what else a function may use; one for all threads.
+    """The tenant's clients and what else a function may use; one for all threads, but with the `job` of each call.
 
     `shell` is PowerShell that is signed in; there is none without a real tenant, or where PowerShell is not installed.
     """
@@ -32,3 +52,4 @@ class Context:
     shell: Shell | None = None
     alert_sender: str | None = None
     alert_recipients: tuple[str, ...] = ()
+    job: Job | None = None

@@ -13,8 +13,9 @@ import orjson
 from matoolkit.clock import Clock
 from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob, WorkerResult
+from matoolkit.ids import parse_job_id
 from matoolkit.runbook.templates import Json
-from matoolkit.worker.context import Context
+from matoolkit.worker.context import Context, Job
 from matoolkit.worker.failures import FunctionFailed, UnusableResult, WrongWorker
 from matoolkit.worker.masking import Masking
 from matoolkit.worker.references import resolved
@@ -69,7 +70,7 @@ class Execution:
         parameters = resolved(function.name, job.parameters, names, look_up, secrets)
         self.masking.begin(secrets)
         try:
-            return function.run(self.context, parameters)
+            return function.run(replace(self.context, job=job_of(job)), parameters)
         except FunctionFailed:
             raise
         except (Exception, SystemExit):
@@ -83,6 +84,24 @@ class Execution:
         # The kind of an error may be any text that the function chose.
         message, kind = self.masking.outgoing([told.message, told.type], secrets)
         return replace(told, message=message[:_LONGEST_MESSAGE], type=kind)
+
+
+def job_of(job: WorkerJob) -> Job:
+    """Return what a function may know about its job."""
+    ref, facts = parse_job_id(job.job_id), job.facts
+    named = job.correlation if isinstance(job.correlation, dict) else {}
+    runbook = named.get("RunbookName")
+    return Job(
+        job.job_id,
+        job.batch_id,
+        facts.attempt if facts else ref.attempt if ref else 1,
+        f"{ref.kind}-{ref.execution_id}" if ref else job.job_id,
+        runbook if isinstance(runbook, str) else None,
+        facts.phase_name if facts else None,
+        facts.step_name if facts else None,
+        facts.member_key if facts else None,
+        facts.deadline if facts else None,
+    )
 
 
 def result_type(value: Json) -> str | None:

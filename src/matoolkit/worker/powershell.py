@@ -7,15 +7,17 @@ JSON object on standard input and writes its result as JSON to standard output; 
 told by what it wrote to standard error.
 """
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from matoolkit.worker.context import Context
+from matoolkit.worker.context import Context, Job
 from matoolkit.worker.failures import FunctionFailed, Throttled
 from matoolkit.worker.registry import Function
 from matoolkit.worker.shell import Connection
@@ -29,6 +31,7 @@ _WORD = re.compile(r"\[?([a-z]+(?:\[\])?)\]?", re.IGNORECASE)
 _TIMEOUT_SECONDS = 3600
 # What a script exits with to say that a service is busy: the system's own "temporary failure".
 _BUSY = 75
+JOB_VARIABLE = "WORKER_JOB"
 
 _KINDS = {
     **dict.fromkeys(("string", "text"), Kind.TEXT),
@@ -54,13 +57,22 @@ def script_function(path: Path, program: str) -> Function:
 
     def call(context: Context, **arguments: Any) -> Any:
         if not connections:
-            return _run([program, "-NoProfile", "-NonInteractive", "-File", str(path)], path.stem, arguments)
+            command = [program, "-NoProfile", "-NonInteractive", "-File", str(path)]
+            return _run(command, path.stem, arguments, described(context.job))
         if context.shell is None:
             why = "needs a session that is signed in, and this worker has no real tenant to sign in to"
             raise FunctionFailed(f"{path.stem} {why}", "ScriptFailed")
-        return context.shell.run_script(path.resolve(), arguments, connections)
+        return context.shell.run_script(path.resolve(), arguments, connections, described(context.job))
 
     return Function(path.stem, parameters, " ".join(synopsis.split()), call)
+
+
+def described(job: Job | None) -> str:
+    """Write a job as JSON, for a script that reads it in `$env:WORKER_JOB`."""
+    if job is None:
+        return "{}"
+    told = {"".join(map(str.title, one.name.split("_"))): getattr(job, one.name) for one in fields(job)}
+    return orjson.dumps(told).decode()
 
 
 def _connections(script: str) -> tuple[Connection, ...]:
@@ -96,7 +108,7 @@ def _parameter(name: str, text: str) -> Parameter:
     )
 
 
-def _run(command: list[str], name: str, arguments: dict[str, Any]) -> Any:
+def _run(command: list[str], name: str, arguments: dict[str, Any], job: str) -> Any:
     try:
         done = subprocess.run(  # noqa: S603 - a script that the operator put there; its arguments are no part of the command
             command,
@@ -104,6 +116,7 @@ def _run(command: list[str], name: str, arguments: dict[str, Any]) -> Any:
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,
+            env={**os.environ, JOB_VARIABLE: job},
             start_new_session=True,  # Ctrl-C is for the worker, which lets its jobs end
         )
     except subprocess.TimeoutExpired:

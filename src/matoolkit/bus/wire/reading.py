@@ -1,12 +1,15 @@
 """JSON to messages, tolerant of other writers."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from matoolkit.bus.wire.fields import Fields
+from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedFunction,
     AnnouncedParameter,
     BatchInit,
+    JobFacts,
     MemberAdded,
     MemberRemoved,
     Message,
@@ -19,7 +22,7 @@ from matoolkit.domain.messages import (
     WorkerJob,
     WorkerResult,
 )
-from matoolkit.errors import UnreadableMessage
+from matoolkit.errors import NaiveTime, TimeOutOfRange, UnreadableMessage
 from matoolkit.ids import Kind
 
 _STATUSES = {str(status).casefold(): status for status in ResultStatus}
@@ -55,6 +58,27 @@ def _read_job(fields: Fields) -> WorkerJob:
         fields.text("FunctionName"),
         fields.mapping("Parameters"),
         fields["CorrelationData"],
+        _read_facts(fields),
+    )
+
+
+def _read_facts(fields: Fields) -> JobFacts | None:
+    """Read what a function may want to know. Nothing depends on it, so nothing in it makes a job unreadable."""
+    written = fields["Deadline"]
+    try:
+        deadline = as_utc(datetime.fromisoformat(written)) if isinstance(written, str) else None
+    except (ValueError, NaiveTime, TimeOutOfRange):
+        deadline = None
+    attempt, step = fields["Attempt"], fields["StepName"]
+    if deadline is None or type(attempt) is not int or not isinstance(step, str):
+        return None
+    phase, member = fields["PhaseName"], fields["MemberKey"]
+    return JobFacts(
+        attempt,
+        step,
+        phase if isinstance(phase, str) else None,
+        member if isinstance(member, str) else None,
+        deadline,
     )
 
 

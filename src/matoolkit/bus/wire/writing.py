@@ -9,6 +9,7 @@ from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedParameter,
     BatchInit,
+    JobFacts,
     MemberAdded,
     MemberRemoved,
     PhaseDue,
@@ -64,6 +65,17 @@ def _write_job(message: WorkerJob) -> dict[str, Any]:
         "FunctionName": message.function_name,
         "Parameters": message.parameters,
         "CorrelationData": message.correlation,
+        **({} if message.facts is None else _write_facts(message.facts)),
+    }
+
+
+def _write_facts(facts: JobFacts) -> dict[str, Any]:
+    return {
+        "Attempt": facts.attempt,
+        "StepName": facts.step_name,
+        "PhaseName": facts.phase_name,
+        "MemberKey": facts.member_key,
+        "Deadline": as_utc(facts.deadline),
     }
 
 

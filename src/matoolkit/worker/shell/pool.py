@@ -62,9 +62,12 @@ class Shell:
         self._idle: list[_Member] = []
         self._lock = threading.Lock()
 
-    def run_script(self, path: Path, arguments: Mapping[str, Any], connections: Collection[Connection]) -> Any:
+    def run_script(
+        self, path: Path, arguments: Mapping[str, Any], connections: Collection[Connection], job: str = "{}"
+    ) -> Any:
         """Run a script with its parameters in a session that is connected, and return what it puts out."""
-        return self._run(path.stem, {"script": str(path), "arguments": dict(arguments)}, connections)
+        request = {"script": str(path), "arguments": dict(arguments), "job": job}
+        return self._run(path.stem, request, connections)
 
     def run_cmdlet(self, name: str, arguments: Mapping[str, Any], password: str | None = None) -> Any:
         """Run a cmdlet of Exchange; a password becomes its parameter `Password`, as a SecureString."""

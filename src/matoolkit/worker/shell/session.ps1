@@ -2,7 +2,7 @@
 #
 # A request is one line of JSON on standard input, with an id and one of
 #   connect  'Graph' or 'Exchange', with tenantId, appId, organization, environment, certificate (base64 of PFX or PEM)
-#   script   the path of a script, with arguments
+#   script   the path of a script, with arguments, and job: its job as JSON, which the script finds in $env:WORKER_JOB
 #   cmdlet   the name of a cmdlet, with arguments, and password if it takes one
 # The answer is one line of JSON on standard output, with the same id, and result, or error with type and throttled.
 # The worker ignores every other line. Nothing secret stands on a command line or in the environment.
@@ -51,6 +51,7 @@ function Invoke-Request($request) {
         return
     }
     if ($request.script) {
+        $env:WORKER_JOB = $request.job
         & $request.script @arguments
         return
     }
