@@ -203,7 +203,50 @@ def build_worker(
     clock: Clock | None = None,
 ) -> Runner:
     """Put a worker together that can do the functions of a registry."""
-    clock = clock or SystemClock()
+    hands = _hands(settings, worker_id, registry, masking, environ, clock or SystemClock())
+    limits = WorkerLimits(
+        threads=settings.max_parallelism,
+        idle_seconds=settings.idle_timeout_seconds,
+        grace_seconds=settings.shutdown_grace_seconds,
+        renew_seconds=LOCK_DURATION.total_seconds() / _RENEWALS,
+        announces=settings.worker_announce,
+    )
+    return Runner(bus, jobs_of_worker(worker_id), _read, hands.execution, limits, hands.let_go, hands.sign_in)
+
+
+@contextmanager
+def execution_opened(
+    settings: WorkerSettings,
+    worker_id: str,
+    registry: Registry,
+    masking: Masking,
+    environ: Mapping[str, str] = os.environ,
+) -> Iterator[Execution]:
+    """Open what does a worker's jobs for a while, without a bus."""
+    hands = _hands(settings, worker_id, registry, masking, environ, SystemClock())
+    try:
+        yield hands.execution
+    finally:
+        hands.let_go()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hands:
+    """What does a worker's jobs, what signs it in, and what lets everything go."""
+
+    execution: Execution
+    sign_in: Callable[[], None]
+    let_go: Callable[[], None]
+
+
+def _hands(
+    settings: WorkerSettings,
+    worker_id: str,
+    registry: Registry,
+    masking: Masking,
+    environ: Mapping[str, str],
+    clock: Clock,
+) -> _Hands:
     reader = _reader(settings, environ, clock)
     secrets = WorkerSecrets(reader, masking, own=settings.cert_name)
     clients = open_clients(settings, secrets.read, clock, masking.conceal)
@@ -218,14 +261,6 @@ def build_worker(
         settings.alert_sender,
         tuple(filter(None, (one.strip() for one in (settings.alert_recipients or "").split(",")))),
     )
-    limits = WorkerLimits(
-        threads=settings.max_parallelism,
-        idle_seconds=settings.idle_timeout_seconds,
-        grace_seconds=settings.shutdown_grace_seconds,
-        renew_seconds=LOCK_DURATION.total_seconds() / _RENEWALS,
-        announces=settings.worker_announce,
-    )
-    execution = Execution(worker_id, registry, context, masking, clock)
 
     def sign_in() -> None:
         reader.sign_in()
@@ -238,7 +273,7 @@ def build_worker(
         if shell is not None:
             shell.close()
 
-    return Runner(bus, jobs_of_worker(worker_id), _read, execution, limits, let_go, sign_in)
+    return _Hands(Execution(worker_id, registry, context, masking, clock), sign_in, let_go)
 
 
 def _reader(settings: WorkerSettings, environ: Mapping[str, str], clock: Clock) -> SecretReader:

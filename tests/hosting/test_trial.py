@@ -13,7 +13,7 @@ from matoolkit.clock import Clock, FastClock, Pace, SystemClock, VirtualClock
 from matoolkit.errors import FastCalendar, InvalidRunbook, NotForTrying, OtherSpeed, SourceNotConfigured, UnreadableFile
 from matoolkit.hosting.all_in_one import quickened
 from matoolkit.hosting.folder import FOLDER, SOURCE
-from matoolkit.hosting.people import People
+from matoolkit.hosting.people import People, steps_forward
 from matoolkit.hosting.trial import begin, begin_pace, open_tenant, remembered_rows, trial_of
 from matoolkit.hosting.trial_sources import TrialSources
 from matoolkit.ports import Piece, Source
@@ -227,7 +227,7 @@ COLUMNS = ("id", "nick", "group", "boss", "old", "guest")
 
 def people(tenant: Tenant) -> People:
     source = runbook().partition("phases:")[0]
-    return People(tenant, parse_runbook(source + STEPS))
+    return People(tenant, steps_forward(parse_runbook(source + STEPS)))
 
 
 def test_the_tenant_knows_those_whom_rows_name_but_not_those_whom_steps_make() -> None:
@@ -270,6 +270,6 @@ def test_somebody_is_in_a_group_if_a_step_looks_there_and_no_step_adds_anybody()
     tenant, other = Tenant(VirtualClock(NOW)), "22222222-aaaa-4bbb-8ccc-00000000000c"
     content = runbook().partition("phases:")[0] + f"phases:\n  - name: only\n    offset: T-0\n    steps:\n{listed}"
     row = ("1", "ada", other, "boss@fabrikam.example", None, None)
-    People(tenant, parse_runbook(content)).meet(Piece(COLUMNS, [row]))
+    People(tenant, steps_forward(parse_runbook(content))).meet(Piece(COLUMNS, [row]))
     assert list(tenant.directory.groups[GROUP].members) == [GUEST]
     assert not tenant.directory.groups[other].members

@@ -165,6 +165,15 @@ def test_w5_a_script_is_a_function_with_the_parameters_of_its_help(
     assert result(workshop, "Send-HelpDeskNote", UserID="ada", Other=1).error.type == "InvalidParameters"
 
 
+def test_w5_a_script_sees_its_job(workshop: Workshop, folder: Path, pwsh: Path) -> None:
+    code = "import json, os\nprint(json.dumps({'Job': json.loads(os.environ['WORKER_JOB'])}))\n"
+    write(folder, "Send-HelpDeskNote.ps1", SCRIPT + code)
+    register_custom(workshop.registry, folder)
+    seen = result(workshop, "Send-HelpDeskNote", UserId="ada").result["Job"]
+    assert (seen["Id"], seen["BatchId"], seen["Attempt"]) == ("step-1-attempt-1", 42, 1)
+    assert seen["MemberKey"] is None
+
+
 @pytest.mark.parametrize(
     ("code", "type_", "message", "is_throttled"),
     [

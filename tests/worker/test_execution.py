@@ -1,6 +1,7 @@
 """W7: what a result says, and that whatever goes wrong fails one job alone."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 from matoolkit.bus.topology import RESULTS_OF_ORCHESTRATOR
 from matoolkit.bus.wire import encode
 from matoolkit.clock import VirtualClock
-from matoolkit.domain.messages import ResultStatus, WorkerError, WorkerJob
+from matoolkit.domain.messages import JobFacts, ResultStatus, WorkerError, WorkerJob
 from matoolkit.ports import Outgoing
 from matoolkit.store import queue
-from matoolkit.worker import Context, function
+from matoolkit.worker import Context, Job, function
 from tests.databases import NOON
 from tests.workshop import WORKER, Workshop, job
 
@@ -239,3 +240,28 @@ def put(workshop: Workshop, body: dict[str, Any]) -> None:
     )
     with workshop.store.transaction() as tx:
         queue.enqueue(tx, [queued], workshop.clock.now(), forget_before=workshop.clock.now())
+
+
+def seen_job(workshop: Workshop, sent: WorkerJob) -> Job | None:
+    seen: list[Job | None] = []
+
+    @function("See-It")
+    def see_it(context: Context) -> None:
+        """Look at its job."""
+        seen.append(context.job)
+
+    workshop.registry.register(see_it)
+    workshop.bus.send([Outgoing(sent.job_id, sent)])
+    workshop.runner().turn()
+    return seen[0]
+
+
+def test_w7_a_function_sees_its_job(workshop: Workshop) -> None:
+    facts = JobFacts(2, "create", "prepare", "ada", NOON)
+    sent = replace(job(123, "See-It"), job_id="step-123-retry-2", facts=facts)
+    expected = Job("step-123-retry-2", 42, 2, "step-123", "people", "prepare", "create", "ada", NOON)
+    assert seen_job(workshop, sent) == expected
+
+
+def test_w7_a_job_of_an_older_orchestrator_has_at_least_its_ids(workshop: Workshop) -> None:
+    assert seen_job(workshop, job(123, "See-It")) == Job("step-123-attempt-1", 42, 1, "step-123", "people")

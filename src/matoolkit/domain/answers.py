@@ -39,6 +39,12 @@ def event_of(
     return Succeeded(at, attempt, kept_json, missing_json)
 
 
+def is_complete(result: Json) -> bool | None:
+    """Tell whether work that is polled is done; nothing if the result does not say."""
+    complete = _field(result, "complete")
+    return complete if isinstance(complete, bool) else None
+
+
 def outputs_of(result: Json, wanted: Mapping[str, str]) -> Outputs:
     """Look up the outputs of a step in its result, or in the `data` of a result that says it is complete."""
     data = _field(result, "data")

@@ -89,7 +89,7 @@ class People:
     """Tells a tenant of those whom the rows of a runbook name; each row is looked at once."""
 
     tenant: Tenant
-    runbook: Runbook
+    steps: Sequence[Step]
     _seen: set[str] = field(default_factory=set)
 
     def meet(self, piece: Piece) -> None:
@@ -109,22 +109,23 @@ class People:
 
     @cached_property
     def _namings(self) -> Sequence[_Naming]:
-        return [naming for step in self._steps for naming in _namings_of(step, self._outputs)]
+        return [naming for step in self.steps for naming in _namings_of(step, self._outputs)]
 
     @cached_property
     def _looking(self) -> Sequence[Sequence[_Naming]]:
         """Return the steps that look for somebody in a group to which no step adds anybody."""
-        groups = [_group_of(step) for step in self._steps if step.function.casefold() in _ADDS_MEMBERS]
-        looking = [step for step in self._steps if step.function.casefold() in _LOOKS_FOR_MEMBERS]
+        groups = [_group_of(step) for step in self.steps if step.function.casefold() in _ADDS_MEMBERS]
+        looking = [step for step in self.steps if step.function.casefold() in _LOOKS_FOR_MEMBERS]
         return [list(_namings_of(step, self._outputs)) for step in looking if _group_of(step) not in groups]
 
     @cached_property
-    def _steps(self) -> Sequence[Step]:
-        return [*self.runbook.init, *(step for phase in self.runbook.phases for step in phase.steps)]
-
-    @cached_property
     def _outputs(self) -> frozenset[str]:
-        return frozenset(name.casefold() for step in self._steps for name in step.output_params)
+        return frozenset(name.casefold() for step in self.steps for name in step.output_params)
+
+
+def steps_forward(runbook: Runbook) -> list[Step]:
+    """Return the steps that people go through, without those that undo."""
+    return [*runbook.init, *(step for phase in runbook.phases for step in phase.steps)]
 
 
 def _group_of(step: Step) -> Json:

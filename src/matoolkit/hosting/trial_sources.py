@@ -10,7 +10,7 @@ from typing import Any
 from matoolkit.clock import Clock
 from matoolkit.duration import parse_duration
 from matoolkit.hosting.demo import NAME as DEMO
-from matoolkit.hosting.people import People
+from matoolkit.hosting.people import People, steps_forward
 from matoolkit.ports import Piece, Source
 from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
@@ -67,9 +67,9 @@ class TrialSources:
         return at.isoformat(sep=" ", timespec="seconds")
 
     def _people_of(self, runbook: Runbook) -> People:
-        known = self._people.get(runbook.name)
-        if known is None or known.runbook != runbook:
-            known = self._people[runbook.name] = People(self.tenant, runbook)
+        steps, known = steps_forward(runbook), self._people.get(runbook.name)
+        if known is None or known.steps != steps:
+            known = self._people[runbook.name] = People(self.tenant, steps)
         return known
 
 

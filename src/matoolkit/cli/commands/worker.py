@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matoolkit.cli.client import path_of
+from matoolkit.cli.commands.worker_call import call
 from matoolkit.cli.commands.worker_check import WorkerId, check, worker_settings
 from matoolkit.cli.output import counted, stderr, stdout
 from matoolkit.cli.services import settings_of_service
@@ -86,6 +87,7 @@ def functions(
 
 
 app.command()(check)
+app.command()(call)
 
 
 def _print_text(registry: "Registry") -> None:
