@@ -3,9 +3,10 @@
 #
 #   infra/deploy.sh create|what-if [STAGE...]
 #
-# The stages are shared, scheduler-orchestrator, admin-api and cloud-worker; without any, all of them in this order. What
-# is not in the files of parameters comes from the environment: RESOURCE_GROUP and ENVIRONMENT_NAME for all, and per
-# stage what the function of that name below asks for. You have to be signed in: az login.
+# The stages are shared, scheduler-orchestrator, admin-api and cloud-worker; without any, all of them in this order.
+# Parameters are in deploy.parameters.json beside each template, and what differs in an environment in
+# deploy.parameters.ENVIRONMENT_NAME.json there. The others come from the environment: RESOURCE_GROUP and
+# ENVIRONMENT_NAME for all, and per stage what the function of that name below asks for. Sign in first: az login.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -33,8 +34,12 @@ text() { output "$1" "$2" | tr -d '"'; }
 # deploy NAME FOLDER PARAMETER...
 deploy() {
   local name=$1 folder=$2 parameter words=()
+  local own=$folder/deploy.parameters.$ENVIRONMENT_NAME.json
   shift 2
+  [[ ! -e $own ]] || words+=(--parameters "@$own")
   for parameter in "$@"; do words+=(--parameters "$parameter"); done
+  # What would change can be seen by an identity that may change nothing.
+  [[ $action == create ]] || words+=(--validation-level ProviderNoRbac)
   echo "== $name" >&2
   az deployment group "$action" --resource-group "$RESOURCE_GROUP" --name "$name" \
     --template-file "$folder/deploy.bicep" --parameters "@$folder/deploy.parameters.json" "${words[@]}"
@@ -50,7 +55,6 @@ shared_output() {
 }
 
 stage_shared() {
-  need ENVIRONMENT_NAME
   deploy shared-infra shared "environmentName=$ENVIRONMENT_NAME" "alertEmail=${ALERT_EMAIL:-}" \
     "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
 }
@@ -74,10 +78,20 @@ stage_admin-api() {
     "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
 }
 
+# The image that the worker has: update-worker.sh may have given it another one than it was deployed with.
+image_of_worker() {
+  local app
+  app=$(text cloud-worker containerAppName)
+  [[ -z $app || $app == null ]] || az containerapp show --resource-group "$RESOURCE_GROUP" --name "$app" \
+    --query "properties.template.containers[0].image" --output tsv || true
+}
+
 stage_cloud-worker() {
+  local image
   need WORKER_IMAGE TARGET_TENANT_ID TARGET_ORGANIZATION TARGET_APP_ID TARGET_CERT_NAME
   shared_output cloud-worker || return 0
-  deploy cloud-worker automation/cloud-worker "shared=$shared" "image=$WORKER_IMAGE" \
+  image=$(image_of_worker)
+  deploy cloud-worker automation/cloud-worker "shared=$shared" "image=${image:-$WORKER_IMAGE}" \
     "targetTenantId=$TARGET_TENANT_ID" "targetOrganization=$TARGET_ORGANIZATION" "appId=$TARGET_APP_ID" \
     "certName=$TARGET_CERT_NAME" "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
 }
@@ -87,6 +101,6 @@ action=${1:-}
 shift
 (($#)) || set -- shared scheduler-orchestrator admin-api cloud-worker
 for stage in "$@"; do declare -F "stage_$stage" >/dev/null || { echo "there is no stage $stage" >&2; usage; }; done
-need RESOURCE_GROUP
+need RESOURCE_GROUP ENVIRONMENT_NAME
 shared=
 for stage in "$@"; do "stage_$stage"; done

@@ -28,6 +28,8 @@ var hostSettings = {
   // Identity-based: the account is named, and there is no key to it.
   AzureWebJobsStorage__accountName: storage.name
   AzureWebJobsStorage__credential: 'managedidentity'
+  // The app signs in as itself and as nobody else; azure-identity reads this.
+  AZURE_TOKEN_CREDENTIALS: 'ManagedIdentityCredential'
   APPLICATIONINSIGHTS_CONNECTION_STRING: insights.properties.ConnectionString
   // Spans and metrics of our own, beside what the host sends.
   MATOOLKIT_TELEMETRY: 'azure'

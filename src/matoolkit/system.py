@@ -62,18 +62,25 @@ def open_database(settings: Settings, patience_seconds: float = PATIENCE_SECONDS
 
 def open_state(settings: Settings) -> Store:
     """Open the state database; its tables must be those of this version, and its calendar the clock's."""
-    store = _current_store(settings)
+    return _open_if(settings, _require_calendar_of_clock)
+
+
+def _require_calendar_of_clock(store: Store) -> None:
+    require_current_schema(store)
     with store.reading() as tx:
         pace = stored_pace(tx)
     if pace is not None and pace.speed != 1:
         raise FastCalendar(pace.speed)
-    return store
 
 
-def _current_store(settings: Settings) -> Store:
-    store = open_database(settings)
-    require_current_schema(store)
-    return store
+def _open_if(settings: Settings, check: Callable[[Store], None]) -> Store:
+    """Open the state database if it passes a check; otherwise it is closed again, because some hosts try for hours."""
+    with ExitStack() as stack:
+        store = open_database(settings)
+        stack.callback(store.close)
+        check(store)
+        stack.pop_all()
+        return store
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ def bus_of_worker(settings: Settings, worker: WorkerSettings) -> Iterator[SqlBus
         bus: SqlBus | ServiceBus
         if settings.bus == "sql":
             # A worker may read the tables of the bus and no others.
-            store = _current_store(settings)
+            store = _open_if(settings, require_current_schema)
             stack.callback(store.close)
             bus = SqlBus(store)
         else:

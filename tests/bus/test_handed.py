@@ -155,6 +155,17 @@ def test_m6_an_unknown_fault_of_the_database_that_hits_every_message_makes_none_
     assert dead_letters(store) == []
 
 
+def test_m6_two_messages_that_the_database_refuses_do_not_bring_the_others_again(
+    piles: HandedPiles, store: Store, handler: Handler
+) -> None:
+    """Those that worked speak for the database as long as the call lasts: no other messages come that could."""
+    handler.poison = {"user7": StoreError("refused"), "user8": StoreError("refused")}
+    piles.handle(pile(*range(100)))
+    assert changes(store) == sorted({*EVERYBODY} - {"user7", "user8"})
+    assert {letter.message_id for letter in dead_letters(store)} == {"member-added-7-0", "member-added-8-0"}
+    assert handler.piles.count(1) == 98 + 2 * MOST_TRIES
+
+
 def test_m6_messages_that_come_one_by_one_and_all_fail_become_no_dead_letters(
     store: Store, clock: VirtualClock
 ) -> None:

@@ -23,6 +23,7 @@ from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, MESSAGE_TYPE, RESULTS
 from matoolkit.clock import VirtualClock
 from matoolkit.errors import InvalidSettings, SchemaMissing, SignInRequired, StoreUnavailable
 from matoolkit.hosting.functions import api as api_module
+from matoolkit.hosting.functions import orchestrator as orchestrator_module
 from matoolkit.hosting.functions.api import api_app
 from matoolkit.hosting.functions.logs import send_logs_to_host
 from matoolkit.hosting.functions.orchestrator import CONNECTION, orchestrator_app
@@ -214,6 +215,21 @@ def test_an_app_on_tables_of_another_version_does_nothing(tmp_path: Path) -> Non
     open_store(url).close()
     with pytest.raises(SchemaMissing):
         FunctionsHost(scheduler_app({"MATOOLKIT_DATABASE_URL": url})).timer("tick")
+
+
+def test_a_state_that_cannot_be_used_is_closed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer tries every half a minute, and each connection that it leaves open counts on the server."""
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    open_store(url).close()
+    closed: list[Store] = []
+
+    def close(self: Store) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(Store, "close", close)
+    with pytest.raises(SchemaMissing):
+        FunctionsHost(scheduler_app({"MATOOLKIT_DATABASE_URL": url})).timer("sweep")
+    assert len(closed) == 1
 
 
 def test_a_sweep_that_fails_keeps_no_other_from_sweeping_and_is_shown_by_the_host() -> None:
@@ -411,6 +427,32 @@ def test_m6_an_app_that_cannot_begin_uses_up_no_deliveries_in_a_hurry(parts: Ope
         host.pile("events", events(1))
     assert clock.monotonic() - began == PATIENCE_SECONDS
     host.pile("events", events(1))
+    assert clock.monotonic() - began == PATIENCE_SECONDS
+
+
+def test_m6_a_bug_uses_up_no_deliveries_in_a_hurry_either(
+    parts: Opened, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(orchestrator_module, "letters_of", fail)
+    host = FunctionsHost(orchestrator_app({}, clock, lambda _: parts))
+    began = clock.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        host.pile("events", events(1))
+    assert clock.monotonic() - began == PATIENCE_SECONDS
+
+
+def test_m6_a_start_that_fails_slowly_still_gives_the_pile_back_while_it_is_locked(clock: VirtualClock) -> None:
+    def fail_slowly(_: Settings) -> Opened:
+        clock.sleep(PATIENCE_SECONDS - 10)
+        raise StoreUnavailable("gone")
+
+    host = FunctionsHost(orchestrator_app({}, clock, fail_slowly))
+    began = clock.monotonic()
+    with pytest.raises(StoreUnavailable):
+        host.pile("events", events(1))
     assert clock.monotonic() - began == PATIENCE_SECONDS
 
 

@@ -60,3 +60,38 @@ def test_a_workflow_may_do_nothing_that_a_job_does_not_ask_for(path: Path) -> No
     for job in workflow["jobs"].values():
         assert job["permissions"].items() <= {"actions": "read", "contents": "read", "id-token": "write"}.items()
         assert job["timeout-minutes"] <= 60
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_step_of_a_workflow_fails_if_any_program_of_a_pipe_does(path: Path) -> None:
+    """GitHub's own choice of a shell looks only at the last one, which is often `tee`."""
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    runs = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    shell = workflow.get("defaults", {}).get("run", {}).get("shell")
+    assert shell == "bash" or not any(re.search(r"[^|]\|[^|]", run) for run in runs)
+
+
+GUIDE = (ROOT / "docs" / "how-to" / "deploy-to-azure.md").read_text(encoding="utf-8")
+CLOUDS = (ROOT / "docs" / "how-to" / "other-clouds.md").read_text(encoding="utf-8")
+
+
+def variables(page: str, heading: str) -> set[str]:
+    """Return the variables in the first column of a table of a page."""
+    (table,) = re.findall(rf"^\| {re.escape(heading)} \|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    return set(re.findall(r"`([A-Z_]+)`", "".join(line.split("|")[1] for line in table.splitlines())))
+
+
+def test_the_guide_names_every_variable_of_the_workflows() -> None:
+    used = {name for path in WORKFLOWS for name in re.findall(r"vars\.(\w+)", path.read_text(encoding="utf-8"))}
+    of_environment = variables(GUIDE, "variable") | variables(GUIDE, "variable of the environment")
+    of_clouds = variables(CLOUDS, "variable of the GitHub environment")
+    assert used == of_environment | of_clouds | variables(GUIDE, "variable of the repository")
+
+
+def test_what_github_reads_before_it_knows_the_environment_is_a_variable_of_the_repository() -> None:
+    """Where a job runs, and whether it does, is decided before the variables of its environment are there."""
+    jobs = [job for path in WORKFLOWS for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()]
+    early = {
+        name for job in jobs for part in ("runs-on", "if") for name in re.findall(r"vars\.(\w+)", str(job.get(part)))
+    }
+    assert early == variables(GUIDE, "variable of the repository")

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -143,6 +144,36 @@ def test_what_is_not_set_is_named_before_anything_is_deployed(machine: Machine) 
     assert done.returncode == 2
     assert "not set: SQL_ENTRA_ADMIN_OBJECT_ID SQL_ENTRA_ADMIN_LOGIN" in done.stderr
     assert machine.calls == []
+
+
+def test_an_environment_may_have_parameters_of_its_own(machine: Machine) -> None:
+    """The script works where it lies, so a copy of the templates is deployed."""
+    machine.program("az", OUTPUTS)
+    shutil.copytree(INFRA, machine.folder / "infra")
+    (machine.folder / "infra" / "shared" / "deploy.parameters.prod.json").write_text("{}", encoding="utf-8")
+    for name in ("dev", "prod"):
+        machine.run(
+            machine.folder / "infra" / "deploy.sh", "create", "shared", **VARIABLES | {"ENVIRONMENT_NAME": name}
+        )
+    files = [[word for word in call if word.startswith("@")] for call in machine.calls]
+    usual = "@shared/deploy.parameters.json"
+    assert files == [[usual], [usual, "@shared/deploy.parameters.prod.json"]]
+
+
+@pytest.mark.parametrize(("action", "is_asked"), [("what-if", False), ("create", True)])
+def test_what_would_change_is_shown_to_who_may_change_nothing(machine: Machine, action: str, is_asked: bool) -> None:
+    machine.program("az", OUTPUTS)
+    machine.run(INFRA / "deploy.sh", action, "shared", **VARIABLES)
+    (call,) = machine.calls
+    assert ("ProviderNoRbac" not in call) is is_asked
+
+
+def test_a_worker_that_was_given_another_image_keeps_it(machine: Machine) -> None:
+    """WORKER_IMAGE is that of its first deployment, and may be a year old."""
+    newer = "*show*containerAppName*) echo '\"ca-dev-worker-01\"' ;;\n  *containerapp*ca-dev-worker-01*) echo newer ;;"
+    machine.program("az", OUTPUTS.replace("esac", f"  {newer}\nesac"))
+    machine.run(INFRA / "deploy.sh", "create", "cloud-worker", **VARIABLES)
+    assert deployments(machine)["cloud-worker"]["image"] == "newer"
 
 
 @pytest.mark.parametrize("arguments", [[], ["delete"], ["create", "everything"]])

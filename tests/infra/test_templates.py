@@ -348,6 +348,12 @@ def test_an_app_is_given_settings_that_the_code_reads(app: str) -> None:
     assert set(given) - SERVICE <= OF_OTHERS
 
 
+@pytest.mark.parametrize("path", [MODULES / "function-app.bicep", WORKER], ids=lambda path: path.parent.name)
+def test_every_part_signs_in_with_its_managed_identity_and_no_other(path: Path) -> None:
+    said = re.findall(r"AZURE_TOKEN_CREDENTIALS\W+(?:value: ')?(\w+)'", path.read_text(encoding="utf-8"))
+    assert said == ["ManagedIdentityCredential"]
+
+
 def test_only_the_admin_api_is_told_who_may_sign_in() -> None:
     entra = {name for name in SERVICE if "ENTRA" in name}
     assert {app for app, given in settings_of_apps().items() if entra <= set(given)} == {"adminApi"}

@@ -52,7 +52,8 @@ class Consumer:
     """Handles the messages of a subscription with a function that takes many at once.
 
     `is_last_try` tells which message becomes a dead letter if it fails now. `failed_since` are the messages that failed
-    with an unknown error of the database since the last one worked; consumers of one subscription can share it.
+    with an unknown error of the database since the last one worked; consumers of one subscription can share it. A
+    consumer `of_one_pile` gets no other messages: one that it has handled speaks for the database until its end.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Consumer:
         *,
         is_last_try: Callable[[Received], bool] = delivered_too_often,
         failed_since: set[str] | None = None,
+        of_one_pile: bool = False,
     ) -> None:
         self._store = store
         self._bus = bus
@@ -77,6 +79,7 @@ class Consumer:
         self._doubtful: dict[str, tuple[Received, StoreError]] = {}
         self._failed_since: set[str] = set() if failed_since is None else failed_since
         self._has_handled = False
+        self._is_of_one_pile = of_one_pile
         # The longest pause is well below the lock duration, so that locks are renewed in time.
         self._trouble = Outage(f"handling messages of {subscription.name}", log)
 
@@ -104,7 +107,7 @@ class Consumer:
             # New messages come first: a pile that fails must not keep them from being tried.
             self._pile = [*self._bus.receive(self._subscription, self._room()), *self._pile]
         count = len(self._pile)
-        self._doubtful, self._has_handled = {}, False
+        self._doubtful, self._has_handled = {}, self._has_handled and self._is_of_one_pile
         try:
             for part in _parts(self._readable()):
                 self._try(part)

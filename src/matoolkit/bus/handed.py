@@ -51,6 +51,7 @@ class HandedPiles:
             self._handler,
             is_last_try=pile.is_last_try,
             failed_since=self._failed_since,
+            of_one_pile=True,
         )
         ends_at = self._clock.monotonic() + PATIENCE_SECONDS
         while True:

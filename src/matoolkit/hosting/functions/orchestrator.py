@@ -9,7 +9,6 @@ import azure.functions as func
 from matoolkit.bus.handed import PATIENCE_SECONDS, HandedPiles
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import Clock, SystemClock
-from matoolkit.errors import MatoolkitError
 from matoolkit.hosting.functions.messages import letters_of
 from matoolkit.hosting.functions.starting import (
     EVERY_HALF_MINUTE,
@@ -64,13 +63,13 @@ def orchestrator_app(
     app = func.FunctionApp()
 
     def handle(subscription: Subscription, messages: Sequence[func.ServiceBusMessage]) -> None:
+        ends_at = clock.monotonic() + PATIENCE_SECONDS
         try:
-            begun = orchestrator()
-        except MatoolkitError:
+            orchestrator().handle(subscription, messages)
+        except Exception:
             # The host gives the pile back, which counts as a delivery: not at once, or all of them are soon used up.
-            clock.sleep(PATIENCE_SECONDS)
+            clock.sleep(max(0.0, ends_at - clock.monotonic()))
             raise
-        begun.handle(subscription, messages)
 
     # The host's worker refuses `list[…]` as the type of a pile.
     @app.function_name("events")
