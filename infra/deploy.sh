@@ -45,13 +45,17 @@ deploy() {
     --template-file "$folder/deploy.bicep" --parameters "@$folder/deploy.parameters.json" "${words[@]}"
 }
 
-# Stage 2 needs what stage 1 made. The first what-if of all has nothing to show for it.
+# made STAGE DEPLOYMENT VALUE: a stage has what an earlier deployment made. The first what-if of all has nothing to show.
+made() {
+  [[ -n $3 && $3 != null ]] && return
+  [[ $action == what-if ]] && { echo "== $1 can be shown only after the first $2" >&2; return 1; }
+  echo "$1 needs what the deployment $2 makes: deploy that first" >&2
+  exit 1
+}
+
 shared_output() {
   shared=$(output shared-infra shared)
-  [[ -n $shared && $shared != null ]] && return
-  [[ $action == what-if ]] && { echo "== $1 can be shown only after the first shared-infra" >&2; return 1; }
-  echo "deploy the stage shared first" >&2
-  exit 1
+  made "$1" shared-infra "$shared"
 }
 
 stage_shared() {
@@ -68,10 +72,13 @@ stage_scheduler-orchestrator() {
 }
 
 stage_admin-api() {
+  local server
   need ENTRA_ID_TENANT_ID ENTRA_ID_CLIENT_ID ENTRA_ID_AUDIENCE
   shared_output admin-api || return 0
+  server=$(text scheduler-orchestrator sqlServerFqdn)
+  made admin-api scheduler-orchestrator "$server" || return 0
   deploy admin-api automation/admin-api "shared=$shared" \
-    "sqlServerFqdn=$(text scheduler-orchestrator sqlServerFqdn)" \
+    "sqlServerFqdn=$server" \
     "sqlDatabaseName=$(text scheduler-orchestrator sqlDatabaseName)" \
     "entraIdTenantId=$ENTRA_ID_TENANT_ID" "entraIdClientId=$ENTRA_ID_CLIENT_ID" \
     "entraIdAudience=$ENTRA_ID_AUDIENCE" "sourceSettings=${SOURCE_SETTINGS:-{\}}" \

@@ -137,6 +137,14 @@ def test_nothing_of_the_second_stage_is_made_before_the_first(machine: Machine) 
     assert (done.returncode, deployments(machine)) == (1, {})
 
 
+@pytest.mark.parametrize(("action", "code"), [("create", 1), ("what-if", 0)])
+def test_an_admin_api_is_never_deployed_without_its_database(machine: Machine, action: str, code: int) -> None:
+    machine.program("az", OUTPUTS.replace("sqlServerFqdn", "nothing"))
+    done = machine.run(INFRA / "deploy.sh", action, "admin-api", **VARIABLES)
+    assert (done.returncode, deployments(machine)) == (code, {})
+    assert "scheduler-orchestrator" in done.stderr
+
+
 def test_what_is_not_set_is_named_before_anything_is_deployed(machine: Machine) -> None:
     machine.program("az", OUTPUTS)
     given = {name: value for name, value in VARIABLES.items() if not name.startswith("SQL")}
