@@ -22,6 +22,10 @@ main()
 """
 
 
+# A run of the tests in the background of a shell ignores Ctrl-C, and so does what it starts, unless told otherwise.
+HEEDING_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def interrupted_at(module: str) -> str:
     """Return a script that runs the command, and is interrupted when it imports a module."""
     return _SCRIPT.replace("{module}", module)

@@ -8,7 +8,7 @@ import pytest
 
 from matoolkit.cli.program import program, run
 from tests.cli.conftest import Cli
-from tests.interrupting import interrupted_at
+from tests.interrupting import HEEDING_CTRL_C, interrupted_at
 
 pytestmark = pytest.mark.on("sqlite")
 
@@ -110,13 +110,13 @@ def test_a_value_that_cannot_be_read_quickly_is_refused_as_ever(
     ],
 )
 def test_ctrl_c_before_a_command_has_begun_ends_it_without_a_word(module: str, command: str) -> None:
-    script = interrupted_at(module)
+    script = HEEDING_CTRL_C + interrupted_at(module)
     done = subprocess.run([sys.executable, "-c", script, *command.split()], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_ctrl_c_while_the_process_ends_is_no_traceback() -> None:
-    script = "import atexit, signal; atexit.register(signal.raise_signal, signal.SIGINT)\n"
+    script = HEEDING_CTRL_C + "import atexit; atexit.register(signal.raise_signal, signal.SIGINT)\n"
     script += "from matoolkit.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", script, "--version"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (130, "")

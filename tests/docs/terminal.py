@@ -79,7 +79,8 @@ class Terminal:
         """Press Ctrl-C where something runs."""
         command, process, output = self._running.pop()
         try:
-            os.killpg(process.pid, signal.SIGINT)
+            with suppress(ProcessLookupError):  # it may have ended by itself, and its code says how
+                os.killpg(process.pid, signal.SIGINT)
             code = process.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGABRT)  # then Python says what every thread is doing

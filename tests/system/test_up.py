@@ -24,7 +24,7 @@ from matoolkit.store import open_store
 from matoolkit.store.leases import held_leases
 from matoolkit.store.upgrade import upgrade
 from tests.databases import SQL_SERVER, Database
-from tests.interrupting import interrupted_at
+from tests.interrupting import HEEDING_CTRL_C, interrupted_at
 from tests.waiting import until
 
 COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()", "up"]
@@ -348,7 +348,7 @@ def test_a_database_of_ones_own_is_not_emptied(folder: Path) -> None:
 def interrupted(folder: Path, module: str, *command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MATOOLKIT_")}
     return subprocess.run(
-        [sys.executable, "-c", interrupted_at(module), *command],
+        [sys.executable, "-c", HEEDING_CTRL_C + interrupted_at(module), *command],
         cwd=folder,
         env=environ | environment,
         capture_output=True,
