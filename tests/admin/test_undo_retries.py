@@ -123,3 +123,15 @@ def test_o9_the_rollback_of_an_init_is_tried_again_until_the_init_has_begun_agai
     assert [row.status for row in stage.rollbacks(batch)] == ["succeeded"]
     with stage.store.reading() as tx:
         assert count_undo_failures(tx) == 0
+
+
+def test_o9_u2_what_failed_to_be_undone_stays_for_somebody_who_is_done_in_a_later_batch(stage: Stage) -> None:
+    batch = broken(stage)
+    stage.answers.update(License=None, Unlicense=None)
+    stage.later(hours=1)
+    later = stage.batch_at(stage.publish(WITH_ROLLBACK), 1, days=9)
+    stage.due(later, "prepare", "cutover")
+    stage.run()
+    assert stage.reload(later).status is BatchStatus.COMPLETED
+    with pytest.raises(NothingToRetry, match="u0 is done in a later batch"):
+        retry(stage, batch)

@@ -6,13 +6,14 @@ import pytest
 
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.cancelling import cancel_batch
+from matoolkit.admin.excluding import preview_exclusion
 from matoolkit.admin.manual import add_to_manual_batch, create_manual_batch
 from matoolkit.admin.retrying import retry_members
 from matoolkit.admin.undoing import MemberUndo, preview_undo, undo_members
 from matoolkit.admin.undoplan import Wanted
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.retrying import VersionChoice
-from matoolkit.domain.states import BatchStatus, MemberState, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import MOVED, BatchStatus, MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.domain.undoing import NothingToRun, NotUndoneBecause
 from matoolkit.errors import NothingToRetry, NothingToUndo, UnknownBatch, UnknownMembers
 from matoolkit.store.audit import audit_page
@@ -257,6 +258,40 @@ def test_u2_nobody_is_undone_where_another_batch_has_it_or_it_is_done_since(stag
     with pytest.raises(NothingToUndo, match="u0 is done in a later batch"):
         undo(stage, first)
     assert undo(stage, second).running == ("u0",)
+
+
+def test_u2_a_batch_that_somebody_came_back_to_is_the_later_one(stage: Stage) -> None:
+    runbook = stage.publish(WITH_FAREWELL)
+    first = stage.batch_at(runbook, 1, days=9)
+    stage.leave(first, "u0", reason=MOVED)
+    stage.later(hours=1)
+    second = stage.batch_at(runbook, 1, days=5)
+    stage.due(second, "prepare", "cutover", "check")
+    stage.later(hours=1)
+    stage.come_back(first, "u0")
+    stage.due(first, "prepare", "cutover", "check")
+    stage.run()
+    assert {stage.reload(batch).status for batch in (first, second)} == {BatchStatus.COMPLETED}
+    with pytest.raises(NothingToUndo, match="u0 is done in a later batch"):
+        undo(stage, second)
+    seen = preview_exclusion(stage.store, "wave", "u0", undo=True)
+    assert seen.undo is not None
+    assert seen.undo.batch_id == first.id
+    assert undo(stage, first).running == ("u0",)
+
+
+def test_u2_t5_work_that_somebody_brought_from_another_batch_is_undone(stage: Stage) -> None:
+    first = under_way(stage, 1)
+    stage.leave(first, "u0", reason=MOVED)
+    stage.later(hours=1)
+    second = stage.batch_at(stage.publish(WITH_FAREWELL), 1, days=9)
+    assert undo(stage, second).running == ("u0",)
+    stage.run()
+    assert called(stage, "Forget") == ["u0"]
+    stage.later(hours=1)
+    third = stage.batch_at(stage.publish(WITH_FAREWELL), 1, days=10)
+    (group,) = undo(stage, third).nothing_to_run
+    assert group.because is NothingToRun.NOTHING_DONE, "it was undone before, and began afresh"
 
 
 def test_u2_an_undone_member_cannot_be_retried_or_undone_again(stage: Stage) -> None:

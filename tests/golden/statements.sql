@@ -1828,11 +1828,13 @@ FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_execut
 WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND rollback_executions.batch_id = :batch_id_1 AND rollback_executions.id < :id_1 ORDER BY rollback_executions.id DESC
 GO
 
--- store.undoing.latest_done
-SELECT batch_members.member_key_fold, max(batch_members.id) AS max_1 
+-- store.undoing.known_places
+SELECT batch_members.id, batch_members.member_key_fold, batch_members.added_at, batch_members.remove_reason, CASE WHEN (batches.status = 'completed' AND batch_members.status = 'active') THEN 1 ELSE 0 END AS is_done, CASE WHEN (batch_members.worker_data_json != :worker_data_json_1 OR (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.attempt > :attempt_1))) THEN 1 ELSE 0 END AS has_done 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
 WHERE batches.runbook_name = :p_runbook_name AND batch_members.member_key_fold IN (SELECT anon_1.value 
-FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_folds) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1) AND batches.status = 'completed' AND batch_members.status = 'active' GROUP BY batch_members.member_key_fold
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_folds) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
 GO
 
 -- store.undoing.undo_members
@@ -1898,9 +1900,7 @@ WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'in
 FROM rollback_executions 
 WHERE rollback_executions.batch_member_id = batch_members.id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) THEN 1 ELSE 0 END AS is_rolling_back, CASE WHEN (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch AND rollback_executions.attempt > :attempt_1)) THEN 1 ELSE 0 END AS was_rolled_back, CASE WHEN (batch_members.worker_data_json != :worker_data_json_1 OR (EXISTS (SELECT * 
-FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.attempt > :attempt_2))) THEN 1 ELSE 0 END AS has_done 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch AND rollback_executions.attempt > :attempt_1)) THEN 1 ELSE 0 END AS was_rolled_back 
 FROM batch_members 
 WHERE batch_members.batch_id = :p_batch_id
 GO

@@ -58,7 +58,7 @@ from matoolkit.store.steps import (
     steps_page,
 )
 from matoolkit.store.undofailures import count_undo_failures, undo_failures_page
-from matoolkit.store.undoing import latest_done, undoable_members
+from matoolkit.store.undoing import known_places, undoable_members
 from tests.databases import NOON
 from tests.store.world import World
 
@@ -130,7 +130,10 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         lambda tx: undoable_members(tx, 7),
         {"batch_members_", "uq_step_executions_member_step", "ix_rollback_executions_member"},
     ),
-    "who is done where": (lambda tx: latest_done(tx, "wave", ["u7"]), {"ix_batch_members_member_key_fold"}),
+    "who was where": (
+        lambda tx: known_places(tx, "wave", ["u7"]),
+        {"ix_batch_members_member_key_fold", "uq_step_executions_member_step"},
+    ),
     "who is excluded": (lambda tx: excluded_keys(tx, "wave"), {"member_exclusions_"}),
     "member counts": (lambda tx: member_counts(tx, [7]), {"ix_batch_members_status"}),
     "states of members": (

@@ -100,7 +100,8 @@ def _planned(tx: Transaction, name: str, key: str, version: VersionChoice | None
     places, batches = _locked_places(tx, runbook.name, fold)
     row = current_row(tx, runbook.data_table, key.strip())
     earlier = exclusion_of(tx, runbook.name, fold)
-    last = max((place for place in places if _can_be_undone(place)), key=lambda place: place.id, default=None)
+    there = (place for place in places if _can_be_undone(place))
+    last = max(there, key=lambda place: (place.added_at, place.id), default=None)
     if earlier is not None and not (undo and last):
         raise ExcludedAlready(earlier.member_key, earlier.excluded_by, earlier.reason)
     batch = batches[last.batch_id] if undo and last is not None else None

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from matoolkit.domain.keys import folded
 from matoolkit.domain.retrying import VersionChoice
 from matoolkit.domain.states import EXCLUDED, MemberState, MemberStatus
-from matoolkit.domain.undoing import LeaveOut, NothingToRun, NotUndoneBecause, Undo, Undoable, decide_undo
+from matoolkit.domain.undoing import (
+    LeaveOut,
+    NothingToRun,
+    NotUndoneBecause,
+    KnownPlace,
+    Undo,
+    Undoable,
+    decide_undo,
+    has_work,
+    is_done_since,
+)
 from matoolkit.errors import NoActiveVersion, NothingToUndo, UnknownMembers
 from matoolkit.errors.admin import shown
 from matoolkit.runbook.model import Step
@@ -16,7 +26,7 @@ from matoolkit.store.batches import BatchRow
 from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.failures import members_that_failed
 from matoolkit.store.runbooks import RunbookRow, active_runbook, runbooks_by_id
-from matoolkit.store.undoing import UndoableMember, latest_done, undoable_members
+from matoolkit.store.undoing import UndoableMember, known_places, undoable_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +133,20 @@ def _known(
 ) -> list[tuple[UndoableMember, Undoable]]:
     folds = {member.member_key_fold for member in members}
     taken = taken_keys(tx, batch.runbook_name, folds, besides=batch.id)
-    done = latest_done(tx, batch.runbook_name, folds)
-    return [(member, _undoable(member, taken, done)) for member in members]
+    places = known_places(tx, batch.runbook_name, folds)
+    return [(member, _undoable(member, taken, places[member.member_key_fold])) for member in members]
 
 
-def _undoable(member: UndoableMember, taken: Collection[str], done: Mapping[str, int]) -> Undoable:
-    fold = member.member_key_fold
+def _undoable(member: UndoableMember, taken: Collection[str], places: Sequence[KnownPlace]) -> Undoable:
     return Undoable(
         member.status,
         is_undone=member.undone_at is not None,
         is_excluded=member.remove_reason == EXCLUDED,
         is_rolling_back=member.is_rolling_back,
         was_rolled_back=member.was_rolled_back,
-        has_done=member.has_done,
-        is_elsewhere=fold in taken,
-        is_done_since=done.get(fold, 0) > member.id,
+        has_done=has_work(member.id, places),
+        is_elsewhere=member.member_key_fold in taken,
+        is_done_since=is_done_since(member.id, places),
     )
 
 

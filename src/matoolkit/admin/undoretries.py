@@ -9,6 +9,7 @@ from matoolkit.admin.reinitializing import version_that_failed
 from matoolkit.announcing.messages import retry_check
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.undoing import is_done_since
 from matoolkit.errors import NothingToRetry
 from matoolkit.ids import Kind, asked_for
 from matoolkit.ports import Publisher
@@ -21,6 +22,7 @@ from matoolkit.store.moves import reopen
 from matoolkit.store.narrow_members import narrow_members
 from matoolkit.store.rollbacks import failed_rollbacks_of_batches
 from matoolkit.store.runbooks import lock_runbook
+from matoolkit.store.undoing import known_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ def reasons_against(tx: Transaction, batch: BatchRow, rollbacks: Sequence[Rollba
     """Say which compensating steps may not run again: their member or init has begun again, or is busy (T5, O9)."""
     mine = narrow_members(tx, {row.batch_member_id for row in rollbacks if row.batch_member_id is not None})
     members = {member.id: member for member in mine}
-    taken = taken_keys(tx, batch.runbook_name, [folded(member.member_key) for member in mine])
+    folds = {member.id: folded(member.member_key) for member in mine}
+    taken = taken_keys(tx, batch.runbook_name, set(folds.values()))
+    places = known_places(tx, batch.runbook_name, set(folds.values()))
     inits = inits_of_batches(tx, [batch.id]) if any(row.batch_member_id is None for row in rollbacks) else []
     failed_version = version_that_failed(inits) if inits else None
     found: dict[int, str] = {}
@@ -87,8 +91,10 @@ def reasons_against(tx: Transaction, batch: BatchRow, rollbacks: Sequence[Rollba
         member = members[row.batch_member_id]
         if member.status is MemberStatus.ACTIVE or member.epoch != row.epoch:
             found[row.id] = f"{member.member_key} has begun again since"
-        elif folded(member.member_key) in taken:
+        elif folds[member.id] in taken:
             found[row.id] = f"something else is under way for {member.member_key}"
+        elif is_done_since(member.id, places[folds[member.id]]):
+            found[row.id] = f"{member.member_key} is done in a later batch"
     return found
 
 

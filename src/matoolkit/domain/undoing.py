@@ -4,10 +4,13 @@ Pure and total: a member that the batch has or had is either left out, for a rea
 are undone there is nothing to run.
 """
 
+from collections.abc import Sequence
+from datetime import datetime
 from enum import StrEnum
+from itertools import takewhile
 from typing import TypeAlias
 
-from matoolkit.domain.states import NOTHING_TO_UNDO, BatchStatus, MemberStatus
+from matoolkit.domain.states import NOTHING_TO_UNDO, WORK_STANDS, BatchStatus, MemberStatus
 from matoolkit.records import record
 
 
@@ -34,8 +37,8 @@ class Undoable:
 
     `is_excluded`: it left because a person keeps it out, and what it did stayed. `is_rolling_back`: a rollback of it is
     open or its job is out. `was_rolled_back`: one has begun in its present epoch. `has_done`: a job was sent for it, or
-    it brought outputs. `is_elsewhere`: another batch has it or still runs something for it. `is_done_since`: it is done
-    in a batch that it joined later.
+    it brought work from another batch. `is_elsewhere`: another batch has it or still runs something for it.
+    `is_done_since`: it is done in a batch that it joined later.
     """
 
     status: MemberStatus
@@ -64,6 +67,41 @@ class Undo:
 
 
 Undoing: TypeAlias = LeaveOut | Undo
+
+
+@record
+class KnownPlace:
+    """Where somebody is or was a member: since when, why it left, whether it is done there, and did anything there."""
+
+    id: int
+    member_key_fold: str
+    added_at: datetime
+    remove_reason: str | None
+    is_done: bool
+    has_done: bool
+
+    @property
+    def joined(self) -> tuple[datetime, int]:
+        """What orders the places of somebody. A return is later than what came before it, a number is not."""
+        return self.added_at, self.id
+
+
+def has_work(member_id: int, places: Sequence[KnownPlace]) -> bool:
+    """Tell whether anything was done for somebody, in a place or in those from which it brought its work (rule T5)."""
+    here = _place(member_id, places)
+    before = sorted((one for one in places if one.joined < here.joined), key=lambda one: one.joined, reverse=True)
+    brought = takewhile(lambda one: one.remove_reason in WORK_STANDS, before)
+    return here.has_done or any(one.has_done for one in brought)
+
+
+def is_done_since(member_id: int, places: Sequence[KnownPlace]) -> bool:
+    """Tell whether somebody is done in a batch that it joined later."""
+    here = _place(member_id, places)
+    return any(one.is_done and one.joined > here.joined for one in places)
+
+
+def _place(member_id: int, places: Sequence[KnownPlace]) -> KnownPlace:
+    return next(place for place in places if place.id == member_id)
 
 
 def decide_undo(member: Undoable, *, has_steps: bool) -> Undoing:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, false, func, o
 
 from matoolkit.domain.moves.member import UNDO, UNDO_EXCLUDED
 from matoolkit.domain.states import OPEN_STEPS, MemberState, MemberStatus, RollbackCause, StepStatus
+from matoolkit.domain.undoing import KnownPlace
 from matoolkit.records import record
 from matoolkit.store.enrolments import IS_DONE
 from matoolkit.store.memberstates import STATE, is_in_state
@@ -33,7 +34,6 @@ class UndoableMember:
     state: MemberState
     is_rolling_back: bool
     was_rolled_back: bool
-    has_done: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +81,41 @@ def undoable_members(tx: Transaction, batch_id: int) -> list[UndoableMember]:
 
 @prepared
 def _undoable(_draft: Drafting, batch_id: int) -> Select[Any]:
-    told = {"is_rolling_back": _IS_ROLLING_BACK, "was_rolled_back": _WAS_ROLLED_BACK, "has_done": _HAS_DONE}
     plain = ("id", "member_key", "member_key_fold", "status", "epoch", "undone_at", "remove_reason")
-    answers = [case((condition, true()), else_=false()).label(name) for name, condition in told.items()]
+    answers = _told(is_rolling_back=_IS_ROLLING_BACK, was_rolled_back=_WAS_ROLLED_BACK)
     return select(*(batch_members.c[name] for name in plain), STATE.label("state"), *answers).where(
         batch_members.c.batch_id == batch_id
     )
 
 
-def latest_done(tx: Transaction, runbook_name: str, folds: Collection[str]) -> dict[str, int]:
-    """Return the number of the latest membership in which somebody is done, by folded key."""
-    return dict(tx.rows(lambda *row: row, _latest_done(tx, runbook_name, folds))) if folds else {}
+def known_places(tx: Transaction, runbook_name: str, folds: Collection[str]) -> dict[str, list[KnownPlace]]:
+    """Return where people are or were members in the batches of a runbook, by folded key."""
+    found: dict[str, list[KnownPlace]] = {}
+    for place in tx.rows(KnownPlace, _known_places(tx, runbook_name, folds)) if folds else ():
+        found.setdefault(place.member_key_fold, []).append(place)
+    return found
 
 
 @prepared
-def _latest_done(draft: Drafting, runbook_name: str, folds: Collection[str]) -> Select[Any]:
+def _known_places(draft: Drafting, runbook_name: str, folds: Collection[str]) -> Select[Any]:
+    plain = ("id", "member_key_fold", "added_at", "remove_reason")
     return (
-        select(batch_members.c.member_key_fold, func.max(batch_members.c.id))
+        select(*(batch_members.c[name] for name in plain), *_told(is_done=IS_DONE, has_done=_HAS_DONE))
         .join(batches, batches.c.id == batch_members.c.batch_id)
-        .where(batches.c.runbook_name == runbook_name, among(draft, batch_members.c.member_key_fold, folds), IS_DONE)
-        .group_by(batch_members.c.member_key_fold)
+        .where(batches.c.runbook_name == runbook_name, among(draft, batch_members.c.member_key_fold, folds))
     )
+
+
+def _told(**conditions: ColumnElement[bool]) -> list[ColumnElement[bool]]:
+    return [case((condition, true()), else_=false()).label(name) for name, condition in conditions.items()]
 
 
 def undo_members(tx: Transaction, undone: Collection[UndoneMember], at: datetime) -> list[int]:
     """Mark active and failed members undone that have not started all over since, and excluded ones that had left."""
     rows = list(undone)
     here = make_each(tx, batch_members, UNDO, rows, at)
-    rest = [row for row in rows if row.id not in set(here)]
+    moved = set(here)
+    rest = [row for row in rows if row.id not in moved]
     return here + make_each(tx, batch_members, UNDO_EXCLUDED, rest, at)
 
 
