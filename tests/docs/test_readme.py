@@ -52,6 +52,16 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "and one command retries them.": (
         "cli/test_lifecycles.py::test_a3_a_batch_that_fails_is_told_by_the_exit_code_and_retried_by_error",
     ),
+    "A way back. A wave can be undone for everybody or for some, after a preview,": (
+        "cli/test_undoing.py::test_u2_an_undo_is_shown_asked_for_done_and_waited_for",
+        "admin/test_undoing.py::test_u2_only_failed_members_or_those_that_failed_alike",
+    ),
+    "and one person kept out whatever the source says.": ("cli/test_undoing.py::test_u3_exclude_list_and_include",),
+    "A report of who is done, who failed and why: for a terminal, for Excel, and as a page for a manager.": (
+        "cli/test_report.py::test_u1_a_report_says_of_each_person_how_far_it_is",
+        "cli/test_report.py::test_a_report_as_a_workbook_holds_texts_and_times",
+        "cli/test_report.py::test_a_page_for_a_manager_stands_alone_and_executes_nothing",
+    ),
     "New versions in flight.": ("system/test_together.py::test_a_new_version_in_the_middle",),
     "Publishing says first what it does to every batch.": (
         "admin/test_publishing.py::test_v1_the_answer_says_what_becomes_of_each_batch_in_flight",
@@ -95,6 +105,14 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     ),
     "and a protocol for parts of your own.": (
         "docs/test_protocol.py::test_the_smallest_worker_works_with_our_orchestrator",
+    ),
+    "In Azure, templates and workflows bring up function apps, containers, Azure SQL and Service Bus": (
+        "infra/test_templates.py::test_m8_the_subscriptions_are_those_of_the_code",
+        "system/test_functions.py::test_the_sample_runs_to_its_end_and_calls_that_die_after_a_commit_repeat_nothing",
+    ),
+    "without a stored key,": ("infra/test_templates.py::test_no_template_takes_or_holds_a_password",),
+    "and OpenTelemetry follows a step through all of them.": (
+        "system/test_traces.py::test_one_trace_follows_a_step_from_its_tick_to_the_handling_of_its_answer",
     ),
 }
 
