@@ -106,6 +106,12 @@ def test_failures_are_grouped_by_error_with_the_command_that_tries_them_again() 
     assert lines[-1] == "and 3 more: matoolkit batch failures 42"
 
 
+def test_no_retry_is_proposed_that_would_be_refused() -> None:
+    lines = drawn({**BATCH, "status": "cancelled"}, failures=[FAILURE])
+    assert "failures by error" in lines
+    assert not any("matoolkit batch retry" in line for line in lines)
+
+
 def test_a_manual_batch_says_how_to_go_on_and_a_held_one_what_it_waits_for() -> None:
     manual = {**BATCH, "isManual": True, "batchStartTime": None}
     lines = drawn(manual)

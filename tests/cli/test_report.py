@@ -144,6 +144,22 @@ def test_a_page_about_nobody_is_a_page(clock: VirtualClock) -> None:
     assert "time runs 1,440 times as fast" in page_of(summary, [], clock.now(), 1440)
 
 
+def test_a_page_about_people_who_are_all_gone_says_so(clock: VirtualClock) -> None:
+    summary = {"people": 3, "states": {"undone": 2, "left": 1}, "batches": [], "phases": [], "failures": []}
+    text = Page(page_of(summary, [], clock.now())).text
+    assert "people were undone or have left" in text
+    assert "0 of 0" not in text
+
+
+def test_local_times_are_in_a_workbook_and_csv_says_that_it_has_none(moved: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "report.xlsx"
+    moved("report", "--all", "--xlsx", str(file), "--local")
+    header = [cell.value for cell in next(load_workbook(file)["People"].iter_rows())]
+    assert {"since (local time)", "T (local time)"} <= set(header)
+    assert "since (UTC)" in moved("report", "--all", "-o", "csv", "--local")
+    assert "times in CSV are UTC" in moved.err
+
+
 def test_control_characters_are_written_out_on_a_page(clock: VirtualClock) -> None:
     one = {"runbookName": "w", "phaseName": "p", "stepName": "s", "errorType": None, "people": 1, "exampleKey": "k"}
     failures = [{**one, "error": "a\x1b[2J\u202eb"}]

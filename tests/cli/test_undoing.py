@@ -15,7 +15,7 @@ def test_u2_an_undo_is_shown_asked_for_done_and_waited_for(cli: Cli, stage: Stag
     cli("batch", "undo", number, "--dry-run")
     assert "undone by version 1: 3 members (u0, u1, u2)" in cli.err
     assert "  runs: forget (Forget)" in cli.err
-    assert "dry run: 3 members undone; for 3 version 1 runs forget; nothing was changed" in cli.err
+    assert "dry run: 3 members to undo; for 3 version 1 runs forget; nothing was changed" in cli.err
     assert all(member.undone_at is None for member in stage.members(batch))
     cli("batch", "undo", number, "--yes", code=2)
     assert "say why" in cli.err

@@ -69,3 +69,12 @@ def test_u3_somebody_is_kept_out_by_an_address_in_its_row(cli: Cli) -> None:
     assert {one["memberKey"] for one in cli.json("member", "excluded", "wave")} == {"p-1", "1"}
     cli("member", "include", "wave", "ann@contoso.com")
     assert "p-1 is no longer excluded" in cli.err
+
+
+def test_somebody_is_found_by_an_address_in_its_row(cli: Cli) -> None:
+    cli.published()
+    rows = "Email,Name,Start\r\n000104,Ann@contoso.com,\r\n000105,joann@contoso.com,\r\n"
+    cli("batch", "create", "wave", cli.file("people.csv", rows))
+    assert [one["memberKey"] for one in cli.json("member", "find", "ann@contoso.com")] == ["000104"]
+    cli("member", "find", "nobody@contoso.com")
+    assert cli.err == "no batch has or had such a member\n"

@@ -182,7 +182,9 @@ def _failures(batch: Item, failures: Sequence[Item], look: _Look) -> Iterator[Te
             (f"{look.pick('✖', 'x')} {members:,} ", "bold red"),
             f"{'member' if members == 1 else 'members'} in {where}: {printable(group.get('error'), 300)}",
         )
-        yield Text(f"    matoolkit batch retry {batch.get('id')} --like {group.get('exampleStepId')}", style="cyan")
+        # A retry of a cancelled batch is refused.
+        if batch.get("status") != "cancelled":
+            yield Text(f"    matoolkit batch retry {batch.get('id')} --like {group.get('exampleStepId')}", style="cyan")
     rest = len(failures) - _MOST_FAILURES
     if rest > 0:
         yield Text(f"and {rest} more: matoolkit batch failures {batch.get('id')}")

@@ -131,7 +131,7 @@ def session(
     )
     opened = Session(client, known, form)
     client.on_speed = lambda speed, now: opened.say(
-        f"time {wording.speed_text(speed)}; there it is {now:%a %d %b %Y %H:%M} UTC"
+        f"time {wording.speed_text(speed)}; there it is {wording.zoned(now):%a %d %b %Y %H:%M %Z}"
     )
     try:
         with wording.local_times(wanted=local or settings.times == "local"):

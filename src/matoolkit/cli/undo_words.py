@@ -29,9 +29,9 @@ _LEFT_OUT = {
 
 
 def undo_in_words(plan: Mapping[str, Any]) -> str:
-    """Say how many are undone, and what runs for how many of them."""
+    """Say how many are to be undone, and what runs for how many of them."""
     idle = sum(len(group["members"]) for group in plan["nothingToRun"])
-    parts = [f"{counted(len(plan['running']) + idle, 'member')} undone"]
+    parts = [f"{counted(len(plan['running']) + idle, 'member')} to undo"]
     if plan["running"]:
         steps = wording.text([step["name"] for step in plan["steps"]])
         parts.append(f"for {len(plan['running']):,} version {plan['version']} runs {steps}")

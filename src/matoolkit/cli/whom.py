@@ -54,6 +54,11 @@ def key_in_runbook(session: Session, runbook: str, who: str) -> str:
     return next(iter(keys.values()), who)
 
 
+def anybody_meant(session: Session, who: str) -> list[dict[str, Any]]:
+    """Return everybody who may be meant, in all batches."""
+    return _meant(session, who, None)
+
+
 def _meant(session: Session, who: str, batch: int | None) -> list[dict[str, Any]]:
     return session.client.whole_list(path_of("members", "meant"), who=who, batchId=batch)
 

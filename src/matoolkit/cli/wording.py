@@ -95,6 +95,11 @@ def zoned(at: datetime) -> datetime:
     return at.astimezone() if _is_local.get() else at.astimezone(UTC)
 
 
+def times_are() -> str:
+    """Say in which zone times are told, for a heading; its summer time may differ from time to time."""
+    return "local time" if _is_local.get() else "UTC"
+
+
 def instant(value: object) -> datetime | None:
     """Read a time of an answer; anything else is None."""
     try:

@@ -43,7 +43,8 @@ class ServerUnreachable(MatoolkitError):
     transient = True
 
     def __init__(self, address: str, why: str, *, may_be_done: bool = False) -> None:
-        running = "is it running (`matoolkit api serve`)? `matoolkit config show` says where the address comes from"
+        where = "`matoolkit config show` says where the address comes from"
+        running = f"is it running (`matoolkit up`, `matoolkit api serve`)? {where}"
         if may_be_done:
             super().__init__(f"the connection to the admin API at {address} was lost: {why}", hint=_LOOK_FIRST)
         else:

@@ -11,7 +11,7 @@ from matoolkit.cli.output import stdout
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
 from matoolkit.cli.undo_words import UndoVersion, details_of_exclusion
-from matoolkit.cli.whom import Who, key_in_runbook, key_meant, member_meant
+from matoolkit.cli.whom import Who, anybody_meant, key_in_runbook, key_meant, member_meant
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -78,14 +78,23 @@ _ROLLBACKS = (number("EPOCH", "epoch"), Column("UNDOES", "sequenceName"), Column
 @asks_the_api
 def find(
     session: Session,
-    part: Annotated[str, typer.Argument(metavar="PART", help="The key of the member or a part of it, in any case.")],
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="A key or a part of it, in any case, or an address in a row.")
+    ],
     limit: Limit = 100,
     *,
     all_: All = False,
 ) -> None:
-    """Find people by a part of their key, in every batch in which they are or were, newest first."""
+    """Find people by a part of their key, or by an address in their row, in every batch in which they are or were.
+
+    Those of the newest batches come first.
+    """
+    nothing = "no batch has or had such a member"
+    if "@" in part and not any(True for _ in session.client.pages(path_of("members"), 1, keyContains=part)):
+        session.show_all(anybody_meant(session, part), _ENROLMENTS, nothing=nothing)
+        return
     found = session.client.pages(path_of("members"), None if all_ else limit, keyContains=part)
-    session.show_pages(found, _ENROLMENTS, nothing="no batch has or had such a member")
+    session.show_pages(found, _ENROLMENTS, nothing=nothing)
 
 
 @app.command()

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from matoolkit.cli import wording
 from matoolkit.cli.answers import printable
 from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, write_file
@@ -72,6 +73,8 @@ def _print(
     if session.form is Form.CSV and limit is None:
         pieces = session.client.text(path_of("report.csv"), "text/csv", **query)
         write_bytes(chain([_BOM] if bom else [], pieces))
+        if wording.times_are() != "UTC":
+            session.say("times in CSV are UTC, as its header says; --xlsx and --html take --local")
         return
     found = session.client.pages(path_of("report"), limit, **query)
     session.show_pages(found, _columns(chosen, of_one_batch=of_one_batch), nothing="there is nobody like that")

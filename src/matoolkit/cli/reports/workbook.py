@@ -4,7 +4,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import IO, Any
 
 from openpyxl import Workbook
@@ -16,7 +16,8 @@ from matoolkit.cli import wording
 
 _TIME = "yyyy-mm-dd hh:mm:ss"
 _BOLD = Font(bold=True)
-_WIDTHS = {"key": 34, "state": 12, "since (UTC)": 20, "T (UTC)": 20, "error": 80, "error type": 24}
+_WIDTHS = {"key": 34, "state": 12, "error": 80, "error type": 24}
+_TIME_WIDTH = 20
 _PIECE = 1024 * 1024
 # What XML cannot hold, and the longest text of a cell.
 _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -48,7 +49,7 @@ def _sums(book: Workbook, summary: _Item, now: datetime) -> None:
     sheet: Any = book.create_sheet("Summary")
     sheet.column_dimensions["A"].width = 40
     sheet.column_dimensions["B"].width = 20
-    sheet.append([_text(sheet, "written at (UTC)"), _cell(sheet, now.astimezone(UTC))])
+    sheet.append([_text(sheet, _timed("written at")), _cell(sheet, now)])
     sheet.append([_text(sheet, "people"), summary["people"]])
     for state, count in summary["states"].items():
         sheet.append([_text(sheet, state.replace("_", " ")), count])
@@ -66,10 +67,13 @@ def _sums(book: Workbook, summary: _Item, now: datetime) -> None:
 
 def _people(book: Workbook, people: Iterable[_Item], columns: Sequence[str]) -> None:
     sheet: Any = book.create_sheet("People")
-    header = ["key", *columns, "state", "phase", "step", "attempts", "since (UTC)", "error type", "error"]
-    header += ["batch", "runbook", "T (UTC)"]
+    times = [_timed("since"), _timed("T")]
+    header = ["key", *columns, "state", "phase", "step", "attempts", times[0], "error type", "error"]
+    header += ["batch", "runbook", times[1]]
     for place, title in enumerate(header, start=1):
-        sheet.column_dimensions[get_column_letter(place)].width = _WIDTHS.get(title, 18)
+        sheet.column_dimensions[get_column_letter(place)].width = (
+            _TIME_WIDTH if title in times else _WIDTHS.get(title, 18)
+        )
     sheet.freeze_panes = "B2"
     sheet.append([_title(sheet, title) for title in header])
     count = 1
@@ -90,10 +94,15 @@ def _values(person: _Item, columns: Sequence[str]) -> list[Any]:
     ]
 
 
+def _timed(title: str) -> str:
+    """Say in which zone the times of a column are; a cell has none."""
+    return f"{title} ({wording.times_are()})"
+
+
 def _cell(sheet: Any, value: Any) -> Any:
     match value:
         case datetime():
-            cell = WriteOnlyCell(sheet, value.replace(tzinfo=None, microsecond=0))
+            cell = WriteOnlyCell(sheet, wording.zoned(value).replace(tzinfo=None, microsecond=0))
             cell.number_format = _TIME
             return cell
         case None | bool() | int() | float():

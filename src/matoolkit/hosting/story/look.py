@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from matoolkit.domain.states import ENDED_BATCHES, MemberStatus
+from matoolkit.domain.states import ENDED_BATCHES, OPEN_STEPS, MemberStatus
 from matoolkit.hosting.story.lines import Line, Mark
 from matoolkit.store import Store
 from matoolkit.store.automation import TickRow, last_ticks
@@ -81,10 +81,12 @@ class Comparison:
 
 
 def look_at(store: Store, before: Look) -> Look:
-    """Look again; batches that ended before and have not changed are not read again."""
+    """Look again; batches that ended before, have not changed and undo nothing are not read again."""
     with store.reading() as tx:
         newest = {batch.id: batch for batch in reversed(batches_page(tx, limit=MOST_BATCHES))}
-        changing = sorted(number for number, batch in newest.items() if not _ended_before(batch, before))
+        undoing = {one.batch_id for one in before.rollbacks.values() if one.status in OPEN_STEPS}
+        quiet = {number for number, batch in newest.items() if _ended_before(batch, before)} - undoing
+        changing = sorted(newest.keys() - quiet)
         counts: dict[int, dict[MemberStatus, int]] = {number: {} for number in changing}
         for count in member_counts(tx, changing):
             counts[count.batch_id][count.status] = count.count
