@@ -7,10 +7,10 @@ from matoolkit.domain.keys import folded
 from matoolkit.domain.retrying import VersionChoice
 from matoolkit.domain.states import EXCLUDED, MemberState, MemberStatus
 from matoolkit.domain.undoing import (
+    KnownPlace,
     LeaveOut,
     NothingToRun,
     NotUndoneBecause,
-    KnownPlace,
     Undo,
     Undoable,
     decide_undo,

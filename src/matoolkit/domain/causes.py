@@ -9,7 +9,7 @@ import re
 _LENGTH = 32
 _MOST = 1_000  # what follows adds no cause, and would take long
 _GUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
-# Looked for where a word begins: from each of its letters, a long word without an address would take its length squared.
+# Looked for only where a word begins: from each of its letters, a long word would take its length squared.
 _ADDRESS = r"(?<![\w.%+-])[\w.%+-]+(?:'[\w.%+-]+)*@[\w.-]+"
 _QUOTED = r"(?<!\w)'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|\u201c[^\u201d\n]*\u201d"
 # A word with a digit in it is a number, an id or a key; codes of Entra tell causes apart.
