@@ -93,7 +93,9 @@ def test_a4_a_report_as_csv_is_for_spreadsheets(client: Client, moved: list[int]
     answer = client.get("/api/report.csv", params={"columns": "Name"})
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     header, ann, *others = answer.text.splitlines()
-    assert header.startswith("key,Name,state,phase,step,attempts,since (UTC),error type,error,batch,runbook,T (UTC)")
+    assert header.startswith(
+        "key,Name,state,phase,step,attempts,since (UTC),error type,error,undo failed at,undo error,batch,runbook"
+    )
     assert ann.startswith("ann@x,ANN@X,failed,first,two,1,20")
     assert "'=cmd|" in ann
     assert "T" not in ann.split(",")[6]

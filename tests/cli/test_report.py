@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from openpyxl import load_workbook
 
-from matoolkit.cli.reports.page import page_of
+from matoolkit.cli.reports.page import People, page_of
 from matoolkit.clock import VirtualClock
 from tests.cli.conftest import Cli
+from tests.orchestrator.runbooks import WITH_ROLLBACK
 from tests.stage import Failing, Stage
 
 pytestmark = pytest.mark.on("sqlite")
 
+ALL_UNDONE = {"peopleNotUndone": 0, "undoFailures": []}
 FORMULA = '=HYPERLINK("http://x","<script>alert(\'x\')</script>")'
 
 
@@ -105,6 +107,33 @@ def _refusal(cli: Cli, *arguments: str) -> str:
     return cli.err
 
 
+def test_o9_a_report_says_for_whom_something_could_not_be_undone(cli: Cli, stage: Stage, tmp_path: Path) -> None:
+    made = stage.batch(stage.publish(WITH_ROLLBACK), 3)
+    batch = str(made.id)
+    asked = iter([Failing("u0 cannot"), Failing("u1 cannot")])
+    stage.answers.update(Create={"Id": "1"}, License=Failing("no licence"), Unlicense=lambda _: next(asked, None))
+    stage.due(made, "prepare")
+    stage.run()
+    told = [(one["memberKey"], one["undoFailures"], one["undoErrorMessage"]) for one in cli.json("report", batch)]
+    assert told == [("u0", 1, "u0 cannot"), ("u1", 1, "u1 cannot"), ("u2", 0, None)]
+    assert [one["memberKey"] for one in cli.json("report", batch, "--undo-failed")] == ["u0", "u1"]
+    first, _, last = cli("report", batch).splitlines()[1:]
+    assert "no licence; undo failed at unlicense: " in first
+    assert "undo" not in last
+    rows = list(csv.DictReader(io.StringIO(cli("report", batch, "-o", "csv"))))
+    assert [(row["undo failed at"], row["undo error"]) for row in rows][1:] == [("unlicense", "u1 cannot"), ("", "")]
+    cli("report", batch, "--html", str(tmp_path / "report.html"), "--xlsx", str(tmp_path / "report.xlsx"))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "for 2 something could not be undone" in page
+    assert "u1 cannot" in page.partition("For whom something could not be undone")[2]
+    sheets = load_workbook(tmp_path / "report.xlsx")
+    sums = [tuple(cell.value for cell in row) for row in sheets["Summary"].iter_rows(max_col=4)]
+    assert ("people for whom something could not be undone", 2, None, None) in sums
+    assert sum(row[2:] == ("undo", "unlicense") and row[1] == 2 for row in sums) == 1
+    header, *people = sheets["People"].iter_rows(values_only=True)
+    assert [row[header.index("undo error")] for row in people] == ["u0 cannot", "u1 cannot", None]
+
+
 class Page(HTMLParser):
     """What a page has: its elements, and its text."""
 
@@ -139,14 +168,21 @@ def test_a_page_for_a_manager_stands_alone_and_executes_nothing(moved: Cli, tmp_
 
 
 def test_a_page_about_nobody_is_a_page(clock: VirtualClock) -> None:
-    summary = {"people": 0, "states": {}, "batches": [], "phases": [], "failures": []}
-    assert "0 of 0" in Page(page_of(summary, [], clock.now())).text
-    assert "time runs 1,440 times as fast" in page_of(summary, [], clock.now(), 1440)
+    summary = {"people": 0, "states": {}, "batches": [], "phases": [], "failures": [], **ALL_UNDONE}
+    assert "0 of 0" in Page(page_of(summary, People(), clock.now())).text
+    assert "time runs 1,440 times as fast" in page_of(summary, People(), clock.now(), 1440)
 
 
 def test_a_page_about_people_who_are_all_gone_says_so(clock: VirtualClock) -> None:
-    summary = {"people": 3, "states": {"undone": 2, "left": 1}, "batches": [], "phases": [], "failures": []}
-    text = Page(page_of(summary, [], clock.now())).text
+    summary = {
+        "people": 3,
+        "states": {"undone": 2, "left": 1},
+        "batches": [],
+        "phases": [],
+        "failures": [],
+        **ALL_UNDONE,
+    }
+    text = Page(page_of(summary, People(), clock.now())).text
     assert "people were undone or have left" in text
     assert "0 of 0" not in text
 
@@ -163,5 +199,5 @@ def test_local_times_are_in_a_workbook_and_csv_says_that_it_has_none(moved: Cli,
 def test_control_characters_are_written_out_on_a_page(clock: VirtualClock) -> None:
     one = {"runbookName": "w", "phaseName": "p", "stepName": "s", "errorType": None, "people": 1, "exampleKey": "k"}
     failures = [{**one, "error": "a\x1b[2J\u202eb"}]
-    summary = {"people": 1, "states": {"failed": 1}, "batches": [], "phases": [], "failures": failures}
-    assert "a\\x1b[2J\\u202eb" in page_of(summary, [], clock.now())
+    summary = {"people": 1, "states": {"failed": 1}, "batches": [], "phases": [], "failures": failures, **ALL_UNDONE}
+    assert "a\\x1b[2J\\u202eb" in page_of(summary, People(), clock.now())

@@ -1408,7 +1408,9 @@ WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'in
 FROM step_executions AS failed 
 WHERE failed.id = (SELECT max(tried.id) AS max_1 
 FROM step_executions AS tried 
-WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AND failed.status IN ('failed', 'poll_timeout') AND lower(failed.error_message) LIKE :lower_1 ESCAPE '/'))
+WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AND failed.status IN ('failed', 'poll_timeout') AND lower(failed.error_message) LIKE :lower_1 ESCAPE '/')) AND (EXISTS (SELECT 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch AND rollback_executions.status IN ('failed', 'poll_timeout')))
 GO
 
 -- store.reporting.failed_people
@@ -1470,7 +1472,9 @@ WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'in
 FROM step_executions AS failed 
 WHERE failed.id = (SELECT max(tried.id) AS max_1 
 FROM step_executions AS tried 
-WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AND failed.status IN ('failed', 'poll_timeout') AND lower(failed.error_message) LIKE :lower_1 ESCAPE '/')) AND batch_members.batch_id >= (SELECT last.batch_id 
+WHERE tried.batch_member_id = batch_members.id AND tried.epoch = batch_members.epoch AND (tried.attempt > 0 OR tried.status IN ('failed', 'poll_timeout'))) AND failed.status IN ('failed', 'poll_timeout') AND lower(failed.error_message) LIKE :lower_1 ESCAPE '/')) AND (EXISTS (SELECT 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch AND rollback_executions.status IN ('failed', 'poll_timeout'))) AND batch_members.batch_id >= (SELECT last.batch_id 
 FROM batch_members AS last 
 WHERE last.id = :id_2) AND (batch_members.batch_id > (SELECT last.batch_id 
 FROM batch_members AS last 
@@ -1820,6 +1824,20 @@ GO
 SELECT batches.runbook_name, count(rollback_executions.id) AS count 
 FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
 WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) GROUP BY batches.runbook_name ORDER BY batches.runbook_name
+GO
+
+-- store.undofailures.undo_failures_by_cause
+SELECT batches.runbook_name, rollback_executions.sequence_name, rollback_executions.step_name, rollback_executions.error_type, min(substring(coalesce(rollback_executions.error_message, ''), 1, 200)) AS error, count(*) AS steps, count(DISTINCT rollback_executions.batch_member_id) AS members, min(batch_members.member_key) AS example_key 
+FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
+WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND rollback_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY batches.runbook_name, rollback_executions.sequence_name, rollback_executions.step_name, rollback_executions.error_type, coalesce(rollback_executions.error_fingerprint, substring(coalesce(rollback_executions.error_message, ''), 1, 200)) ORDER BY count(*) DESC, min(rollback_executions.id)
+GO
+
+-- store.undofailures.undo_failures_of_members
+SELECT rollback_executions.id, rollback_executions.batch_id, rollback_executions.batch_member_id, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.step_name, rollback_executions.status, rollback_executions.attempt, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.completed_at, batches.runbook_name, batch_members.member_key 
+FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
+WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND rollback_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.undofailures.undo_failures_page

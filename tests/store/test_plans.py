@@ -57,7 +57,12 @@ from matoolkit.store.steps import (
     steps_in_state_page,
     steps_page,
 )
-from matoolkit.store.undofailures import count_undo_failures, undo_failures_page
+from matoolkit.store.undofailures import (
+    count_undo_failures,
+    undo_failures_by_cause,
+    undo_failures_of_members,
+    undo_failures_page,
+)
 from matoolkit.store.undoing import known_places, undoable_members
 from tests.databases import NOON
 from tests.store.world import World
@@ -167,6 +172,15 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         {"ix_step_executions_phase_status", "ix_batch_members_waiting", "ix_rollback_executions_"},
     ),
     "failed undo steps": (undo_failures_page, {"ix_rollback_executions_failed"}),
+    "what could not be undone for members": (
+        lambda tx: undo_failures_of_members(tx, [1, 2]),
+        {"ix_rollback_executions_member"},
+    ),
+    "what could not be undone, by cause": (
+        lambda tx: undo_failures_by_cause(tx, [7]),
+        # Which of its indexes over the status is the best depends on how many rows there are.
+        {"ix_rollback_executions_"},
+    ),
     "failed undo steps of a batch": (
         lambda tx: count_undo_failures(tx, batch_id=7),
         {"ix_rollback_executions_"},

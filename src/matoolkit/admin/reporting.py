@@ -5,7 +5,7 @@ The number of statements grows neither with people nor with batches; a runbook w
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
@@ -28,23 +28,34 @@ from matoolkit.store.reporting import (
     TriedStep,
     batches_of_report,
     beginners,
+    count_report,
     failed_people,
     phase_tallies,
     report_page,
     tried_steps,
 )
 from matoolkit.store.statecounts import state_counts
+from matoolkit.store.undofailures import (
+    UndoFailure,
+    UndoFailureGroup,
+    undo_failures_by_cause,
+    undo_failures_of_members,
+)
 
 _AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A row of a report: somebody in a batch, the last step that was tried, and the chosen columns of the row."""
+    """A row of a report: somebody in a batch, the last step that was tried, and the chosen columns of the row.
+
+    `not_undone` are the steps that were to undo something for it and failed.
+    """
 
     row: ReportRow
     step: TriedStep | None
     columns: Mapping[str, Json]
+    not_undone: Sequence[UndoFailure]
 
     @property
     def since(self) -> datetime:
@@ -98,6 +109,8 @@ class Summary:
     batches: Sequence[BatchSum]
     phases: Sequence[PhaseSum]
     failures: Sequence[FailedPeople]
+    people_not_undone: int
+    undo_failures: Sequence[UndoFailureGroup]
 
 
 def require_scope(tx: Transaction, wanted: ReportFilter) -> ReportFilter:
@@ -105,7 +118,7 @@ def require_scope(tx: Transaction, wanted: ReportFilter) -> ReportFilter:
     if wanted.batch_id is not None:
         existing_batch(tx, wanted.batch_id)
     name = None if wanted.runbook_name is None else latest_runbook(tx, wanted.runbook_name).name
-    return ReportFilter(wanted.batch_id, name, wanted.state, wanted.key_part, wanted.error_part)
+    return replace(wanted, runbook_name=name)
 
 
 def people_page(
@@ -114,17 +127,25 @@ def people_page(
     """Return one page of a report; secret columns are masked (rule W8)."""
     rows = report_page(tx, wanted, after=after, limit=limit)
     steps = tried_steps(tx, [row.last_step_id for row in rows if row.last_step_id is not None])
-    if not columns:
-        return [Person(row, steps.get(row.last_step_id or 0), {}) for row in rows]
+    not_undone: dict[int | None, list[UndoFailure]] = defaultdict(list)
+    for failure in undo_failures_of_members(tx, [row.id for row in rows]):
+        not_undone[failure.batch_member_id].append(failure)
+    cells = _columns_of(tx, rows, columns, are_first=not after) if columns else [{} for _ in rows]
+    return [
+        Person(row, steps.get(row.last_step_id or 0), mine, not_undone[row.id])
+        for row, mine in zip(rows, cells, strict=True)
+    ]
+
+
+def _columns_of(
+    tx: Transaction, rows: Sequence[ReportRow], columns: Sequence[str], *, are_first: bool
+) -> list[dict[str, Json]]:
     names = {row.runbook_name for row in rows}
     secret = {name: secret_columns(tx, name) for name in sorted(names)}
     data = [row_without_secrets(orjson.loads(row.data_json), secret[row.runbook_name]) for row in rows]
-    if not after:
+    if are_first:
         _require_columns(columns, data)
-    return [
-        Person(row, steps.get(row.last_step_id or 0), _chosen(columns, cells))
-        for row, cells in zip(rows, data, strict=True)
-    ]
+    return [_chosen(columns, cells) for cells in data]
 
 
 def everybody(store: Store, wanted: ReportFilter, columns: Sequence[str]) -> Iterator[Person]:
@@ -142,7 +163,8 @@ def everybody(store: Store, wanted: ReportFilter, columns: Sequence[str]) -> Ite
 def summary_of(store: Store, wanted: ReportFilter) -> Summary:
     """Count the people of a report's batches by state, by phase and by error; other filters do not matter here."""
     with store.reading() as tx:
-        batches = batches_of_report(tx, require_scope(tx, wanted))
+        asked = require_scope(tx, wanted)
+        batches = batches_of_report(tx, asked)
         ids = [batch.id for batch in batches]
         counts = member_counts(tx, ids)
         states: dict[int, dict[MemberState, int]] = defaultdict(dict)
@@ -151,12 +173,14 @@ def summary_of(store: Store, wanted: ReportFilter) -> Summary:
         phases = [phase for phase in phases_of_batches(tx, ids) if phase.status is not PhaseStatus.SUPERSEDED]
         tallies = {one.phase_execution_id: one for one in phase_tallies(tx, [phase.id for phase in phases])}
         passed = _passed_by(phases, tx)
-        failures = failed_people(tx, ids)
+        failures, not_undone = failed_people(tx, ids), undo_failures_by_cause(tx, ids)
+        people_not_undone = count_report(tx, replace(asked, only_not_undone=True)) if not_undone else 0
     total: Counter[MemberState] = Counter()
     for by_state in states.values():
         total.update(by_state)
     sums = [BatchSum(batch, states[batch.id]) for batch in batches]
-    return Summary(_in_order(total), sums, _phase_sums(batches, counts, phases, tallies, passed), failures)
+    phase_sums = _phase_sums(batches, counts, phases, tallies, passed)
+    return Summary(_in_order(total), sums, phase_sums, failures, people_not_undone, not_undone)
 
 
 def _require_columns(columns: Sequence[str], data: Sequence[Mapping[str, Json]]) -> None:

@@ -1,6 +1,6 @@
 """What a report says of people: where they are, and what they did last; counts of it for whole batches (rule U1).
 
-A page of people takes two statements, however many batches they are in.
+A page of people takes three statements, however many batches they are in.
 """
 
 from collections.abc import Collection
@@ -20,6 +20,7 @@ from matoolkit.store.schema import batch_members, batches, phase_executions, ste
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, contains, is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.store.undofailures import IS_LEFT_BEHIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class ReportFilter:
     state: MemberState | None = None
     key_part: str | None = None
     error_part: str | None = None
+    only_not_undone: bool = False
 
 
 @record
@@ -242,6 +244,8 @@ def _conditions(wanted: ReportFilter) -> list[ColumnElement[bool]]:
         found.append(contains(batch_members.c.member_key_fold, folded(wanted.key_part)))
     if wanted.error_part is not None:
         found.append(_has_error(wanted.error_part))
+    if wanted.only_not_undone:
+        found.append(IS_LEFT_BEHIND)
     return found
 
 

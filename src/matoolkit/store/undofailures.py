@@ -3,15 +3,18 @@
 One that a member or an init has left behind by beginning again is passed by: nobody waits for it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select
 
 from matoolkit.domain.states import FAILED_STEPS, RollbackCause, StepStatus
+from matoolkit.store.failures import cause_of, shortened_error_of
 from matoolkit.store.schema import batch_members, batches, init_executions, rollback_executions
-from matoolkit.store.sql.statements import is_any
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, is_any, rows_by_id
 from matoolkit.store.sql.transaction import Transaction
 
 _UNDO = rollback_executions.c
@@ -19,6 +22,7 @@ _OWN = (
     *("id", "batch_id", "batch_member_id", "cause", "sequence_name", "step_name", "status", "attempt"),
     *("error_type", "error_message", "completed_at"),
 )
+_ALL = (*(_UNDO[name] for name in _OWN), batches.c.runbook_name, batch_members.c.member_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,44 +52,103 @@ class UndoFailureCount:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class UndoFailureGroup:
+    """Undo steps that failed for one cause, and one of the members; there are none for an init."""
+
+    runbook_name: str
+    sequence_name: str
+    step_name: str
+    error_type: str | None
+    error: str
+    steps: int
+    members: int
+    example_key: str | None
+
+
+_IS_FAILED = is_any(_UNDO.status, FAILED_STEPS)
+# Whether something could not be undone for a member in its present epoch.
+IS_LEFT_BEHIND: ColumnElement[bool] = (
+    select(literal_column("1"))
+    .where(_UNDO.batch_member_id == batch_members.c.id, _UNDO.epoch == batch_members.c.epoch, _IS_FAILED)
+    .correlate(batch_members)
+    .exists()
+)
+
+
 def undo_failures_page(
     tx: Transaction, *, batch_id: int | None = None, before: int | None = None, limit: int = 100
 ) -> list[UndoFailure]:
     """Return one page of failed undo steps, newest first, from before the last id of the page before."""
-    columns = (*(_UNDO[name] for name in _OWN), batches.c.runbook_name, batch_members.c.member_key)
-    query = _standing(batch_id, *columns)
+    query = _of_batch(batch_id, *_ALL)
     if before is not None:
         query = query.where(_UNDO.id < before)
     return tx.rows(UndoFailure, query.order_by(_UNDO.id.desc()).limit(limit))
 
 
+def undo_failures_of_members(tx: Transaction, member_ids: Collection[int]) -> list[UndoFailure]:
+    """Return what could not be undone for members, by id."""
+    return rows_by_id(tx, UndoFailure, _of_members(tx, member_ids)) if member_ids else []
+
+
+@prepared
+def _of_members(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
+    return _standing(*_ALL).where(among(draft, _UNDO.batch_member_id, member_ids))
+
+
+def undo_failures_by_cause(tx: Transaction, batch_ids: Collection[int]) -> list[UndoFailureGroup]:
+    """Group failed undo steps of batches by step and cause, the largest group first."""
+    return tx.rows(UndoFailureGroup, _by_cause(tx, batch_ids)) if batch_ids else []
+
+
+@prepared
+def _by_cause(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    groups = (batches.c.runbook_name, _UNDO.sequence_name, _UNDO.step_name, _UNDO.error_type)
+    counted = (
+        func.min(shortened_error_of(rollback_executions)).label("error"),
+        func.count().label("steps"),
+        func.count(_UNDO.batch_member_id.distinct()).label("members"),
+        func.min(batch_members.c.member_key).label("example_key"),
+    )
+    return (
+        _standing(*groups, *counted)
+        .where(among(draft, _UNDO.batch_id, batch_ids))
+        .group_by(*groups, cause_of(rollback_executions))
+        .order_by(func.count().desc(), func.min(_UNDO.id))
+    )
+
+
 def count_undo_failures(tx: Transaction, *, batch_id: int | None = None) -> int:
     """Count failed undo steps, of one batch or of all."""
-    count: int = tx.values(_standing(batch_id, func.count(_UNDO.id)))[0]
+    count: int = tx.values(_of_batch(batch_id, func.count(_UNDO.id)))[0]
     return count
 
 
 def undo_failure_counts(tx: Transaction) -> list[UndoFailureCount]:
     """Count failed undo steps by runbook."""
     name = batches.c.runbook_name
-    query = _standing(None, name, func.count(_UNDO.id).label("count")).group_by(name).order_by(name)
+    query = _standing(name, func.count(_UNDO.id).label("count")).group_by(name).order_by(name)
     return tx.rows(UndoFailureCount, query)
 
 
-def _standing(batch_id: int | None, *columns: ColumnElement[Any]) -> Select[Any]:
+def _of_batch(batch_id: int | None, *columns: ColumnElement[Any]) -> Select[Any]:
+    query = _standing(*columns)
+    return query if batch_id is None else query.where(_UNDO.batch_id == batch_id)
+
+
+def _standing(*columns: ColumnElement[Any]) -> Select[Any]:
     # Outer joins, or SQLite would go through all batches first.
-    query = (
+    return (
         select(*columns)
         .select_from(rollback_executions)
         .outerjoin(batches, batches.c.id == _UNDO.batch_id)
         .outerjoin(batch_members, batch_members.c.id == _UNDO.batch_member_id)
         .outerjoin(init_executions, init_executions.c.id == _UNDO.init_execution_id)
         .where(
-            is_any(_UNDO.status, FAILED_STEPS),
+            _IS_FAILED,
             or_(
                 batch_members.c.epoch == _UNDO.epoch,
                 and_(_UNDO.batch_member_id.is_(None), is_any(init_executions.c.status, FAILED_STEPS)),
             ),
         )
     )
-    return query if batch_id is None else query.where(_UNDO.batch_id == batch_id)

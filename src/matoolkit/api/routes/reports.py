@@ -49,6 +49,9 @@ class ReportedQuery(ScopeQuery):
         str | None,
         Field(min_length=1, max_length=1000, description="Part of the error with which the last step failed."),
     ] = None
+    undo_failed: Annotated[
+        bool, Field(description="Only people for whom a step that was to undo something failed.")
+    ] = False
     columns: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=1000)]],
         Field(
@@ -61,7 +64,8 @@ class ReportedQuery(ScopeQuery):
     @property
     def scope(self) -> ReportFilter:
         """What the store looks for."""
-        return ReportFilter(self.batch_id, self.runbook, self.state, self.key_contains, self.error_contains)
+        texts = (self.key_contains, self.error_contains)
+        return ReportFilter(self.batch_id, self.runbook, self.state, *texts, self.undo_failed)
 
 
 class ReportQuery(ReportedQuery, PageQuery):
@@ -102,13 +106,14 @@ def summary(serving: Serving, _: Reader, wanted: Annotated[ScopeQuery, Query()])
 
 def _count(tx: Transaction, asked: ReportFilter) -> Count:
     everybody_of = count_report(tx, ReportFilter(asked.batch_id, asked.runbook_name))
-    is_filtered = (asked.state, asked.key_part, asked.error_part) != (None, None, None)
+    is_filtered = asked != ReportFilter(asked.batch_id, asked.runbook_name)
     return Count(count_report(tx, asked) if is_filtered else everybody_of, everybody_of)
 
 
 def _header(columns: list[str]) -> list[str]:
     batch = ("batch", "runbook", "T (UTC)")
-    return ["key", *columns, "state", "phase", "step", "attempts", "since (UTC)", "error type", "error", *batch]
+    failed = ("error type", "error", "undo failed at", "undo error")
+    return ["key", *columns, "state", "phase", "step", "attempts", "since (UTC)", *failed, *batch]
 
 
 def _cells(person: Person) -> list[Any]:
@@ -117,7 +122,7 @@ def _cells(person: Person) -> list[Any]:
     batch = (shape.batch_id, shape.runbook_name, _time(shape.batch_start_time))
     return [
         *(shape.member_key, *shape.columns.values(), shape.state.replace("_", " ")),
-        *(*step, shape.error_message, *batch),
+        *(*step, shape.error_message, shape.undo_step_name, shape.undo_error_message, *batch),
     ]
 
 

@@ -25,6 +25,10 @@ class PersonShape(Shape):
     attempts: int
     error_type: str | None
     error_message: str | None
+    undo_failures: int = Field(description="Steps that were to undo something for the person and failed.")
+    undo_step_name: str | None = Field(description="The first of them.")
+    undo_error_type: str | None
+    undo_error_message: str | None
     columns: dict[str, Any] = Field(description="The columns that were asked for; secret ones are masked.")
 
 
@@ -65,6 +69,19 @@ class FailedPeopleShape(Shape):
     example_key: str
 
 
+class FailedUndoShape(Shape):
+    """Steps that were to undo something and failed at the same step with the same error; an init has no people."""
+
+    runbook_name: str
+    sequence_name: str
+    step_name: str
+    error_type: str | None
+    error: str
+    steps: int
+    people: int = Field(validation_alias="members")
+    example_key: str | None
+
+
 class SummaryShape(Shape):
     """What a report says in one look."""
 
@@ -73,11 +90,14 @@ class SummaryShape(Shape):
     batches: list[BatchSumShape]
     phases: list[PhaseSumShape]
     failures: list[FailedPeopleShape]
+    people_not_undone: int = Field(description="People for whom a step that was to undo something failed.")
+    undo_failures: list[FailedUndoShape]
 
 
 def person_shape(person: Person) -> PersonShape:
     """Describe a person."""
     row, step, (error_type, error_message) = person.row, person.step, person.error
+    undo = person.not_undone[0] if person.not_undone else None
     return PersonShape(
         batch_id=row.batch_id,
         member_id=row.id,
@@ -91,6 +111,10 @@ def person_shape(person: Person) -> PersonShape:
         attempts=step.attempt if step else 0,
         error_type=error_type,
         error_message=error_message,
+        undo_failures=len(person.not_undone),
+        undo_step_name=undo.step_name if undo else None,
+        undo_error_type=undo.error_type if undo else None,
+        undo_error_message=undo.error_message if undo else None,
         columns=dict(person.columns),
     )
 
@@ -111,4 +135,6 @@ def summary_shape(summary: Summary) -> SummaryShape:
         batches=batches,
         phases=[PhaseSumShape.model_validate(one) for one in summary.phases],
         failures=[FailedPeopleShape.model_validate(one) for one in summary.failures],
+        people_not_undone=summary.people_not_undone,
+        undo_failures=[FailedUndoShape.model_validate(one) for one in summary.undo_failures],
     )

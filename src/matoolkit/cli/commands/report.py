@@ -39,6 +39,7 @@ def report(
     xlsx: Annotated[str | None, typer.Option("--xlsx", help="Write an Excel workbook.", **_FILE)] = None,
     html: Annotated[str | None, typer.Option("--html", help="Write a page for a manager.", **_FILE)] = None,
     *,
+    undo_failed: Annotated[bool, typer.Option("--undo-failed", help="Only if an undo step failed.")] = False,
     everybody: Annotated[bool, typer.Option("--all", help=_ALL)] = False,
     bom: Annotated[bool, typer.Option("--bom", help="Begin CSV with a byte order mark, for Excel.")] = False,
     force: Replace = False,
@@ -52,6 +53,7 @@ def report(
         "state": state and state.value,
         "keyContains": key,
         "errorContains": error,
+        "undoFailed": undo_failed or None,
         "columns": chosen or None,
     }
     if html is not None:
@@ -100,21 +102,30 @@ def _value_of(name: str) -> Callable[[Any], Any]:
 
 
 def _error(item: Any) -> str | None:
-    if item.get("errorMessage") is None:
-        return None
-    return f"{item['errorType']}: {item['errorMessage']}" if item.get("errorType") else str(item["errorMessage"])
+    told = [_typed(item.get("errorType"), item["errorMessage"])] if item.get("errorMessage") is not None else []
+    if many := int(item.get("undoFailures") or 0):
+        more = f" (and {many - 1} more)" if many > 1 else ""
+        what = _typed(item.get("undoErrorType"), item.get("undoErrorMessage") or "no error was kept")
+        told.append(f"undo failed at {item.get('undoStepName')}{more}: {what}")
+    return "; ".join(told) or None
+
+
+def _typed(kind: str | None, text: str) -> str:
+    return f"{kind}: {text}" if kind else text
 
 
 def _write_page(session: Session, file: str, scope: dict[str, Any], *, replace: bool) -> None:
-    from matoolkit.cli.reports.page import page_of
+    from matoolkit.cli.reports.page import People, page_of
 
     with session.busy("writing the page"):
         summary = session.client.get(path_of("report", "summary"), **scope)
         failed = session.client.pages(path_of("report"), _MOST_FAILED, **scope, state=MemberState.FAILED.value)
-        text = page_of(summary, list(failed), session.now(), session.client.speed)
+        not_undone = session.client.pages(path_of("report"), _MOST_FAILED, **scope, undoFailed=True)
+        people = People(list(failed), list(not_undone) if summary["peopleNotUndone"] else [])
+        text = page_of(summary, people, session.now(), session.client.speed)
         size = write_file(file, [text.encode()], replace=replace)
-    people = "1 person" if summary["people"] == 1 else f"{summary['people']:,} people"
-    session.say(f"the report on {people} is in {name_of(file)}, {size:,} bytes")
+    whom = "1 person" if summary["people"] == 1 else f"{summary['people']:,} people"
+    session.say(f"the report on {whom} is in {name_of(file)}, {size:,} bytes")
 
 
 def _write_workbook(

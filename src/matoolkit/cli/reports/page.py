@@ -4,6 +4,7 @@ Everything that comes from data is escaped, and control characters are written o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from importlib.resources import files
@@ -29,7 +30,15 @@ _GONE = ("left", "undone")
 _NO_SCRIPT = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page_of(summary: _Item, failed: Sequence[_Item], now: datetime, speed: int | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class People:
+    """Who is named on the page: those who failed, and those for whom something could not be undone."""
+
+    failed: Sequence[_Item] = ()
+    not_undone: Sequence[_Item] = ()
+
+
+def page_of(summary: _Item, people: People, now: datetime, speed: int | None = None) -> str:
     """Write the page; if time runs fast where the report comes from, it says so (rule U5)."""
     style = (files(__package__) / "page.css").read_text(encoding="utf-8")
     scope = _scope(summary["batches"])
@@ -45,8 +54,10 @@ def page_of(summary: _Item, failed: Sequence[_Item], now: datetime, speed: int |
         _states(summary["states"]),
         _phases(summary["phases"]),
         _failures(summary["failures"], summary["phases"]),
+        _undo_failures(summary["undoFailures"]),
         _batches(summary["batches"]),
-        _failed(failed, summary["states"].get("failed", 0)),
+        _failed(people.failed, summary["states"].get("failed", 0)),
+        _not_undone(people.not_undone, summary["peopleNotUndone"]),
         "</main></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
@@ -75,6 +86,8 @@ def _headline(summary: _Item) -> str:
         words.append(f'<strong class="bad">{failed:,}</strong> failed')
     if rest:
         words.append(f"{rest:,} {'is' if rest == 1 else 'are'} still to come")
+    if left := summary["peopleNotUndone"]:
+        words.append(f'for <strong class="bad">{left:,}</strong> something could not be undone')
     return f'<section class="headline"><p class="share">{share}</p><p>{", ".join(words)}.</p></section>'
 
 
@@ -135,6 +148,19 @@ def _failures(failures: Sequence[_Item], phases: Sequence[_Item]) -> str:
     return _table("What went wrong", ("People", "Error", "Where", "For example"), rows)
 
 
+def _undo_failures(failures: Sequence[_Item]) -> str:
+    rows = (
+        [
+            _cell("People", f"{one['people']:,}", "number"),
+            _cell("Error", _error(one["errorType"], one["error"])),
+            _cell("Where", f"{_text(one['sequenceName'])} / {_text(one['stepName'])}"),
+            _cell("For example", _text(one["exampleKey"] or "init"), "key"),
+        ]
+        for one in failures
+    )
+    return _table("What could not be undone", ("People", "Error", "Where", "For example"), rows) if failures else ""
+
+
 def _batches(batches: Sequence[_Item]) -> str:
     titles = ("Batch", "Runbook", "T", "Status", "People", "Done", "Failed")
     rows = (
@@ -165,8 +191,26 @@ def _failed(people: Sequence[_Item], count: int) -> str:
         ]
         for one in people
     )
-    more = f"The first {len(people):,} of {count:,}." if count > len(people) else ""
-    return _table("Who failed", ("Who", "Batch", "Where", "Since", "Error"), rows, more)
+    return _table("Who failed", ("Who", "Batch", "Where", "Since", "Error"), rows, _more(people, count))
+
+
+def _not_undone(people: Sequence[_Item], count: int) -> str:
+    rows = (
+        [
+            _cell("Who", f"<b>{_text(one['memberKey'])}</b>", "key"),
+            _cell("Batch", str(one["batchId"]), "number"),
+            _cell("State", _text(one["state"].replace("_", " "))),
+            _cell("Step", _text(one["undoStepName"])),
+            _cell("Error", _error(one["undoErrorType"], one["undoErrorMessage"] or "")),
+        ]
+        for one in people
+    )
+    titles = ("Who", "Batch", "State", "Step", "Error")
+    return _table("For whom something could not be undone", titles, rows, _more(people, count)) if people else ""
+
+
+def _more(people: Sequence[_Item], count: int) -> str:
+    return f"The first {len(people):,} of {count:,}." if count > len(people) else ""
 
 
 def _where(one: _Item, *, with_runbook: bool = False) -> str:

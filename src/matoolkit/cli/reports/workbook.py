@@ -16,7 +16,7 @@ from matoolkit.cli import wording
 
 _TIME = "yyyy-mm-dd hh:mm:ss"
 _BOLD = Font(bold=True)
-_WIDTHS = {"key": 34, "state": 12, "error": 80, "error type": 24}
+_WIDTHS = {"key": 34, "state": 12, "error": 80, "error type": 24, "undo error": 60}
 _TIME_WIDTH = 20
 _PIECE = 1024 * 1024
 # What XML cannot hold, and the longest text of a cell.
@@ -63,13 +63,25 @@ def _sums(book: Workbook, summary: _Item, now: datetime) -> None:
     for failure in summary["failures"]:
         names = [failure[name] for name in ("phaseName", "stepName", "errorType", "runbookName")]
         sheet.append([_text(sheet, failure["error"]), failure["people"], *(_text(sheet, name) for name in names)])
+    if summary["undoFailures"]:
+        _not_undone(sheet, summary)
+
+
+def _not_undone(sheet: Any, summary: _Item) -> None:
+    sheet.append([])
+    sheet.append([_text(sheet, "people for whom something could not be undone"), summary["peopleNotUndone"]])
+    titles = ("error of an undo step", "people", "undoes", "step", "error type", "runbook")
+    sheet.append([_title(sheet, title) for title in titles])
+    for one in summary["undoFailures"]:
+        names = [one[name] for name in ("sequenceName", "stepName", "errorType", "runbookName")]
+        sheet.append([_text(sheet, one["error"]), one["people"], *(_text(sheet, name) for name in names)])
 
 
 def _people(book: Workbook, people: Iterable[_Item], columns: Sequence[str]) -> None:
     sheet: Any = book.create_sheet("People")
     times = [_timed("since"), _timed("T")]
     header = ["key", *columns, "state", "phase", "step", "attempts", times[0], "error type", "error"]
-    header += ["batch", "runbook", times[1]]
+    header += ["undo failed at", "undo error", "batch", "runbook", times[1]]
     for place, title in enumerate(header, start=1):
         sheet.column_dimensions[get_column_letter(place)].width = (
             _TIME_WIDTH if title in times else _WIDTHS.get(title, 18)
@@ -86,7 +98,7 @@ def _people(book: Workbook, people: Iterable[_Item], columns: Sequence[str]) -> 
 def _values(person: _Item, columns: Sequence[str]) -> list[Any]:
     own = [person["columns"].get(name) for name in columns]
     step = [person[name] for name in ("phaseName", "stepName", "attempts")]
-    error = [person["errorType"], person["errorMessage"]]
+    error = [person[name] for name in ("errorType", "errorMessage", "undoStepName", "undoErrorMessage")]
     batch = [person["batchId"], person["runbookName"], wording.instant(person["batchStartTime"])]
     return [
         *(person["memberKey"], *own, person["state"].replace("_", " ")),
