@@ -97,6 +97,16 @@ def test_u3_exclude_list_and_include(cli: Cli, stage: Stage) -> None:
     assert "nobody is excluded" in cli.err
 
 
+def test_u3_a_key_that_nobody_has_is_excluded_only_on_purpose(cli: Cli, stage: Stage) -> None:
+    stage.publish(WITH_FAREWELL)
+    cli("member", "exclude", "wave", "u0o", "--yes", "--reason", "on leave", code=3)
+    assert "say `--unknown` to exclude somebody who is yet to come" in cli.err
+    cli("member", "excluded", "wave")
+    assert "nobody is excluded" in cli.err
+    cli("member", "exclude", "wave", "u0o", "--yes", "--unknown", "--reason", "on leave")
+    assert "u0o is excluded" in cli.err
+
+
 def test_u3_exclude_with_undo(cli: Cli, stage: Stage) -> None:
     batch = stage.batch(stage.publish(WITH_FAREWELL), 1)
     stage.due(batch, "prepare")

@@ -59,6 +59,12 @@ def test_u4_a_list_that_is_being_written_removes_nobody(listed: Calendar, lists:
     assert keys(listed) == {"a", "b"}
 
 
+def test_u4_the_last_error_says_what_to_do(listed: Calendar, lists: Lists) -> None:
+    (lists.folder / "people.xlsx").unlink(missing_ok=True)
+    listed.tick()
+    assert "; put the file there" in (listed.error() or "")
+
+
 def test_u4_keys_that_became_numbers_remove_nobody(listed: Calendar, lists: Lists) -> None:
     write(lists, listed, "00123", "b", "c")
     listed.tick()

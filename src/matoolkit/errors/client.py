@@ -132,10 +132,14 @@ class UnknownPerson(Refused):
     http_status = 404
     exit_code = 3
 
-    def __init__(self, who: str, batch: int | None) -> None:
+    def __init__(
+        self,
+        who: str,
+        batch: int | None,
+        hint: str = "`matoolkit member find PART` looks for a part of a key in all batches",
+    ) -> None:
         where = "no batch" if batch is None else f"batch {batch}"
         has = "has or had" if batch is None else "has no"
-        hint = "`matoolkit member find PART` looks for a part of a key in all batches"
         super().__init__(f"{where} {has} {'a ' if batch is None else ''}member '{who}'", hint=hint)
 
 

@@ -104,7 +104,8 @@ class Scheduler:
             if isinstance(error, StoreError) and error.spares_work:
                 raise
             trouble.failed(error)
-            return f"{error.code}: {error.message}"
+            # People look at it in the runbook's status, where nothing else says what to do.
+            return f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
         except Exception as bug:  # noqa: BLE001 - it is told with its traceback, and no other runbook is to blame
             trouble.failed(bug)
             return f"{type(bug).__name__}: this is a bug in matoolkit, see the log of the scheduler"

@@ -12,6 +12,7 @@ from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, Form, number, print_item, print_items, status, when
 from matoolkit.cli.undo_words import UndoVersion, details_of_exclusion
 from matoolkit.cli.whom import Who, anybody_meant, key_in_runbook, key_meant, member_meant
+from matoolkit.errors import UnknownPerson
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -142,6 +143,9 @@ def exclude(
     version: UndoVersion = None,
     *,
     undo: Annotated[bool, typer.Option("--undo", help="Undo what was done for it in its last batch.")] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="With --yes: exclude a key that nobody has yet, too.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
@@ -160,6 +164,11 @@ def exclude(
         session.say("dry run: nothing was changed")
         return
     why = given(reason)
+    if yes and not unknown and not planned["isKnown"]:
+        # Nobody looks at the sentence above. With a typing error the person would move all the same.
+        raise UnknownPerson(
+            key, None, hint="correct the key, or say `--unknown` to exclude somebody who is yet to come"
+        )
     if not yes:
         confirm(f"exclude {wording.text(planned.get('memberKey'))} from {wording.text(name)}?", yes=yes)
     done = session.client.post(path, {**asked, "reason": why})
