@@ -183,7 +183,9 @@ def test_a_page_about_people_who_are_all_gone_says_so(clock: VirtualClock) -> No
         **ALL_UNDONE,
     }
     text = Page(page_of(summary, People(), clock.now())).text
-    assert "people were undone or have left" in text
+    assert "people were undone or have left." in text
+    text = Page(page_of({**summary, "peopleNotUndone": 2}, People(), clock.now())).text
+    assert "have left, for 2 something could not be undone." in text
     assert "0 of 0" not in text
 
 

@@ -79,9 +79,9 @@ def _headline(summary: _Item) -> str:
     rest = here - done - failed
     gone = sum(states.values()) - here
     if gone and not here:
-        told = f"is in it any more: all <strong>{gone:,}</strong> people were undone or have left."
-        return f'<section class="headline"><p class="share">{share}</p><p>{told}</p></section>'
-    words = [f"<strong>{done:,} of {here:,}</strong> people are done"]
+        words = [f"is in it any more: all <strong>{gone:,}</strong> people were undone or have left"]
+    else:
+        words = [f"<strong>{done:,} of {here:,}</strong> people are done"]
     if failed:
         words.append(f'<strong class="bad">{failed:,}</strong> failed')
     if rest:
