@@ -179,6 +179,24 @@ def test_after_a_restore_as_the_page_says_nothing_is_lost_and_work_is_repeated(r
     assert system.outbox() == 0
 
 
+def test_a_phase_whose_announcement_was_read_in_the_lost_time_begins_again(restoring: Restoring) -> None:
+    system = restoring.start()
+    system.calendar.in_source(*PEOPLE)
+    system.calendar.publish()
+    system.pass_time(timedelta())
+    system.calendar.tick(3 * DAY)
+    system.back_up()
+    assert system.states() == {}, "the phase is announced, and nobody has steps yet"
+    system.pass_time(timedelta(minutes=5))
+    assert system.states() == {"succeeded": 6}
+    restoring.restore()
+    restoring.run_the_sql_of_the_page()
+    system = restoring.start(NEW_BUS)
+    for _ in range(2):
+        system.pass_time(timedelta(minutes=5))
+    assert system.states() == {"succeeded": 6}
+
+
 def test_where_the_bus_is_in_the_state_both_are_restored_as_one_picture(restoring: Restoring) -> None:
     system = restoring.start("state.db")
     system.calendar.in_source(*PEOPLE)

@@ -165,7 +165,7 @@ def exclude(
         return
     why = given(reason)
     if yes and not unknown and not planned["isKnown"]:
-        # Nobody looks at the sentence above. With a typing error the person would move all the same.
+        # Nobody looks at the sentence above. With a typing error the person would still move.
         raise UnknownPerson(
             key, None, hint="correct the key, or say `--unknown` to exclude somebody who is yet to come"
         )
