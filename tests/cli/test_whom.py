@@ -65,7 +65,7 @@ def test_u3_somebody_is_kept_out_by_an_address_in_its_row(cli: Cli) -> None:
     assert [one["memberKey"] for one in cli.json("member", "excluded", "wave")] == ["p-1"]
     cli("member", "exclude", "wave", "twin@contoso.com", "--yes", "--reason", "stays", code=2)
     assert "p-3 (number" in cli.err
-    cli("member", "exclude", "wave", "1", "--yes", "--reason", "not in any batch yet")
+    cli("member", "exclude", "wave", "1", "--yes", "--unknown", "--reason", "not in any batch yet")
     assert {one["memberKey"] for one in cli.json("member", "excluded", "wave")} == {"p-1", "1"}
     cli("member", "include", "wave", "ann@contoso.com")
     assert "p-1 is no longer excluded" in cli.err
