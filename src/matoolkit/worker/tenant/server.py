@@ -103,7 +103,12 @@ class _Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def _handle(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # The caller died while it was sending: half a call is no call.
+            self.close_connection = True
+            return
         try:
             require_from_here(self.client_address[0], self.headers.get("Host"), self.headers.get("Origin"))
             content = orjson.loads(body) if body else None
