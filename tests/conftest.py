@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from matoolkit.api.auth import LocalOnly
-from matoolkit.api.services import Services
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
+from matoolkit.doors.identity import LocalOnly
+from matoolkit.doors.services import Services
 from matoolkit.ports import Piece
 from matoolkit.store import Store, open_store
 from matoolkit.store.sql.engine import Execution

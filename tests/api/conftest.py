@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import Client
 
-from matoolkit.api.services import Services
+from matoolkit.doors.services import Services
 from tests.servers.api import serving
 from tests.stage import SOURCE
 

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from httpx import Client, get, request
 
-from matoolkit.api.auth import Entra
-from matoolkit.api.services import Services
-from matoolkit.api.signingkeys import SECONDS_AFTER_FAILURE, SECONDS_BETWEEN_FETCHES, SECONDS_FRESH, SECONDS_KEPT
 from matoolkit.clock import VirtualClock
+from matoolkit.doors.entra import Entra
+from matoolkit.doors.services import Services
+from matoolkit.doors.signingkeys import SECONDS_AFTER_FAILURE, SECONDS_BETWEEN_FETCHES, SECONDS_FRESH, SECONDS_KEPT
 from tests.api.conftest import DOCUMENT
 from tests.servers.api import serving
 from tests.servers.http import Answer, Request, served
@@ -244,7 +244,7 @@ def test_a2_keys_that_cannot_be_fetched_are_our_trouble_and_are_not_fetched_each
     keys.instead = None
     clock.advance(timedelta(seconds=SECONDS_AFTER_FAILURE))
     assert reading(client, signed()).status_code == 200
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit.api")]
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("matoolkit.doors")]
     assert [line.partition(":")[0] for line in told] == [
         "fetching the signing keys fails, and is tried again",
         "fetching the signing keys works again after 10 seconds",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from httpx import get
 
-from matoolkit.api.services import Services
+from matoolkit.doors.services import Services
 from tests.api.test_serve import COMMAND, environment
 from tests.servers.api import serving
 from tests.waiting import until

@@ -6,8 +6,8 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from matoolkit.api.services import Services
 from matoolkit.clock import FastClock, Pace, VirtualClock
+from matoolkit.doors.services import Services
 from tests.servers.api import serving
 
 pytestmark = pytest.mark.on("sqlite")

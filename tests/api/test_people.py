@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from httpx import Client
 
-from matoolkit.api.services import Services
+from matoolkit.doors.services import Services
 from tests.api.conftest import create
 from tests.stage import Stage
 

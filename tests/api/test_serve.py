@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from httpx import get
 
-from matoolkit.api.services import Services
+from matoolkit.doors.services import Services
 from matoolkit.hosting.api import serving
 from matoolkit.hosting.sockets import listening, port_of
 

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from matoolkit.api.services import Services
 from matoolkit.cli.program import run
 from matoolkit.clock import VirtualClock
+from matoolkit.doors.services import Services
 from tests.api.conftest import DOCUMENT
 from tests.servers.api import serving
 

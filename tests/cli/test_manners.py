@@ -14,9 +14,9 @@ import orjson
 import pytest
 import yaml
 
-from matoolkit.api.bodies import CSV_BYTES
 from matoolkit.cli.commands import batch as batch_commands
 from matoolkit.cli.program import run
+from matoolkit.doors.bodies import CSV_BYTES
 from tests.cli.conftest import Cli
 from tests.stage import Stage
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import orjson
 import pytest
 
-from matoolkit.api.services import Services
 from matoolkit.cli.program import run
 from matoolkit.clock import FastClock, Pace, VirtualClock
+from matoolkit.doors.services import Services
 from tests.servers.api import serving
 from tests.stage import Stage
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from matoolkit.api.auth import Entra
-from matoolkit.api.services import Services
 from matoolkit.clock import SystemClock, VirtualClock
+from matoolkit.doors.entra import Entra
+from matoolkit.doors.services import Services
 from tests.api.conftest import DOCUMENT
 from tests.api.test_auth import APP, TENANT, Keys, signed
 from tests.cli.conftest import Cli, Moving

@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from matoolkit.api.auth import Entra
 from matoolkit.bus.envelope import sealed
 from matoolkit.bus.handed import PATIENCE_SECONDS
 from matoolkit.bus.servicebus.inbox import MOST_AT_ONCE
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, MESSAGE_TYPE, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
+from matoolkit.doors.entra import Entra
 from matoolkit.errors import InvalidSettings, SchemaMissing, SignInRequired, StoreUnavailable
 from matoolkit.hosting.functions import api as api_module
 from matoolkit.hosting.functions import orchestrator as orchestrator_module

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from starlette.types import Receive, Scope, Send
 
 from matoolkit.api.app import create_app
-from matoolkit.api.services import Services
+from matoolkit.doors.services import Services
 from matoolkit.hosting.serving import ApiServer
 from matoolkit.hosting.sockets import listening, port_of
 from tests.waiting import until

@@ -12,7 +12,6 @@ import azure.functions as func
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from matoolkit.api.auth import Entra
 from matoolkit.bus.draining import Drain
 from matoolkit.bus.relay import Relay
 from matoolkit.bus.servicebus import ServiceBus
@@ -21,6 +20,7 @@ from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRAT
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
 from matoolkit.domain.states import BatchStatus
+from matoolkit.doors.entra import Entra
 from matoolkit.hosting.functions import api
 from matoolkit.hosting.functions.api import api_app
 from matoolkit.hosting.functions.orchestrator import orchestrator_app

@@ -17,14 +17,14 @@ from httpx import Client
 from mssql_python.exceptions import raise_exception
 from sqlalchemy import event, text
 
-from matoolkit.api.auth import LocalOnly
-from matoolkit.api.services import Services
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.messages import ResultStatus, WorkerJob, WorkerResult
 from matoolkit.domain.states import BatchStatus
+from matoolkit.doors.identity import LocalOnly
+from matoolkit.doors.services import Services
 from matoolkit.errors import StoreError
 from matoolkit.ids import result_id
 from matoolkit.ports import Outgoing, Received

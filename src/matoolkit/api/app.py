@@ -8,14 +8,16 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from matoolkit import __version__
-from matoolkit.api.auth import ADMIN_ROLE
-from matoolkit.api.bodies import BodyLimit
 from matoolkit.api.pacing import PaceHeaders
-from matoolkit.api.problems import MEDIA_TYPE, Problem, add_problem_handlers
+from matoolkit.api.problems import MEDIA_TYPE, add_problem_handlers, answer
 from matoolkit.api.routes import batches, members, operations, people, reports, runbooks, system, undofailures, undoing
-from matoolkit.api.services import Services, guard_of_admins, guard_of_readers
+from matoolkit.api.services import guard_of_admins, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 from matoolkit.clock import FastClock
+from matoolkit.doors.bodies import BodyLimit
+from matoolkit.doors.identity import ADMIN_ROLE
+from matoolkit.doors.problems import Problem
+from matoolkit.doors.services import Services
 
 _PROBLEM = {
     "description": "A problem, with a code and a hint.",
@@ -49,7 +51,7 @@ def _routes() -> FastAPI:
         openapi_url="/openapi.json",
         redirect_slashes=False,
     )
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, guard=guard_of_admins, answer=lambda _, error: answer(error))
     add_problem_handlers(app)
     for topic in _TOPICS:
         app.include_router(topic.router)

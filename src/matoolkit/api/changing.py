@@ -13,8 +13,9 @@ import orjson
 from fastapi import Depends, Header, Response
 
 from matoolkit.api.conditions import IfMatch, Subject, json_of
-from matoolkit.api.services import Admin, Services, Serving
+from matoolkit.api.services import Admin, Serving
 from matoolkit.api.shapes.naming import Shape
+from matoolkit.doors.services import Services
 from matoolkit.errors import KeyReused
 from matoolkit.store import Store, Transaction
 from matoolkit.store.idempotency import RequestRow, begin_request, finish_request

@@ -1,29 +1,10 @@
-"""What the routes work with, and how they get at it."""
+"""How the routes get at what they work with, and who may use them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from matoolkit.admin.deadletters import Read
-from matoolkit.api.auth import SignIn
-from matoolkit.clock import Clock
-from matoolkit.ports import Publisher, Source
-from matoolkit.runbook.model import DataSource
-from matoolkit.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The store, the bus, and the outside world as far as the API needs it."""
-
-    store: Store
-    publisher: Publisher
-    read: Read
-    open_source: Callable[[DataSource], Source]
-    clock: Clock
-    sign_in: SignIn
+from matoolkit.doors.services import Services
 
 
 def _services(request: Request) -> Services:

@@ -6,10 +6,10 @@ from typing import Any
 from matoolkit.cli.answers import printable
 from matoolkit.cli.batch_view import current_phases, steps_done
 from matoolkit.cli.client import path_of
-from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session
 from matoolkit.cli.watching import HowFar, wait
 from matoolkit.domain.states import ENDED_BATCHES, ENDED_PHASES, OPEN_STEPS, BatchStatus, PhaseStatus
+from matoolkit.words import counted
 
 Item = Mapping[str, Any]
 _BAD = 1

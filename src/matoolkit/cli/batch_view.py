@@ -11,8 +11,8 @@ from rich.text import Text
 
 from matoolkit.cli import wording
 from matoolkit.cli.answers import printable
-from matoolkit.cli.output import counted
 from matoolkit.domain.states import ENDED_BATCHES, FAILED_STEPS, PhaseStatus, StepStatus
+from matoolkit.words import counted, gap_to
 
 _WIDEST = 110
 _MOST_FAILURES = 5
@@ -99,7 +99,7 @@ def _header(batch: Item, now: datetime, look: _Look) -> Iterator[Text]:
     yield Text.assemble((f"batch {number}", "bold"), told, wording.state(status, letters=look.letters))
     start = wording.instant(batch.get("batchStartTime"))
     if start:
-        yield _field("T", f"{wording.moment(batch.get('batchStartTime'), exactly=True)}, now T{_gap(start, now)}")
+        yield _field("T", f"{wording.moment(batch.get('batchStartTime'), exactly=True)}, now {gap_to(start, now)}")
     elif batch.get("isManual") and status not in ENDED_BATCHES:
         yield _field("T", f"none: `matoolkit batch advance {number}` starts what comes next")
     yield Text.assemble(_field("members"), wording.counts(batch.get("memberStates") or {}, letters=look.letters))
@@ -200,7 +200,3 @@ def _add(line: Text, cell: Text, width: int, look: _Look) -> None:
         wording.cut(cell, width - 1, letters=look.letters)
     line.append_text(cell)
     line.append(" " * max(width - cell_len(cell.plain), 1))
-
-
-def _gap(start: datetime, now: datetime) -> str:
-    return f"{'+' if now > start else '-'}{wording.distance(start - now)}"

@@ -65,8 +65,3 @@ def print_error(error: MatoolkitError) -> None:
         text.append(f"  hint: {error.hint}\n")
     text.append(f"  {error.code}: matoolkit explain {error.code}", style="dim")
     stderr().print(text)
-
-
-def counted(number: int, noun: str) -> str:
-    """Write `1 error`, `2 errors`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

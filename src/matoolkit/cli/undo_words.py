@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from matoolkit.cli import wording
-from matoolkit.cli.output import counted
 from matoolkit.domain.retrying import VersionChoice
+from matoolkit.words import counted
 
 UndoVersion = Annotated[
     VersionChoice | None,

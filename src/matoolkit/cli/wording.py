@@ -11,43 +11,41 @@ from rich.text import Text
 
 from matoolkit.cli.answers import printable
 from matoolkit.runbook.offsets import Offset
+from matoolkit.words import LOOKS, UNKNOWN, distance
 
-# Glyphs of one column each; the letter is for terminals that have no others.
-_WAITING, _RUNNING, _DONE, _FAILED, _GONE = ("○", "o"), ("◐", "~"), ("✔", "+"), ("✖", "x"), ("⊘", "-")
-_LOOKS: dict[str, tuple[tuple[str, str], str]] = {
-    "detected": (_WAITING, "cyan"),
-    "init_dispatched": (_RUNNING, "blue"),
-    "active": (("●", "*"), "blue"),
-    "completed": (_DONE, "green"),
-    "failed": (_FAILED, "bold red"),
-    "cancelled": (_GONE, "yellow"),
-    "removed": (_GONE, "yellow"),
-    "pending": (_WAITING, "dim"),
-    "dispatched": (_RUNNING, "blue"),
-    "polling": (_RUNNING, "cyan"),
-    "succeeded": (_DONE, "green"),
-    "poll_timeout": (_FAILED, "bold red"),
-    "waiting": (_WAITING, "cyan"),
-    "under_way": (_RUNNING, "blue"),
-    "done": (_DONE, "green"),
-    "undoing": (_RUNNING, "yellow"),
-    "undone": (_GONE, "yellow"),
-    "left": (_GONE, "dim"),
-    "stopped": (_GONE, "yellow"),
-    "inactive": (_GONE, "dim"),
-    "skipped": (_GONE, "dim"),
-    "superseded": (_GONE, "dim"),
-    "open": (_FAILED, "bold red"),
-    "resent": (_DONE, "green"),
-    "discarded": (_GONE, "yellow"),
-    "enabled": (_DONE, "green"),
-    "disabled": (_GONE, "yellow"),
-    "ok": (_DONE, "green"),
-    "missing": (_FAILED, "bold red"),
-    "unknown": (("?", "?"), "yellow"),
-    "held": (("‖", "!"), "bold yellow"),
+_STYLES = {
+    "detected": "cyan",
+    "init_dispatched": "blue",
+    "active": "blue",
+    "completed": "green",
+    "failed": "bold red",
+    "cancelled": "yellow",
+    "removed": "yellow",
+    "pending": "dim",
+    "dispatched": "blue",
+    "polling": "cyan",
+    "succeeded": "green",
+    "poll_timeout": "bold red",
+    "waiting": "cyan",
+    "under_way": "blue",
+    "done": "green",
+    "undoing": "yellow",
+    "undone": "yellow",
+    "left": "dim",
+    "stopped": "yellow",
+    "inactive": "dim",
+    "skipped": "dim",
+    "superseded": "dim",
+    "open": "bold red",
+    "resent": "green",
+    "discarded": "yellow",
+    "enabled": "green",
+    "disabled": "yellow",
+    "ok": "green",
+    "missing": "bold red",
+    "unknown": "yellow",
+    "held": "bold yellow",
 }
-_UNKNOWN = (("?", "?"), "")
 # Whether times are told in the zone of this machine; else they are UTC.
 _is_local = ContextVar("_is_local", default=False)
 _NO_CONSOLE = Console(width=80, force_terminal=False)
@@ -56,8 +54,8 @@ _NO_CONSOLE = Console(width=80, force_terminal=False)
 def state(word: object, *, letters: bool = False) -> Text:
     """Return a state as colour, glyph and word."""
     told = printable(word, 40)
-    glyphs, style = _LOOKS.get(told, _UNKNOWN)
-    return Text(f"{glyphs[1 if letters else 0]} {told.replace('_', ' ')}", style=style)
+    look = LOOKS.get(told, UNKNOWN)
+    return Text(f"{look.letter if letters else look.glyph} {told.replace('_', ' ')}", style=_STYLES.get(told, ""))
 
 
 def counts(by_state: Mapping[str, int], *, letters: bool = False) -> Text:
@@ -120,14 +118,6 @@ def moment(value: object, *, exactly: bool = False) -> str:
 def offset(minutes: object) -> str:
     """Write a distance from T as runbooks do."""
     return str(Offset(minutes)) if isinstance(minutes, int) else ""
-
-
-def distance(between: timedelta) -> str:
-    """Write a duration in its two largest units: `2d 3h`, `14m`, `now`."""
-    seconds = int(abs(between.total_seconds()))
-    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    parts = [f"{number}{unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if number]
-    return " ".join(parts[:2]) or f"{seconds}s"
 
 
 def speed_text(speed: int) -> str:

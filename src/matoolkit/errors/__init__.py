@@ -50,6 +50,9 @@
     │   ├── RoleMissing           AP403   the caller does not have the role that this needs
     │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
     │   ├── SignInRequired        AP411   the API would be served to others without sign-in
+    │   ├── FormTooOld            WB403   a form does not carry the mark of a page that was sent
+    │   ├── PreviewChanged        WB409   what would happen is no longer what was shown
+    │   ├── MissingAnswer         WB422   a form leaves out something that is needed
     │   ├── AlreadyUp             HO409   `matoolkit up` already runs in this folder
     │   ├── UnsafeFolder          HO403   other people can put files into a folder whose files a worker executes
     │   ├── PortTaken             HO410   another program listens on a port
@@ -257,6 +260,7 @@ from matoolkit.errors.store import (
     WrongSchema,
 )
 from matoolkit.errors.undoing import ExcludedAlready, MemberChanged, NothingToUndo
+from matoolkit.errors.web import FormTooOld, MissingAnswer, PreviewChanged
 
 __all__ = [
     "AlreadyUp",
@@ -283,6 +287,7 @@ __all__ = [
     "FastCalendar",
     "Finding",
     "Flaw",
+    "FormTooOld",
     "FunctionNotAllowed",
     "HoldApproved",
     "HoldChanged",
@@ -298,6 +303,7 @@ __all__ = [
     "MemberChanged",
     "MessageRefused",
     "MessageTooLarge",
+    "MissingAnswer",
     "MissingColumn",
     "NaiveTime",
     "NewerVersionWaits",
@@ -315,6 +321,7 @@ __all__ = [
     "OtherName",
     "OtherSpeed",
     "PortTaken",
+    "PreviewChanged",
     "PrimaryKeyChanged",
     "ProblemOfServer",
     "PublishedMeanwhile",

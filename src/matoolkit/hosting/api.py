@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from functools import partial
 
 from matoolkit.api.app import create_app
-from matoolkit.api.auth import Entra, LocalOnly, SignIn
-from matoolkit.api.services import Services
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.clouds import CLOUDS
+from matoolkit.doors.entra import Entra
+from matoolkit.doors.identity import LocalOnly, SignIn
+from matoolkit.doors.services import Services
 from matoolkit.errors import SignInRequired
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.hosting.serving import ApiServer

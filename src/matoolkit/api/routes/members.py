@@ -15,7 +15,7 @@ from matoolkit.admin.uploads import Upload
 from matoolkit.api.changing import Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import MOST_AT_ONCE, Count, Page, PageQuery, page, position
-from matoolkit.api.services import Reader, Services, Serving
+from matoolkit.api.services import Reader, Serving
 from matoolkit.api.shapes.batches import (
     MemberHistoryShape,
     MemberShape,
@@ -28,6 +28,7 @@ from matoolkit.api.shapes.operations import AddedMembers, RemovedMember
 from matoolkit.api.subjects import batch_subject, member_shown, member_subject
 from matoolkit.domain.keys import MAX_KEY_LENGTH
 from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
+from matoolkit.doors.services import Services
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.counts import member_counts, step_counts

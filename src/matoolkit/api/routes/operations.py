@@ -17,7 +17,7 @@ from matoolkit.admin.retryrows import Rows, rows_in_file, rows_in_source
 from matoolkit.api.changing import Change, Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
-from matoolkit.api.services import Admin, Reader, Services, Serving
+from matoolkit.api.services import Admin, Reader, Serving
 from matoolkit.api.shapes.batches import ApprovedShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
 from matoolkit.api.shapes.naming import RowId, WithReason
 from matoolkit.api.shapes.operations import (
@@ -43,6 +43,7 @@ from matoolkit.api.subjects import (
 )
 from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.states import DeadLetterStatus
+from matoolkit.doors.services import Services
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchFilter, batches_page, count_batches
 from matoolkit.store.deadletters import dead_letter_counts, dead_letters_page

@@ -11,11 +11,10 @@ from matoolkit.admin.including import include_member
 from matoolkit.admin.previewing import preview_query
 from matoolkit.admin.publishing import deactivate, publish, set_automation
 from matoolkit.admin.queries import latest_runbook, runbook_status, versions_of, what_waits
-from matoolkit.api.bodies import YAML_TYPES, Body, media_type
+from matoolkit.api.bodies import Body
 from matoolkit.api.changing import Change, Changing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Page, whole
-from matoolkit.api.problems import flaws_of
 from matoolkit.api.services import Admin, Reader, Serving
 from matoolkit.api.shapes.naming import Reason, RowId
 from matoolkit.api.shapes.operations import IncludedShape, IncludeRequest
@@ -42,6 +41,8 @@ from matoolkit.api.subjects import (
     version_shown,
     version_subject,
 )
+from matoolkit.doors.bodies import YAML_TYPES, media_type
+from matoolkit.doors.problems import flaws_of
 from matoolkit.errors import InvalidRequest, InvalidRunbook, WrongContentType
 from matoolkit.runbook.parse import lint_runbook, parse_runbook
 from matoolkit.store import Store

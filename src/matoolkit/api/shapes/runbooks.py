@@ -7,9 +7,9 @@ from pydantic import Field
 
 from matoolkit.admin.publishing import Impact, Published
 from matoolkit.admin.queries import RunbookStatus
-from matoolkit.api.problems import ProblemError
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.states import OverdueBehavior
+from matoolkit.doors.problems import ProblemError
 from matoolkit.errors import Finding
 from matoolkit.store.automation import TickRow
 from matoolkit.store.batches import BatchRow

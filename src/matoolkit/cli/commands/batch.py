@@ -11,13 +11,14 @@ from matoolkit.cli.batch_view import batch_view, current_phases
 from matoolkit.cli.client import path_of
 from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.options import All, Batch, Limit, Name, Reason, RunbookOption, Wait, Watch, Yes
-from matoolkit.cli.output import counted, stdout
+from matoolkit.cli.output import stdout
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, has_only_letters, number, status, when
 from matoolkit.cli.watching import watch as watch_it
 from matoolkit.cli.watching import watch_items
 from matoolkit.domain.states import BatchStatus
 from matoolkit.errors import BodyTooLarge
+from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.cli.http import Client

@@ -10,7 +10,6 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import exit_with
 from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.options import Batch, DryRun, Reason, Wait, Watch, Yes
-from matoolkit.cli.output import counted
 from matoolkit.cli.retry_words import details_of, is_undecided, retry_in_words
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
@@ -19,6 +18,7 @@ from matoolkit.cli.whom import Members, members_meant
 from matoolkit.domain.retrying import DataChoice, VersionChoice
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.errors import BodyTooLarge, UnknownFailure, UnreadableFile
+from matoolkit.words import counted
 
 app = typer.Typer()
 

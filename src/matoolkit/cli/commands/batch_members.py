@@ -10,11 +10,12 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import upload
 from matoolkit.cli.files import name_of, write_file
 from matoolkit.cli.options import All, Batch, Limit, Reason, Replace, To, Yes
-from matoolkit.cli.output import counted, write_bytes
+from matoolkit.cli.output import write_bytes
 from matoolkit.cli.session import Session, asks_for_text, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, status, when
 from matoolkit.cli.whom import Who, member_meant
 from matoolkit.domain.states import MemberState, MemberStatus, StepStatus
+from matoolkit.words import counted
 
 app = typer.Typer()
 

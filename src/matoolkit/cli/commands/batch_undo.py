@@ -10,7 +10,6 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import exit_with
 from matoolkit.cli.commands.batch_failures import group_like
 from matoolkit.cli.options import Batch, DryRun, Reason, Wait, Watch, Yes, given
-from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number
 from matoolkit.cli.undo_words import UndoVersion, details_of_undo, undo_in_words
@@ -18,6 +17,7 @@ from matoolkit.cli.watching import HowFar, watch_items
 from matoolkit.cli.watching import wait as wait_for
 from matoolkit.cli.whom import Members, member_meant
 from matoolkit.domain.states import ENDED_STEPS, FAILED_STEPS, MemberState
+from matoolkit.words import counted
 
 app = typer.Typer()
 

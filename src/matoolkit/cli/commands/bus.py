@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from matoolkit.cli.output import counted, stderr
+from matoolkit.cli.output import stderr
 from matoolkit.cli.session import Json, Output
 from matoolkit.cli.tables import Column, Form, print_items
 from matoolkit.errors import InvalidSettings
 from matoolkit.runbook.values import worker_id
 from matoolkit.settings import Settings, load_settings
+from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.bus.servicebus.administration import Administration

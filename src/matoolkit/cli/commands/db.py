@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from matoolkit.cli.output import counted, stderr, stdout
+from matoolkit.cli.output import stderr, stdout
 from matoolkit.cli.session import Json, Output
 from matoolkit.cli.tables import Column, Form, print_items
 from matoolkit.cli.tables import status as state
 from matoolkit.settings import Settings, load_settings
+from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.store import Store

@@ -10,10 +10,10 @@ from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import BATCHES, cancel_after_asking
 from matoolkit.cli.options import All, DryRun, HeldBatch, Limit, OneHeldBatch, Reason, RunbookOption, Watch, Yes
-from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, when
 from matoolkit.cli.watching import watch_items
+from matoolkit.words import counted
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -13,8 +13,9 @@ import typer
 from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.known_functions import functions_known
 from matoolkit.cli.lint_output import LintedFile, as_github, as_json, as_text
-from matoolkit.cli.output import counted, print_error, stderr, stdout
+from matoolkit.cli.output import print_error, stderr, stdout
 from matoolkit.errors import Finding, Severity, UnreadableFile
+from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.runbook.catalogue import Catalogue

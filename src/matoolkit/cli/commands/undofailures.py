@@ -7,10 +7,10 @@ import typer
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
 from matoolkit.cli.options import All, Batch, DryRun, Limit, Reason, Watch, Yes
-from matoolkit.cli.output import counted
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, status, when
 from matoolkit.cli.watching import watch_items
+from matoolkit.words import counted
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -8,13 +8,14 @@ import typer
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.worker_call import call
 from matoolkit.cli.commands.worker_check import WorkerId, check, worker_settings
-from matoolkit.cli.output import counted, stderr, stdout
+from matoolkit.cli.output import stderr, stdout
 from matoolkit.cli.services import settings_of_service
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column
 from matoolkit.errors import InvalidSettings
 from matoolkit.hosting.process import stopped_by_signals
 from matoolkit.settings import bus_variables_of_worker
+from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.worker.custom import BrokenFile

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matoolkit.cli.files import read_file
-from matoolkit.cli.output import counted, stderr
+from matoolkit.cli.output import stderr
 from matoolkit.cli.session import Json, Output
 from matoolkit.cli.tables import Column, Form, print_items, status
 from matoolkit.errors import InvalidSettings, SignInNeeded
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.runbook.source import MAX_BYTES
 from matoolkit.settings import WorkerSettings, load_settings
+from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.runbook.model import Step

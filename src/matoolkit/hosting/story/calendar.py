@@ -7,10 +7,11 @@ import orjson
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
 from matoolkit.hosting.story.lines import Line, Mark, moment_text
 from matoolkit.hosting.story.look import Comparison
-from matoolkit.hosting.story.summaries import counted, outcome_of
+from matoolkit.hosting.story.summaries import outcome_of
 from matoolkit.runbook.offsets import Offset
 from matoolkit.store.automation import TickRow
 from matoolkit.store.batches import BatchRow
+from matoolkit.words import counted
 
 _TOLD_ENDINGS = frozenset(
     {PhaseStatus.COMPLETED, PhaseStatus.FAILED, PhaseStatus.SKIPPED, PhaseStatus.SUPERSEDED, PhaseStatus.CANCELLED}

@@ -6,6 +6,7 @@ from matoolkit.domain.states import ENDED_BATCHES, MemberStatus, PhaseStatus
 from matoolkit.hosting.story.lines import Line, Mark, moment_text
 from matoolkit.hosting.story.look import Look
 from matoolkit.store.batches import BatchRow
+from matoolkit.words import counted
 
 _WORDS = {MemberStatus.ACTIVE: "migrated", MemberStatus.FAILED: "failed", MemberStatus.REMOVED: "left"}
 
@@ -22,11 +23,6 @@ def summaries(look: Look, now: datetime) -> list[Line]:
         Line(batch.detected_at, Mark.FOUND, _summary_of(batch, look, now), batch.id)
         for batch in sorted(look.batches.values(), key=lambda batch: batch.id)
     ]
-
-
-def counted(number: int, noun: str) -> str:
-    """Write `1 member`, `2 members`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _summary_of(batch: BatchRow, look: Look, now: datetime) -> str:

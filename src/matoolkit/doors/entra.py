@@ -1,51 +1,20 @@
-"""Who asks (rule A2): an Entra token, or, without Entra, a program on the same machine."""
+"""Entra's tokens, verified: a person's, or an application's (rule A2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import jwt
-from fastapi import Request
 from jwt import PyJWTError
+from starlette.requests import Request
 
-from matoolkit.api.signingkeys import SigningKeys
 from matoolkit.clock import Clock
 from matoolkit.clouds import PUBLIC, Cloud
-from matoolkit.errors import NotSignedIn, RoleMissing
-from matoolkit.loopback import require_from_here
+from matoolkit.doors.identity import ADMIN_ROLE, Identity
+from matoolkit.doors.signingkeys import SigningKeys
+from matoolkit.errors import NotSignedIn
 
-ADMIN_ROLE = "Admin"
 _LEEWAY_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """A caller, and whether it may make changes."""
-
-    name: str
-    is_admin: bool
-
-    def require_admin(self) -> None:
-        """Refuse a caller without the role."""
-        if not self.is_admin:
-            raise RoleMissing(ADMIN_ROLE)
-
-
-class SignIn(Protocol):
-    """Tells who sent a request."""
-
-    def identity(self, request: Request) -> Identity:
-        """Return who sent a request, or refuse it."""
-
-
-class LocalOnly:
-    """Answers only this machine, and only web pages of its own address."""
-
-    def identity(self, request: Request) -> Identity:
-        """Return the one identity there is."""
-        client = request.client.host if request.client else ""
-        require_from_here(client, request.headers.get("host"), request.headers.get("origin"))
-        return Identity("local", is_admin=True)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,40 @@
+"""What a person sees of a batch at one moment, read at once, so that its numbers agree with each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.admin.queries import BatchDetail, PhaseView, batch_detail
+from matoolkit.domain.states import PhaseStatus
+from matoolkit.store import Store
+from matoolkit.store.failures import FailureGroup, failures_by_error
+from matoolkit.store.runbooks import runbooks_by_id
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLook:
+    """A batch with its phases and failures, and when it was looked at."""
+
+    at: datetime
+    version: int
+    detail: BatchDetail
+    failures: Sequence[FailureGroup]
+
+    @property
+    def phases(self) -> list[PhaseView]:
+        """The phases that count, in the order of their time; those of an older version are superseded."""
+        current = [view for view in self.detail.phases if view.phase.status is not PhaseStatus.SUPERSEDED]
+        return sorted(current, key=lambda view: view.phase.order)
+
+    @property
+    def failed_members(self) -> int:
+        """How many members failed in ways that are listed."""
+        return sum(group.members for group in self.failures)
+
+
+def look_at_batch(store: Store, batch_id: int) -> BatchLook:
+    """Look at a batch."""
+    with store.reading() as tx:
+        detail = batch_detail(store.within(tx), batch_id)
+        (row,) = runbooks_by_id(tx, [detail.view.batch.runbook_id])
+        return BatchLook(tx.time(), row.version, detail, failures_by_error(tx, batch_id))

@@ -1,0 +1,1 @@
+"""What the two doors for people, the admin API and the pages, have in common."""

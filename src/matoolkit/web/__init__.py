@@ -1,0 +1,1 @@
+"""The pages: what people look at and decide on in a browser."""

@@ -1,0 +1,76 @@
+"""How numbers, durations and states are said, the same at the command line and on the pages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+# What a state means to a person who looks at many; a colour stands for each.
+Role = Literal["wait", "run", "poll", "done", "fail", "held", "undo", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The sign of a state: a glyph of one column, a letter for terminals that have no others, and its role."""
+
+    glyph: str
+    letter: str
+    role: Role
+
+
+_WAITING, _RUNNING = Look("○", "o", "wait"), Look("◐", "~", "run")
+_DONE, _FAILED, _GONE = Look("✔", "+", "done"), Look("✖", "x", "fail"), Look("⊘", "-", "gone")
+_UNDONE = Look("↶", "<", "undo")
+UNKNOWN = Look("?", "?", "wait")
+
+LOOKS: Mapping[str, Look] = {
+    "detected": _WAITING,
+    "init_dispatched": _RUNNING,
+    "active": Look("●", "*", "run"),
+    "completed": _DONE,
+    "failed": _FAILED,
+    "cancelled": _GONE,
+    "removed": _GONE,
+    "pending": _WAITING,
+    "dispatched": _RUNNING,
+    "polling": Look("…", ".", "poll"),
+    "succeeded": _DONE,
+    "poll_timeout": _FAILED,
+    "waiting": _WAITING,
+    "under_way": _RUNNING,
+    "done": _DONE,
+    "undoing": _UNDONE,
+    "undone": _UNDONE,
+    "left": _GONE,
+    "stopped": _GONE,
+    "inactive": _GONE,
+    "skipped": _GONE,
+    "superseded": _GONE,
+    "open": _FAILED,
+    "resent": _DONE,
+    "discarded": _GONE,
+    "enabled": _DONE,
+    "disabled": _GONE,
+    "ok": _DONE,
+    "missing": _FAILED,
+    "unknown": UNKNOWN,
+    "held": Look("‖", "!", "held"),
+}
+
+
+def counted(number: int, noun: str) -> str:
+    """Write `1 error`, `2 errors`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def distance(between: timedelta) -> str:
+    """Write a duration in its two largest units: `2d 3h`, `14m`, `40s`."""
+    seconds = int(abs(between.total_seconds()))
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    parts = [f"{number}{unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if number]
+    return " ".join(parts[:2]) or f"{seconds}s"
+
+
+def gap_to(start: datetime, at: datetime) -> str:
+    """Write where a time stands relative to T: `T-4d 2h`, `T+14m`."""
+    return f"T{'+' if at > start else '-'}{distance(start - at)}"
