@@ -15,6 +15,7 @@ from matoolkit.doors.entra import Entra
 from matoolkit.doors.identity import LocalOnly, SignIn
 from matoolkit.doors.services import Services
 from matoolkit.errors import SignInRequired
+from matoolkit.hosting.addresses import Addresses
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.hosting.serving import ApiServer
 from matoolkit.hosting.sockets import listening, port_of
@@ -24,6 +25,9 @@ from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
 from matoolkit.store import Store
 from matoolkit.system import open_bus, open_state, read_message, source_opener
+from matoolkit.web.sealing import Seal
+from matoolkit.web.serving import Site
+from matoolkit.web.site import create_site
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +60,16 @@ def services_of(
     return Services(store, publisher, read_message, source_opener(environ), clock, sign_in)
 
 
+def site_of(services: Services) -> Site:
+    """Return what the pages work with."""
+    # What a browser keeps is good for so long on the clock of the wall, however fast a calendar runs.
+    return Site(services, services.sign_in, Seal.of_this_process(SystemClock()))
+
+
 def serving(services: Services, place: socket.socket) -> Part:
-    """Return what serves the API on a socket until it is told to stop."""
-    server = ApiServer(create_app(services))
+    """Return what serves the API and the pages on a socket until it is told to stop."""
+    pages = create_site(site_of(services))
+    server = ApiServer(Addresses(create_app(services), pages), before_end=pages.state.hub.close)
 
     def serve(stop: threading.Event) -> None:
         def stop_serving() -> None:

@@ -5,6 +5,7 @@ import errno
 import logging
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -36,9 +37,13 @@ log = logging.getLogger(__name__)
 
 
 class ApiServer(uvicorn.Server):
-    """Serves an application; what it cannot do for a while is told once a minute."""
+    """Serves an application; what it cannot do for a while is told once a minute.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `before_end` ends what would go on for as long as clients want, such as streams.
+    """
+
+    def __init__(self, app: ASGIApp, before_end: Callable[[], None] | None = None) -> None:
+        self._before_end = before_end
         self.handles = _Trouble("accepting connections")
         self.room = _Trouble("taking more connections")
         most = _most_connections()
@@ -63,6 +68,12 @@ class ApiServer(uvicorn.Server):
         """Begin to serve."""
         asyncio.get_running_loop().set_exception_handler(self._note)
         await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, after the requests at hand."""
+        if self._before_end:
+            self._before_end()
+        await super().shutdown(sockets)
 
     def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         fault = context.get("exception")

@@ -29,8 +29,7 @@ class _Asset:
 
 @cache
 def _assets() -> dict[str, _Asset]:
-    files = [path for path in _FOLDER.iterdir() if path.suffix in _KINDS]
-    return {path.name: _asset(path) for path in files}
+    return {path.name: _asset(path) for path in _FOLDER.rglob("*") if path.suffix in _KINDS}
 
 
 def _asset(path: Path) -> _Asset:
@@ -44,7 +43,7 @@ def address_of(name: str) -> str:
 
 
 @router.get("/static/{hashed}/{name}")
-def get_asset(hashed: str, name: str) -> Response:
+async def get_asset(hashed: str, name: str) -> Response:
     """Return a file; nobody needs to be signed in for what anybody can read in the package."""
     found = _assets().get(name)
     if found is None or found.hash != hashed:

@@ -1,35 +1,44 @@
 """Templates and the frame around every page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from matoolkit import __version__
 from matoolkit.web import assets, saying
-from matoolkit.web.serving import site_of
+from matoolkit.web.serving import Site, site_of
+from matoolkit.web.topics import Topic
 from matoolkit.web.visiting import DONE, VISIT, Viewer, remember
 
 _VISIT_LASTS = timedelta(days=30)
 _DONE_LASTS = timedelta(minutes=1)
 _LONGEST_TOLD = 300
+# How often pages ask where answers cannot be streamed.
+_POLL_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the frame says of a page: its title, its place among the pages, its command, its CSV, its live topic."""
+    """What the frame says of a page: its title, its place among the pages, its command and CSV, and more of its files.
+
+    A page with a topic is live: its parts come again as they change.
+    """
 
     title: str
     place: str
     command: str | None = None
     csv: str | None = None
-    topic: str | None = None
+    topic: Topic | None = None
+    styles: Sequence[str] = ()
+    scripts: Sequence[str] = ()
 
 
 def page(
@@ -42,7 +51,8 @@ def page(
         "frame": frame,
         "viewer": viewer,
         "site": site,
-        "path": request.url.path,
+        "here": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        "live": partial(_live, site, frame.topic),
         "open": site.looks.open_matters(),
         "done": done and done["text"],
         "version": __version__,
@@ -53,6 +63,15 @@ def page(
     if DONE in request.cookies:
         response.delete_cookie(DONE)
     return response
+
+
+def _live(site: Site, topic: Topic | None, part: str) -> Markup:
+    """Write the attributes of an element that holds a part which changes by itself."""
+    if topic is None:
+        return Markup("")
+    if site.streams:
+        return Markup('sse-swap="{}"').format(part)
+    return Markup('hx-get="/live/{}?part={}" hx-trigger="every {}s"').format(topic.name, part, _POLL_SECONDS)
 
 
 def fragment(viewer: Viewer, template: str, /, *, status: int = 200, **context: Any) -> Response:

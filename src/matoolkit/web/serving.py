@@ -26,6 +26,7 @@ class Site:
     zone: str = "UTC"
     streams: bool = True
     is_https: bool = False
+    signs_out: bool = False
     fresh_seconds: float = 1.0
     looks: Looks = field(init=False)
 

@@ -1,0 +1,47 @@
+"""How pages look to one person: the zone of the times, and the colours."""
+
+from typing import Annotated
+from zoneinfo import available_timezones
+
+from fastapi import APIRouter, Form
+from starlette.requests import Request
+from starlette.responses import Response
+
+from matoolkit.errors import Flaw, InvalidRequest
+from matoolkit.web.rendering import Frame, elsewhere, page
+from matoolkit.web.serving import Serving
+from matoolkit.web.visiting import THEME, THEMES, ZONE, Looking, Sending, Theme, remember
+
+router = APIRouter()
+
+
+@router.get("/preferences")
+def get_preferences(request: Request, viewer: Looking, back: str = "/") -> Response:
+    """Show what can be chosen."""
+    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC")
+    frame = Frame("Zone and colours", "")
+    return page(request, viewer, "preferences.html", frame, zones=zones, themes=THEMES, back=local(back))
+
+
+@router.post("/preferences")
+def set_preferences(
+    request: Request,
+    serving: Serving,
+    _: Sending,
+    zone: Annotated[str, Form()],
+    theme: Annotated[Theme, Form()],
+    back: Annotated[str, Form()] = "/",
+) -> Response:
+    """Keep what was chosen in the browser, and go back."""
+    if zone not in available_timezones():
+        raise InvalidRequest([Flaw("/body/zone", "is not a zone, such as Europe/Madrid")])
+    answer = elsewhere(request, local(back))
+    remember(answer, serving, ZONE, zone)
+    remember(answer, serving, THEME, theme)
+    return answer
+
+
+def local(address: str) -> str:
+    """Return an address if it is one of ours, and the first page otherwise."""
+    is_ours = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if is_ours else "/"

@@ -1,0 +1,148 @@
+// What every page does by itself: keeps live parts fresh, says how fresh they are, and shows refusals where they belong.
+"use strict";
+(() => {
+  const STALE = 30, NOTE = 60; // seconds without a word from the server
+  const frame = document.getElementById("live");
+  const said = frame.querySelector("span"), pause = frame.querySelector("button");
+  let heardAt = Date.now(), paused = false;
+  const waiting = new Map(); // parts that changed while somebody was in them
+
+  // An EventSource that can be closed and opened again with the same listeners. Tabs that nobody sees are closed: a
+  // browser has few connections for one server.
+  class Reopening {
+    constructor(url) { this.url = url; this.listeners = []; this.open(); }
+    open() {
+      this.inner = new EventSource(this.url);
+      this.inner.onopen = (event) => { heard(); this.onopen?.(event); };
+      this.inner.onerror = (event) => this.onerror?.(event);
+      this.inner.addEventListener("beat", heard);
+      for (const [name, listener] of this.listeners) this.inner.addEventListener(name, listener);
+    }
+    addEventListener(name, listener) { this.listeners.push([name, listener]); this.inner.addEventListener(name, listener); }
+    removeEventListener(name, listener) {
+      this.listeners = this.listeners.filter(([n, l]) => n !== name || l !== listener);
+      this.inner.removeEventListener(name, listener);
+    }
+    close() { this.inner.close(); }
+    get readyState() { return this.inner.readyState; }
+  }
+  let source = null;
+  htmx.createEventSource = (url) => {
+    source?.close();
+    source = new Reopening(url);
+    window.matoolkitEvents = source;
+    document.dispatchEvent(new Event("matoolkit:events"));
+    return source;
+  };
+  const wanted = () => !paused && document.visibilityState === "visible";
+  const follow = () => {
+    if (!source) return;
+    if (wanted() && source.readyState === EventSource.CLOSED) source.open();
+    if (!wanted()) source.close();
+    tell();
+  };
+  document.addEventListener("visibilitychange", follow);
+  window.addEventListener("pagehide", () => source?.close());
+  window.addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
+
+  function heard() { heardAt = Date.now(); tell(); }
+
+  function tell() {
+    if (frame.dataset.state === "still") return;
+    const age = Math.round((Date.now() - heardAt) / 1000), stale = age >= STALE && !paused;
+    frame.dataset.state = paused ? "paused" : stale ? "stale" : source ? "live" : "polling";
+    const ago = age < 60 ? `${age} s` : `${Math.floor(age / 60)} min`;
+    const text = paused ? `paused, ${ago} old` : stale ? `no answer for ${ago}` : source ? `live, ${age < 5 ? "just now" : `${ago} old`}` : `asks every 5 s`;
+    if (said.textContent !== text) said.textContent = text;
+    const note = document.getElementById("stale");
+    if (age >= NOTE && stale && !note) {
+      const made = Object.assign(document.createElement("p"), { id: "stale", className: "note held" });
+      made.setAttribute("role", "status");
+      made.textContent = "The server has not answered for a minute. What you see is as it was then; the page goes on by itself when the server answers, or load it again.";
+      document.getElementById("main").prepend(made);
+    } else if (!stale && note) note.remove();
+  }
+  if (pause) {
+    pause.hidden = false;
+    pause.addEventListener("click", () => { paused = !paused; pause.textContent = paused ? "go on" : "pause"; follow(); });
+  }
+  if (frame.dataset.state !== "still") setInterval(tell, 1000);
+
+  // A part in which somebody is at work is not replaced under their hands.
+  const busy = (part) => part.querySelector("form") || (part.contains(document.activeElement) && document.activeElement !== part);
+  const offer = () => {
+    let button = document.getElementById("changes");
+    if (!waiting.size) return button?.remove();
+    if (!button) {
+      button = Object.assign(document.createElement("button"), { id: "changes", className: "link", type: "button" });
+      button.addEventListener("click", () => {
+        for (const [part, html] of waiting) htmx.swap(part, html, { swapStyle: "innerHTML" });
+        waiting.clear();
+        offer();
+      });
+      frame.append(" · ", button);
+    }
+    button.textContent = `${waiting.size} ${waiting.size === 1 ? "change" : "changes"}, show`;
+  };
+  document.addEventListener("htmx:sseBeforeMessage", (event) => {
+    const part = event.target, html = event.detail.data;
+    if (part.matter === html) return event.preventDefault(); // the same as before, after the stream was opened again
+    part.matter = html;
+    if (busy(part)) { waiting.set(part, html); event.preventDefault(); offer(); } else { waiting.delete(part); offer(); }
+  });
+  const figures = new Map(); // a changed figure is tinted
+  const note = (root) => {
+    for (const one of root.querySelectorAll("[data-figure]")) {
+      const before = figures.get(one.dataset.figure), now = one.textContent.trim();
+      if (before !== undefined && before !== now) one.classList.add("changed");
+      figures.set(one.dataset.figure, now);
+    }
+    const title = root.querySelector("[data-title]");
+    if (title) document.title = `${title.dataset.title} · matoolkit`;
+    const nav = document.querySelector(".top nav");
+    for (const link of nav.querySelectorAll("[data-place]")) {
+      if (link.dataset.place === nav.dataset.place) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    }
+  };
+  document.addEventListener("htmx:afterSettle", (event) => note(event.target));
+  note(document);
+
+  // While pages ask instead of being sent, a part with a form in it waits too.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const asked = event.detail.elt;
+    if (asked.getAttribute("hx-trigger")?.startsWith("every") && (busy(asked) || document.visibilityState !== "visible")) event.preventDefault();
+  });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) heard(); });
+
+  // A refusal is shown where the form has a place for it, and the form keeps its text.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, elt } = event.detail;
+    if (xhr.status < 400) return;
+    const place = elt.closest("form")?.querySelector(".refused") ?? elt.querySelector?.(".refused") ?? document.getElementById("refused");
+    event.detail.target = place;
+    event.detail.swapOverride = "innerHTML";
+    event.detail.shouldSwap = true;
+    setTimeout(() => place.focus());
+  });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    for (const place of event.detail.elt.querySelectorAll?.(".refused") ?? []) place.replaceChildren();
+  });
+  document.addEventListener("htmx:sendError", () => {
+    document.getElementById("refused").textContent = "The server did not answer. Nothing is known of what was asked for; load the page again to see.";
+  });
+
+  // Closing what was opened on demand, and finding by keyboard.
+  document.addEventListener("click", (event) => {
+    const close = event.target.closest("[data-close]");
+    if (!close) return;
+    event.preventDefault();
+    const box = close.closest(close.dataset.close), opener = document.querySelector(`[hx-target="#${box.id}"]`);
+    box.replaceChildren();
+    opener?.focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    event.preventDefault();
+    document.querySelector(".find input").focus();
+  });
+})();
