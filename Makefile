@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PEERS  := dbos dramatiq procrastinate redis
 
 .DEFAULT_GOAL := help
-.PHONY: azuretypes checkers checkov functions wheel help up setup test test-mssql lint types contracts unit format docs bench lock clean
+.PHONY: azuretypes browser checkers checkov functions wheel help up setup test test-mssql lint types contracts unit format docs bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ types: setup ## static types, strict
 contracts: setup ## which room may import which
 	$(BIN)/lint-imports
 
-unit: setup $(VENV)/.amqp .tools/tsql/.ready ## the tests alone
+unit: setup $(VENV)/.amqp .tools/tsql/.ready browser ## the tests alone
 	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 3)') --maxschedchunk 1
 
 # AMQP for the tests' Service Bus, compiled here because there is no wheel. Where there is no C compiler, all other tests
@@ -72,6 +72,17 @@ $(VENV)/.amqp: requirements/amqp.txt | setup
 		tail -n 5 $@.log; \
 		echo; echo "*** NOT TESTED: Service Bus. python-qpid-proton could not be built (its output: $@.log)."; \
 		echo "*** It needs a C compiler, such as gcc or clang. Install one and run make again."; echo; fi
+
+# The pages are tested in a real browser. Where there is none, it is installed if that can be done without asking anybody.
+browser:
+	@for name in "$$MATOOLKIT_TEST_BROWSER" chromium chromium-browser google-chrome google-chrome-stable; do \
+		test -n "$$name" && command -v "$$name" >/dev/null 2>&1 && exit 0; done; \
+	if command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+		echo "Installing Chromium, once."; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium fonts-liberation; } \
+			>.chromium.log 2>&1 && rm .chromium.log && exit 0; fi; \
+	echo; echo "*** NOT TESTED: the pages in a browser, because there is no Chromium. Install one, or name one in"; \
+	echo "*** MATOOLKIT_TEST_BROWSER, and run make again."; echo
 
 # Microsoft's T-SQL parser, read from its package and not installed. It exists for Linux on x86-64 only; elsewhere the
 # tests that need it say that they are skipped.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from zoneinfo import available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +31,7 @@ SECRET_PREFIX = "MATOOLKIT_SECRET_"  # noqa: S105 - the beginning of a name, not
 # Read by the command itself or by the tests rather than by a settings class.
 _ALSO_KNOWN = (
     "MATOOLKIT_DEBUG",
+    "MATOOLKIT_TEST_BROWSER",
     "MATOOLKIT_TEST_MSSQL_RESTART",
     "MATOOLKIT_TEST_MSSQL_URL",
     "MATOOLKIT_TEST_POSTGRES_URL",
@@ -41,6 +43,12 @@ def _duration(value: Any) -> Any:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
+
+
+def _zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError("should be the name of a zone, such as Europe/Madrid")
+    return name
 
 
 class _FromEnvironment(BaseModel):
@@ -99,6 +107,12 @@ class Settings(_FromEnvironment):
     entra_client_id: str | None = Field(None, description="Application id of the admin API in that tenant.")
     entra_audience: str | None = Field(
         None, description="Audience a token must have, unless it is the client id; `api://` and that when not given."
+    )
+    label: str | None = Field(
+        None, max_length=20, description="What the pages call this installation in their frame, such as PROD."
+    )
+    zone: Annotated[str, AfterValidator(_zone)] = Field(
+        "UTC", description="Zone of the times on the pages, until a person chooses another; an IANA name."
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Lowest level that is logged.")
     log_format: Literal["auto", "text", "json"] = Field(

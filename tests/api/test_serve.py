@@ -15,6 +15,7 @@ from httpx import get
 from matoolkit.doors.services import Services
 from matoolkit.hosting.api import serving
 from matoolkit.hosting.sockets import listening, port_of
+from matoolkit.settings import Settings
 
 COMMAND = [sys.executable, "-c", "from matoolkit.cli.main import main; main()"]
 
@@ -47,7 +48,7 @@ def test_a_request_that_never_ends_does_not_keep_it_from_stopping(
     monkeypatch.setattr("matoolkit.hosting.serving.GRACE_SECONDS", 0)
     stop = threading.Event()
     with listening("127.0.0.1", 0) as place:
-        server = threading.Thread(target=serving(services, place), args=(stop,), daemon=True)
+        server = threading.Thread(target=serving(services, Settings(), place), args=(stop,), daemon=True)
         server.start()
         address = ("127.0.0.1", port_of(place))
         with socket.create_connection(address) as client:

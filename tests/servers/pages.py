@@ -14,11 +14,11 @@ from tests.waiting import until
 
 
 @contextmanager
-def serving_pages(site: Site) -> Iterator[str]:
+def serving_pages(site: Site, port: int = 0) -> Iterator[str]:
     """Serve for as long as the context lasts, and return the address."""
-    pages = create_site(site)
-    server = ApiServer(Addresses(create_app(site.services), pages), before_end=pages.state.hub.close)
-    with listening("127.0.0.1", 0) as place:
+    doors = Addresses(create_app(site.services), create_site(site))
+    server = ApiServer(doors, before_end=doors.close)
+    with listening("127.0.0.1", port) as place:
         thread = threading.Thread(target=server.run, args=([place],), daemon=True)
         thread.start()
         until(lambda: server.started)

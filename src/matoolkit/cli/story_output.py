@@ -60,6 +60,7 @@ class Teller:
         told = "the demo" if names == DEMO else names
         head = Text.assemble(("M&A Toolkit", "bold"), f": the whole system in one process, on {told}")
         where = {
+            "pages": f"{places.api_url}  (for a browser)",
             "admin API": f"{places.api_url}  (openapi.json describes it)",
             "tenant": f"{places.tenant_url}  (simulated; see /_tenant/users)",
             "state": places.database,

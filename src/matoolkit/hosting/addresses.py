@@ -1,5 +1,6 @@
 """Two doors at one address: programs get the admin API, people get the pages."""
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 _OF_THE_API = frozenset({"/api", "/healthz", "/readyz", "/metrics", "/openapi.json"})
@@ -8,9 +9,13 @@ _OF_THE_API = frozenset({"/api", "/healthz", "/readyz", "/metrics", "/openapi.js
 class Addresses:
     """Sends each request to the door that its address belongs to."""
 
-    def __init__(self, api: ASGIApp, site: ASGIApp) -> None:
+    def __init__(self, api: ASGIApp, site: FastAPI) -> None:
         self._api = api
         self._site = site
+
+    def close(self) -> None:
+        """Let streams end, because the server stops."""
+        self._site.state.hub.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
@@ -20,4 +25,4 @@ class Addresses:
 
 def is_of_the_api(path: str) -> bool:
     """Tell whether an address belongs to the admin API."""
-    return f"/{path.split('/')[1]}" in _OF_THE_API if path.startswith("/") else False
+    return any(path == one or path.startswith(f"{one}/") for one in _OF_THE_API)

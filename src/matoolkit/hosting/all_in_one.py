@@ -198,11 +198,11 @@ class _System:
         return build_worker(self.messaging.bus, settings, name, registry, masking, self.environ, self.clock)
 
     def api(self, place: socket.socket) -> Part:
-        """Return what serves the admin API."""
+        """Return what serves the admin API and the pages."""
         # Tokens are good until a time of the clock, not of a calendar that runs faster.
         sign_in = sign_in_for(self.settings, HOST, SystemClock())
         services = services_of(self.store, self.messaging.publisher, self.environ, self.clock, sign_in)
-        return serving(replace(services, open_source=self.sources.open), place)
+        return serving(replace(services, open_source=self.sources.open), self.settings, place)
 
     def run(self, parts: Mapping[str, Part], stop: threading.Event) -> None:
         """Run these parts beside scheduler and orchestrator."""

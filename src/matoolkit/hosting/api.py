@@ -46,8 +46,8 @@ def run_api(
         stack.callback(messaging.bus.stop)
         services = services_of(store, messaging.publisher, environ, clock, sign_in)
         place = stack.enter_context(listening(host, port))
-        log.info("serving the admin API on %s, port %d", host, port_of(place))
-        parts = {"api": serving(services, place)}
+        log.info("serving the admin API and the pages on %s, port %d", host, port_of(place))
+        parts = {"api": serving(services, settings, place)}
         if messaging.outbox:
             parts["outbox"] = partial(sweep_regularly, [messaging.outbox.sweep], settings.sweep_seconds)
         run_parts(parts, stop)
@@ -60,16 +60,18 @@ def services_of(
     return Services(store, publisher, read_message, source_opener(environ), clock, sign_in)
 
 
-def site_of(services: Services) -> Site:
-    """Return what the pages work with."""
+def both_doors(services: Services, settings: Settings, *, streams: bool = True) -> Addresses:
+    """Return the admin API and the pages at one address."""
     # What a browser keeps is good for so long on the clock of the wall, however fast a calendar runs.
-    return Site(services, services.sign_in, Seal.of_this_process(SystemClock()))
+    seal = Seal.of_this_process(SystemClock())
+    site = Site(services, services.sign_in, seal, settings.label, settings.zone, streams)
+    return Addresses(create_app(services), create_site(site))
 
 
-def serving(services: Services, place: socket.socket) -> Part:
+def serving(services: Services, settings: Settings, place: socket.socket) -> Part:
     """Return what serves the API and the pages on a socket until it is told to stop."""
-    pages = create_site(site_of(services))
-    server = ApiServer(Addresses(create_app(services), pages), before_end=pages.state.hub.close)
+    doors = both_doors(services, settings)
+    server = ApiServer(doors, before_end=doors.close)
 
     def serve(stop: threading.Event) -> None:
         def stop_serving() -> None:

@@ -26,7 +26,7 @@ _BEAT = b"event: beat\ndata: .\n\n"
 # Whether somebody is signed in is asked when a stream begins. So none lasts for long, and the browser begins another.
 _STREAM_SECONDS = 15 * 60.0
 # Parts of the frame around every page.
-_FRAME_PARTS: Mapping[str, str] = MappingProxyType({"open": "open.html"})
+_FRAME_PARTS: Mapping[str, str] = MappingProxyType({"places": "places.html"})
 
 
 @dataclass(slots=True, eq=False)

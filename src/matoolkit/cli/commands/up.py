@@ -97,4 +97,4 @@ def _audience(settings: Settings) -> "Audience":
 
 
 def _log_places(places: "Places") -> None:
-    log.info("admin API on %s, tenant on %s, state in %s", places.api_url, places.tenant_url, places.database)
+    log.info("pages and admin API on %s, tenant on %s, state in %s", places.api_url, places.tenant_url, places.database)

@@ -1,6 +1,6 @@
-"""The admin API as a function app. The host lets everybody in, and the API asks Entra who it is.
+"""The admin API and the pages as a function app. The host lets everybody in, and they ask Entra who it is.
 
-The library returns an answer when it is whole, so nothing can be streamed from here.
+The library returns an answer when it is whole, so nothing can be streamed from here, and live pages ask again.
 """
 
 import asyncio
@@ -10,11 +10,10 @@ from collections.abc import Mapping
 import azure.functions as func
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from matoolkit.api.app import create_app
 from matoolkit.api.problems import answer
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import MatoolkitError
-from matoolkit.hosting.api import services_of, sign_in_for
+from matoolkit.hosting.api import both_doors, services_of, sign_in_for
 from matoolkit.hosting.functions.starting import (
     EVERY_HALF_MINUTE,
     Lazily,
@@ -55,7 +54,8 @@ def api_app(
 
     def made() -> ASGIApp:
         has = parts()
-        return create_app(services_of(has.store, has.messaging.publisher, environ, clock, sign_in))
+        services = services_of(has.store, has.messaging.publisher, environ, clock, sign_in)
+        return both_doors(services, settings, streams=False)
 
     asgi = func.AsgiMiddleware(StartedByRequest(Lazily(made)))  # type: ignore[no-untyped-call]
     app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
