@@ -15,6 +15,7 @@ BENCHES = (
     "tick --grow",
     "wide",
     "api",
+    "pages",
     "commands",
     "worker",
     "bus",

@@ -63,7 +63,7 @@ class Wave:
         assert row is not None
         self._runbook = row
         with store.transaction() as tx:
-            self._batch_id = insert_batches(tx, [NewBatch(row.id, row.name, NOW, BatchStatus.ACTIVE)], NOW)[0].id
+            self.batch_id = insert_batches(tx, [NewBatch(row.id, row.name, NOW, BatchStatus.ACTIVE)], NOW)[0].id
         for first in range(0, members, _MADE_AT_ONCE):
             people = [self._member(n) for n in range(first, min(first + _MADE_AT_ONCE, members))]
             with store.transaction() as tx:
@@ -72,19 +72,19 @@ class Wave:
     def begin(self, bus: SqlBus) -> None:
         """Say that the phase is due."""
         with self._store.transaction() as tx:
-            phase = insert_phases(tx, [NewPhase(self._batch_id, self._runbook.version, "cutover", 0, 0, NOW)])[0]
+            phase = insert_phases(tx, [NewPhase(self.batch_id, self._runbook.version, "cutover", 0, 0, NOW)])[0]
             dispatch_phases(tx, [phase.id], NOW)
-            due = PhaseDue(self._batch_id, self._runbook.name, self._runbook.version, "cutover", phase.id)
+            due = PhaseDue(self.batch_id, self._runbook.name, self._runbook.version, "cutover", phase.id)
             bus.publish(tx, [Outgoing(phase_due_id(phase.id, 1), due)])
 
     def is_completed(self) -> bool:
         """Whether the batch went through."""
         with self._store.reading() as tx:
-            return batches_by_id(tx, [self._batch_id])[0].status is BatchStatus.COMPLETED
+            return batches_by_id(tx, [self.batch_id])[0].status is BatchStatus.COMPLETED
 
     def _member(self, number: int) -> NewMember:
         data = {"email": f"user{number}@contoso.com", "name": f"User Number {number}", "note": "n" * 200}
-        return NewMember(self._batch_id, data["email"], json.dumps(data), "hash", caught_up_at=NOW - timedelta(days=5))
+        return NewMember(self.batch_id, data["email"], json.dumps(data), "hash", caught_up_at=NOW - timedelta(days=5))
 
 
 def pretender(bus: SqlBus) -> Runner:

@@ -3,6 +3,7 @@
 import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -22,6 +23,12 @@ _CSRF = "csrf"
 # Everybody may change how pages look to them, and sign out.
 _OWN_MATTERS = frozenset({"/preferences", "/signout"})
 _A_YEAR = timedelta(days=365)
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """Return the names of all zones; looking for them takes a while."""
+    return frozenset(available_timezones())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +108,4 @@ def remember(response: Response, site: Site, name: str, value: str, lasting: tim
 
 def _zone(request: Request, site: Site) -> ZoneInfo:
     wanted = request.cookies.get(ZONE, "")
-    return ZoneInfo(wanted if wanted in available_timezones() else site.zone)
+    return ZoneInfo(wanted if wanted in known_zones() else site.zone)

@@ -1,7 +1,6 @@
 """How pages look to one person: the zone of the times, and the colours."""
 
 from typing import Annotated
-from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Form
 from starlette.requests import Request
@@ -10,7 +9,7 @@ from starlette.responses import Response
 from matoolkit.errors import Flaw, InvalidRequest
 from matoolkit.web.rendering import Frame, elsewhere, page
 from matoolkit.web.serving import Serving
-from matoolkit.web.visiting import THEME, THEMES, ZONE, Looking, Sending, Theme, remember
+from matoolkit.web.visiting import THEME, THEMES, ZONE, Looking, Sending, Theme, known_zones, remember
 
 router = APIRouter()
 
@@ -18,7 +17,7 @@ router = APIRouter()
 @router.get("/preferences")
 def get_preferences(request: Request, viewer: Looking, back: str = "/") -> Response:
     """Show what can be chosen."""
-    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC")
+    zones = sorted(zone for zone in known_zones() if "/" in zone or zone == "UTC")
     frame = Frame("Zone and colours", "")
     return page(request, viewer, "preferences.html", frame, zones=zones, themes=THEMES, back=local(back))
 
@@ -33,7 +32,7 @@ def set_preferences(
     back: Annotated[str, Form()] = "/",
 ) -> Response:
     """Keep what was chosen in the browser, and go back."""
-    if zone not in available_timezones():
+    if zone not in known_zones():
         raise InvalidRequest([Flaw("/body/zone", "is not a zone, such as Europe/Madrid")])
     answer = elsewhere(request, local(back))
     remember(answer, serving, ZONE, zone)
