@@ -207,6 +207,7 @@ def _clouds() -> str:
 _CLOUD_COLUMNS = {
     "authority": "sign-in, keys, issuer of tokens of version 2",
     "sts": "issuer of tokens of version 1",
+    "federation": "audience of federated credentials",
     "graph": "Graph",
     "exchange": "Exchange",
     "key_vault": "Key Vault",

@@ -10,6 +10,8 @@ both have their Azure resources in Azure Government. What each column says was r
 * Exchange: learn.microsoft.com/microsoft-365/enterprise/microsoft-365-u-s-government-dod-endpoints and its siblings;
   github.com/microsoft/CSS-Exchange has the same addresses.
 * names for PowerShell: Connect-MgGraph -Environment, Connect-ExchangeOnline -ExchangeEnvironmentName.
+* audience of federated credentials: learn.microsoft.com/entra/workload-id, page
+  workload-identity-federation-config-app-trust-managed-identity.
 * Key Vault, SQL, Service Bus: learn.microsoft.com/azure/azure-government/compare-azure-government-global-azure and
   docs.azure.cn/articles/guidance/developerdifferences. A token for Service Bus has the same scope in all clouds.
 * Dataverse: the discovery addresses in learn.microsoft.com/power-apps/developer/data-platform/discovery-service.
@@ -35,6 +37,7 @@ class Cloud:
     exchange: str
     graph_environment: str
     exchange_environment: str
+    federation: str
     key_vault: str
     sql: str
     service_bus: str
@@ -62,6 +65,7 @@ PUBLIC = Cloud(
     exchange="https://outlook.office365.com",
     graph_environment="Global",
     exchange_environment="O365Default",
+    federation="api://AzureADTokenExchange",
     key_vault="vault.azure.net",
     sql="database.windows.net",
     service_bus="servicebus.windows.net",
@@ -76,6 +80,7 @@ _USGOV = Cloud(
     exchange="https://outlook.office365.us",
     graph_environment="USGov",
     exchange_environment="O365USGovGCCHigh",
+    federation="api://AzureADTokenExchangeUSGov",
     key_vault="vault.usgovcloudapi.net",
     sql="database.usgovcloudapi.net",
     service_bus="servicebus.usgovcloudapi.net",
@@ -90,6 +95,7 @@ _USGOVDOD = Cloud(
     exchange="https://outlook-dod.office365.us",
     graph_environment="USGovDoD",
     exchange_environment="O365USGovDoD",
+    federation="api://AzureADTokenExchangeUSGov",
     key_vault="vault.usgovcloudapi.net",
     sql="database.usgovcloudapi.net",
     service_bus="servicebus.usgovcloudapi.net",
@@ -104,6 +110,7 @@ _CHINA = Cloud(
     exchange="https://partner.outlook.cn",
     graph_environment="China",
     exchange_environment="O365China",
+    federation="api://AzureADTokenExchangeChina",
     key_vault="vault.azure.cn",
     sql="database.chinacloudapi.cn",
     service_bus="servicebus.chinacloudapi.cn",

@@ -4,10 +4,12 @@ A name that begins with `MATOOLKIT_` and is not a setting is refused, so that a 
 """
 
 import os
+from base64 import b64decode
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -18,15 +20,19 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
 from matoolkit.client_settings import PREFIX, VARIABLES, address, duration
 from matoolkit.clouds import CLOUDS, PUBLIC, Cloud, CloudName
 from matoolkit.errors import InvalidSettings, did_you_mean
+from matoolkit.loopback import is_loopback
 
 # Variables that are no settings: each holds a secret for a worker without a Key Vault (rule W8).
 SECRET_PREFIX = "MATOOLKIT_SECRET_"  # noqa: S105 - the beginning of a name, not a secret
+
+_KEY_BYTES = 32
 
 # Read by the command itself or by the tests rather than by a settings class.
 _ALSO_KNOWN = (
@@ -49,6 +55,31 @@ def _zone(name: str) -> str:
     if name not in available_timezones():
         raise ValueError("should be the name of a zone, such as Europe/Madrid")
     return name
+
+
+def _public_address(value: str) -> str:
+    """Return the address of the pages; browsers send what they keep for it to nobody who listens."""
+    found = address(value)
+    parts = urlsplit(found)
+    if parts.path:
+        raise ValueError("should be an address without a path")
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise ValueError("should begin with https://, except on this machine")
+    return found
+
+
+def keys_in(value: SecretStr | None) -> list[bytes]:
+    """Return the keys that a setting holds; both spellings of base64 are read, with or without its end."""
+    texts = [one.strip().rstrip("=") for one in value.get_secret_value().split(",")] if value else []
+    try:
+        keys = [b64decode(one + "=" * (-len(one) % 4), altchars="-_") for one in texts]
+    except ValueError:
+        keys = [b""]
+    if any(len(key) < _KEY_BYTES for key in keys):
+        raise ValueError(
+            f"should be {_KEY_BYTES} random bytes or more in base64, as `openssl rand -base64 32` makes them"
+        )
+    return keys
 
 
 class _FromEnvironment(BaseModel):
@@ -114,6 +145,28 @@ class Settings(_FromEnvironment):
     zone: Annotated[str, AfterValidator(_zone)] = Field(
         "UTC", description="Zone of the times on the pages, until a person chooses another; an IANA name."
     )
+    web_address: Annotated[str, AfterValidator(_public_address)] | None = Field(
+        None,
+        description="Address at which browsers find the pages, such as `https://migrate.contoso.example`;"
+        " with Entra there are no pages without it.",
+    )
+    web_key: SecretStr | None = Field(
+        None,
+        description="Key with which the pages sign what browsers keep: at least 32 random bytes in base64, the same"
+        " for every process. While one is replaced there are two, separated by a comma; the first one signs.",
+    )
+    web_session: Duration = Field(
+        timedelta(hours=8), le=timedelta(hours=24), description="How long people stay signed in to the pages."
+    )
+    web_certificate: Path | None = Field(
+        None,
+        description="PEM file with a certificate and its key, which prove to Entra which application the pages are.",
+    )
+    web_identity: str | None = Field(
+        None,
+        description="Client id of a managed identity that proves it instead. Without either it is the token in the file"
+        " that `AZURE_FEDERATED_TOKEN_FILE` names.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Lowest level that is logged.")
     log_format: Literal["auto", "text", "json"] = Field(
         "auto",
@@ -130,6 +183,24 @@ class Settings(_FromEnvironment):
         given = [self.entra_tenant_id, self.entra_client_id]
         if given.count(None) == 1 or (self.entra_audience and None in given):
             raise ValueError("MATOOLKIT_ENTRA_TENANT_ID and MATOOLKIT_ENTRA_CLIENT_ID are needed together")
+        return self
+
+    @field_validator("web_key")
+    @classmethod
+    def _keys_are_long(cls, value: SecretStr | None) -> SecretStr | None:
+        keys_in(value)
+        return value
+
+    @model_validator(mode="after")
+    def _pages_are_whole(self) -> Self:
+        if self.web_address and not (self.entra_client_id and self.web_key):
+            raise ValueError(
+                "MATOOLKIT_WEB_ADDRESS needs MATOOLKIT_WEB_KEY, MATOOLKIT_ENTRA_TENANT_ID and MATOOLKIT_ENTRA_CLIENT_ID"
+            )
+        if self.web_certificate and self.web_identity:
+            raise ValueError(
+                "MATOOLKIT_WEB_CERTIFICATE and MATOOLKIT_WEB_IDENTITY are two ways, of which one is enough"
+            )
         return self
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from httpx import get
 
 from matoolkit.doors.services import Services
 from matoolkit.hosting.api import serving
+from matoolkit.hosting.entrance import way_to_pages
 from matoolkit.hosting.sockets import listening, port_of
 from matoolkit.settings import Settings
 
@@ -46,9 +47,9 @@ def test_a_request_that_never_ends_does_not_keep_it_from_stopping(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("matoolkit.hosting.serving.GRACE_SECONDS", 0)
-    stop = threading.Event()
+    stop, way = threading.Event(), way_to_pages(Settings(), services.sign_in, services.clock, {})
     with listening("127.0.0.1", 0) as place:
-        server = threading.Thread(target=serving(services, Settings(), place), args=(stop,), daemon=True)
+        server = threading.Thread(target=serving(services, way, Settings(), place), args=(stop,), daemon=True)
         server.start()
         address = ("127.0.0.1", port_of(place))
         with socket.create_connection(address) as client:

@@ -1,10 +1,11 @@
 """The admin API on a free port of this machine, served as it is served to people."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from matoolkit.api.app import create_app
 from matoolkit.doors.services import Services
@@ -23,13 +24,19 @@ def serving(services: Services, noted: Callable[[str, str], None] = lambda *_: N
             noted(scope["method"], scope["path"])
         await app(scope, receive, send)
 
-    server = ApiServer(noting)
-    with listening("127.0.0.1", 0) as place:
-        thread = threading.Thread(target=server.run, args=([place],), daemon=True)
-        thread.start()
-        until(lambda: server.started)
-        try:
-            yield f"http://127.0.0.1:{port_of(place)}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    with listening("127.0.0.1", 0) as place, serving_app(noting, place) as address:
+        yield address
+
+
+@contextmanager
+def serving_app(app: ASGIApp, place: socket.socket, before_end: Callable[[], None] | None = None) -> Iterator[str]:
+    """Serve any application in this way; what never ends by itself is ended first."""
+    server = ApiServer(app, before_end=before_end)
+    thread = threading.Thread(target=server.run, args=([place],), daemon=True)
+    thread.start()
+    until(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{port_of(place)}"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,6 +1,6 @@
 """Entra's tokens, verified: a person's, or an application's (rule A2)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,15 +40,21 @@ class Entra:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.casefold() != "bearer" or not token.strip():
             raise NotSignedIn("there is no token")
-        claims = self._claims(token.strip())
-        roles = claims.get("roles")
-        roles = roles if isinstance(roles, list) else []
+        claims = self._claims(token.strip(), [self.audience or f"api://{self.client_id}", self.client_id])
+        roles = _roles(claims)
         if not roles and not claims.get("scp"):
             # An ID token says who a person is, not that the person may use this API; an application may have no role.
             raise NotSignedIn("the token has neither a scope nor a role")
         return Identity(_name(claims), ADMIN_ROLE in roles)
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
+    def person(self, id_token: str, nonce: str) -> Identity:
+        """Verify the ID token with which Entra answers the sign-in of this nonce."""
+        claims = self._claims(id_token, [self.client_id], "nonce")
+        if claims["nonce"] != nonce:
+            raise NotSignedIn("the token answers another sign-in")
+        return Identity(_name(claims), ADMIN_ROLE in _roles(claims))
+
+    def _claims(self, token: str, audiences: Sequence[str], *needed: str) -> Mapping[str, Any]:
         try:
             # We choose the algorithm: a token that names another is refused before any key is used.
             header = jwt.get_unverified_header(token)
@@ -58,13 +64,13 @@ class Entra:
                 token,
                 self._keys.key(str(header.get("kid"))),
                 algorithms=["RS256"],
-                audience=[self.audience or f"api://{self.client_id}", self.client_id],
+                audience=audiences,
                 issuer=[
                     f"{self.cloud.sts}/{self.tenant_id}/",
                     f"{self.cloud.authority}/{self.tenant_id}/v2.0",
                 ],
                 leeway=_LEEWAY_SECONDS,
-                options={"require": ["exp", "nbf", "iss", "aud", "tid"]},
+                options={"require": ["exp", "nbf", "iss", "aud", "tid", *needed]},
             )
         except PyJWTError as refused:
             raise NotSignedIn(_REASONS.get(type(refused), "the token is not valid")) from None
@@ -80,6 +86,11 @@ _REASONS: Mapping[type[Exception], str] = {
     jwt.InvalidIssuerError: "the token is of another issuer",
     jwt.InvalidSignatureError: "the token's signature is wrong",
 }
+
+
+def _roles(claims: Mapping[str, Any]) -> Sequence[Any]:
+    roles = claims.get("roles")
+    return roles if isinstance(roles, list) else []
 
 
 def _name(claims: Mapping[str, Any]) -> str:

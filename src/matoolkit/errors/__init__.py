@@ -1,124 +1,4 @@
-"""Every exception that people see; a module defines the exceptions that only its own callers see.
-
-    MatoolkitError                MT500   something in the system itself is wrong
-    ├── NaiveTime                 MT501   a time without zone reached code that needs an instant
-    ├── TimeOutOfRange            MT502   a time in UTC lies outside the years 1 to 9999
-    ├── Refused                   MT400   what was asked for cannot be done as asked
-    │   ├── InvalidSettings       ST400   the environment holds a setting that cannot be used
-    │   ├── UnreadableFile        IN404   a file cannot be read
-    │   ├── UnknownCode           RB404   no error and no finding has this code
-    │   ├── InvalidRunbook        RB400   a runbook has errors; carries its findings
-    │   ├── UnknownRunbook        PB404   no runbook has this name
-    │   ├── UnknownVersion        PB405   a runbook has no version of this number
-    │   ├── OtherName             PB422   a document has another name than the one it is published under
-    │   ├── PrimaryKeyChanged     PB409   a new version names another primary_key while batches are in flight
-    │   ├── PublishedMeanwhile    PB410   another person published the same runbook at the same moment
-    │   ├── VersionNotActive      PB411   only the active version can be deactivated
-    │   ├── NoActiveVersion       PB412   something needs the active version of a runbook that has none
-    │   ├── UnknownBatch          AD404   no batch has this number
-    │   ├── UnknownDeadLetter     AD405   no dead letter has this number
-    │   ├── UnknownMembers        AD406   a batch has no such members in the state that was asked for
-    │   ├── UnknownMember         AD407   a batch has no member of this number
-    │   ├── UnknownRow            AD408   the last reading of the source has no usable row of this key
-    │   ├── InvalidMembers        AD400   rows for a manual batch cannot be used
-    │   ├── WrongBatchStatus      AD409   a batch is not in a state in which this can be done
-    │   ├── NotManual             AD410   the scheduler looks after this batch
-    │   ├── CannotAdvance         AD411   a batch cannot go on to another phase now
-    │   ├── NothingToRetry        AD412   there is no failure that could be retried
-    │   ├── StillRunning          AD413   a rollback or a job of the work to retry still runs
-    │   ├── HoldChanged           AD414   a batch is not held, or is now held for something else
-    │   ├── DeadLetterResolved    AD415   a dead letter was already resent or discarded
-    │   ├── HoldApproved          AD416   what a batch is held for is already approved
-    │   ├── NotIncluded           AD417   a member cannot be included in the batch of its time
-    │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
-    │   ├── UnknownPhase          AD421   the version to run has no such phase
-    │   ├── DoneWithOldData       AD422   finished steps used old values of a changed column
-    │   ├── NotReadYet            AD423   the source has not been read yet, so there are no rows to take
-    │   ├── WrongDataChoice       AD424   rows of a file are for manual batches, rows of the source for the others
-    │   ├── NothingToUndo         AD430   nobody who was asked for can be undone now
-    │   ├── ExcludedAlready       AD431   a person has excluded this member already
-    │   ├── MemberChanged         AD432   a member joined another batch while a person decided about it
-    │   ├── InvalidRequest        AP422   a request does not have the right form
-    │   ├── UnknownRoute          AP404   nothing is served at an address
-    │   ├── WrongMethod           AP405   an address does not take a method
-    │   ├── BodyTooLarge          AP413   a body is larger than the limit of its kind
-    │   ├── WrongContentType      AP415   the route does not read a body of this type
-    │   ├── InvalidCursor         AP400   a cursor does not belong to this list
-    │   ├── KeyReused             AP409   an Idempotency-Key came again with another request
-    │   ├── ChangedSince          AP412   the state has changed since the caller read it
-    │   ├── NotSignedIn           AP401   a request has no token, or one that is not accepted here
-    │   ├── RoleMissing           AP403   the caller does not have the role that this needs
-    │   ├── NotFromHere           AP421   without sign-in only the same machine is answered
-    │   ├── SignInRequired        AP411   the API would be served to others without sign-in
-    │   ├── FormTooOld            WB403   a form does not carry the mark of a page that was sent
-    │   ├── PreviewChanged        WB409   what would happen is no longer what was shown
-    │   ├── MissingAnswer         WB422   a form leaves out something that is needed
-    │   ├── AlreadyUp             HO409   `matoolkit up` already runs in this folder
-    │   ├── UnsafeFolder          HO403   other people can put files into a folder whose files a worker executes
-    │   ├── PortTaken             HO410   another program listens on a port
-    │   ├── OtherSpeed            HO411   the calendar of a database runs at another speed
-    │   ├── FastCalendar          HO412   a database with a fast calendar is for `matoolkit up` alone
-    │   ├── NotForTrying          HO422   a runbook cannot be tried on a file of rows
-    │   ├── TelemetryLibraryMissing HO502 the libraries that send telemetry are not installed
-    │   ├── SignInNeeded          CL401   nobody is signed in on this machine
-    │   ├── SignInFailed          CL403   signing in did not work
-    │   ├── ConfirmationNeeded    CL428   a confirmation is needed, and there is no terminal to ask on
-    │   ├── UnknownFailure        CL404   no step of the batch failed like this one
-    │   ├── UnknownPerson         CL405   nobody has this key, address or number
-    │   ├── AmbiguousPerson       CL409   a text names several people
-    │   ├── UnwritableFile        IN403   a file cannot be written
-    │   ├── BusLibraryMissing     BU502   the library for Azure Service Bus is not installed
-    │   ├── BusAddressInvalid     BU400   the connection string of the Service Bus cannot be used
-    │   ├── AnotherSchedulerWorks SH409   another scheduler works on the same database
-    │   ├── SourceNotConfigured   SC404   an environment variable that a runbook's source needs is not set
-    │   ├── InvalidDatabaseUrl    DB400   the address of the database cannot be used
-    │   ├── RolesNotSupported     DB405   this database has no users
-    │   ├── UnusableKey           DB422   a key is empty, too long, or has a character that cannot be stored
-    │   └── TooManyColumns        DB413   a query returns more columns than a table can have
-    ├── TemplateError             TP400   a template cannot be resolved for a member
-    │   ├── UnresolvedVariable    TP404   nothing supplies the variable
-    │   ├── AmbiguousVariable     TP409   several names match it, and differ only in case
-    │   ├── NotText               TP422   null, a list or a mapping stands inside a longer text
-    │   ├── NotAFunctionName      TP423   a templated function resolved to something that is not a name
-    │   ├── SecretFromData        TP424   data names a secret, which only a runbook may do
-    │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
-    ├── ProblemOfServer           CL400   the admin API refused or failed; code and hint are its own
-    ├── ServerUnreachable         CL503   nobody answers at the address of the admin API
-    ├── ServerTooSlow             CL504   the admin API did not answer in time
-    ├── UnreadableAnswer          CL502   an answer does not come from an admin API
-    ├── SignInUnavailable         AP503   Entra's signing keys cannot be fetched
-    ├── UnreadableMessage         BU422   a message cannot be read
-    ├── UnwritableMessage         BU414   a message cannot be written
-    ├── MessageTooLarge           BU413   a message is larger than any bus would carry
-    ├── MessageRefused            BU415   a message is not one that the bus takes
-    ├── BusManagingRefused        BU403   the identity of this process may not manage the bus
-    ├── WorkerHasNoSubscription   BU405   a job is for a worker that has no subscription on the bus
-    ├── BusUnavailable            BU503   the bus cannot be reached
-    │   ├── BusSignInFailed       BU401   the identity of this process may not use the bus
-    │   ├── BusEntityMissing      BU404   a topic or a subscription does not exist
-    │   ├── BusEntityDisabled     BU423   a topic or a subscription is disabled
-    │   ├── BusBusy               BU429   the bus asks to wait
-    │   └── BusFull               BU507   a topic has no room left
-    ├── SourceFailed              SC502   a source could not be queried
-    ├── SpoolFailed               SC507   the rows of a source cannot be kept
-    ├── MissingColumn             SC422   a query did not return a column that its runbook names
-    └── StoreError                DB500   the database refused a statement
-        ├── RowConflict           DB409   a row breaks a rule of its table
-        ├── StoreUnavailable      DB503   the database cannot be reached, or the connection broke
-        ├── SignInRefused         DB401   the database does not let this process in
-        ├── StoreBusy             DB504   another process holds what is needed, or a deadlock was broken
-        ├── StoreFull             DB507   the database has no room left
-        ├── StoreReadOnly         DB403   the database may only be read
-        ├── StoreDamaged          DB508   the file is not a database, or it is damaged
-        ├── DriverMissing         DB501   the driver for this database is not installed
-        ├── UnknownServer         DB502   the server is something else than its address promises
-        ├── ReadsNotStable        DB505   readers may not see one picture while others write
-        ├── LeaseLost             DB410   another process has taken over the work
-        └── WrongSchema           DB510   the tables do not fit this version of the program
-            ├── SchemaMissing     DB511   there are no tables yet
-            ├── SchemaTooOld      DB512   the tables are those of an older version
-            ├── SchemaTooNew      DB513   the tables are those of a newer version
-            └── SchemaDamaged     DB514   the tables are not what their version says
+"""Every exception that people see (`tree.py` draws them); a module defines those that only its own callers see.
 
 Each class has a stable code, the HTTP status and the exit code with which people meet it; each instance
 says what is wrong and, where something can be done about it, a hint. API, CLI and web render the same object.
@@ -260,7 +140,17 @@ from matoolkit.errors.store import (
     WrongSchema,
 )
 from matoolkit.errors.undoing import ExcludedAlready, MemberChanged, NothingToUndo
-from matoolkit.errors.web import FormTooOld, MissingAnswer, PreviewChanged
+from matoolkit.errors.web import (
+    EntryBroken,
+    EntryRefused,
+    EntryTooOld,
+    EntryUnavailable,
+    FormTooOld,
+    MissingAnswer,
+    PagesClosed,
+    PreviewChanged,
+    SessionOver,
+)
 
 __all__ = [
     "AlreadyUp",
@@ -283,6 +173,10 @@ __all__ = [
     "DeadLetterResolved",
     "DoneWithOldData",
     "DriverMissing",
+    "EntryBroken",
+    "EntryRefused",
+    "EntryTooOld",
+    "EntryUnavailable",
     "ExcludedAlready",
     "FastCalendar",
     "Finding",
@@ -320,6 +214,7 @@ __all__ = [
     "NothingToUndo",
     "OtherName",
     "OtherSpeed",
+    "PagesClosed",
     "PortTaken",
     "PreviewChanged",
     "PrimaryKeyChanged",
@@ -337,6 +232,7 @@ __all__ = [
     "SecretFromData",
     "ServerTooSlow",
     "ServerUnreachable",
+    "SessionOver",
     "Severity",
     "SignInFailed",
     "SignInNeeded",

@@ -111,8 +111,8 @@ class NotSignedIn(Refused):
     http_status = 401
     exit_code = 4
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"not signed in: {why}", hint="send an Entra token for this API as `Authorization: Bearer …`")
+    def __init__(self, why: str, hint: str = "send an Entra token for this API as `Authorization: Bearer …`") -> None:
+        super().__init__(f"not signed in: {why}", hint=hint)
 
 
 class RoleMissing(Refused):

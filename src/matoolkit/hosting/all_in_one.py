@@ -15,7 +15,8 @@ from matoolkit.errors import InvalidSettings
 from matoolkit.hosting.api import services_of, serving, sign_in_for
 from matoolkit.hosting.demo import NAME as DEMO
 from matoolkit.hosting.demo import SOURCE_VARIABLE
-from matoolkit.hosting.folder import FOLDER, SOURCE, alone_in, forget_all
+from matoolkit.hosting.entrance import way_to_pages
+from matoolkit.hosting.folder import FOLDER, KEY, SOURCE, alone_in, forget_all
 from matoolkit.hosting.orchestrator import orchestrator_parts
 from matoolkit.hosting.process import Part, run_parts
 from matoolkit.hosting.sockets import listening, listening_nearby, port_of
@@ -199,10 +200,11 @@ class _System:
 
     def api(self, place: socket.socket) -> Part:
         """Return what serves the admin API and the pages."""
-        # Tokens are good until a time of the clock, not of a calendar that runs faster.
+        # Tokens and sessions are good until a time of the clock, not of a calendar that runs faster.
         sign_in = sign_in_for(self.settings, HOST, SystemClock())
+        way = way_to_pages(self.settings, sign_in, SystemClock(), self.environ, KEY)
         services = services_of(self.store, self.messaging.publisher, self.environ, self.clock, sign_in)
-        return serving(replace(services, open_source=self.sources.open), self.settings, place)
+        return serving(replace(services, open_source=self.sources.open), way, self.settings, place)
 
     def run(self, parts: Mapping[str, Part], stop: threading.Event) -> None:
         """Run these parts beside scheduler and orchestrator."""

@@ -16,6 +16,7 @@ from matoolkit.doors.identity import LocalOnly, SignIn
 from matoolkit.doors.services import Services
 from matoolkit.errors import SignInRequired
 from matoolkit.hosting.addresses import Addresses
+from matoolkit.hosting.entrance import WayToPages, way_to_pages
 from matoolkit.hosting.process import Part, run_parts, sweep_regularly
 from matoolkit.hosting.serving import ApiServer
 from matoolkit.hosting.sockets import listening, port_of
@@ -25,7 +26,6 @@ from matoolkit.ports import Publisher
 from matoolkit.settings import Settings
 from matoolkit.store import Store
 from matoolkit.system import open_bus, open_state, read_message, source_opener
-from matoolkit.web.sealing import Seal
 from matoolkit.web.serving import Site
 from matoolkit.web.site import create_site
 
@@ -38,6 +38,7 @@ def run_api(
     """Serve until told to stop; requests at hand are finished, if that does not take long."""
     clock = SystemClock()
     sign_in = sign_in_for(settings, host, clock)
+    way = way_to_pages(settings, sign_in, clock, environ)
     with ExitStack() as stack:
         stack.enter_context(telemetry_of(settings, "api", environ=environ))
         store = open_state(settings)
@@ -47,7 +48,7 @@ def run_api(
         services = services_of(store, messaging.publisher, environ, clock, sign_in)
         place = stack.enter_context(listening(host, port))
         log.info("serving the admin API and the pages on %s, port %d", host, port_of(place))
-        parts = {"api": serving(services, settings, place)}
+        parts = {"api": serving(services, way, settings, place)}
         if messaging.outbox:
             parts["outbox"] = partial(sweep_regularly, [messaging.outbox.sweep], settings.sweep_seconds)
         run_parts(parts, stop)
@@ -60,17 +61,19 @@ def services_of(
     return Services(store, publisher, read_message, source_opener(environ), clock, sign_in)
 
 
-def both_doors(services: Services, settings: Settings, *, streams: bool = True) -> Addresses:
+def site_of(services: Services, way: WayToPages, settings: Settings, *, streams: bool = True) -> Site:
+    """Return what the pages work with."""
+    return Site(services, way.sign_in, way.seal, settings.label, settings.zone, streams, way.is_https, way.entrance)
+
+
+def both_doors(site: Site) -> Addresses:
     """Return the admin API and the pages at one address."""
-    # What a browser keeps is good for so long on the clock of the wall, however fast a calendar runs.
-    seal = Seal.of_this_process(SystemClock())
-    site = Site(services, services.sign_in, seal, settings.label, settings.zone, streams)
-    return Addresses(create_app(services), create_site(site))
+    return Addresses(create_app(site.services), create_site(site))
 
 
-def serving(services: Services, settings: Settings, place: socket.socket) -> Part:
+def serving(services: Services, way: WayToPages, settings: Settings, place: socket.socket) -> Part:
     """Return what serves the API and the pages on a socket until it is told to stop."""
-    doors = both_doors(services, settings)
+    doors = both_doors(site_of(services, way, settings))
     server = ApiServer(doors, before_end=doors.close)
 
     def serve(stop: threading.Event) -> None:

@@ -13,6 +13,8 @@ SOURCE = FOLDER / "demo-source.db"
 TENANT = FOLDER / "tenant.json"
 STATE = FOLDER / "matoolkit.db"
 ROWS = FOLDER / "rows.json"
+# Forms of the pages that were open before must not change what begins anew, so it is forgotten too.
+KEY = FOLDER / "pages.key"
 
 _LOCK = "up.lock"
 
@@ -36,6 +38,6 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def forget_all() -> None:
     """Forget the demo's people, its tenant, and all that happened."""
-    for path in (STATE, SOURCE, TENANT, ROWS):
+    for path in (STATE, SOURCE, TENANT, ROWS, KEY):
         for tail in ("", "-wal", "-shm"):
             path.with_name(f"{path.name}{tail}").unlink(missing_ok=True)

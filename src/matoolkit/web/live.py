@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from matoolkit.clock import SystemClock
 from matoolkit.errors import MatoolkitError, UnknownRoute
 from matoolkit.web.rendering import fragment, rendered
-from matoolkit.web.serving import Site
+from matoolkit.web.serving import Site, site_of
 from matoolkit.web.topics import Topic, TopicOf
 from matoolkit.web.visiting import Looking, Viewer
 
@@ -97,10 +97,10 @@ class Hub:
         """Let all streams end, because the server stops."""
         self._is_closed = True
 
-    async def events(self, topic: Topic, viewer: Viewer) -> AsyncIterator[bytes]:
+    async def events(self, topic: Topic, viewer: Viewer, seconds: float = _STREAM_SECONDS) -> AsyncIterator[bytes]:
         """Yield what reads differently from what was yielded before, and a beat when a look was taken."""
         clock = SystemClock()
-        ends, beaten = clock.monotonic() + _STREAM_SECONDS, float("-inf")
+        ends, beaten = clock.monotonic() + seconds, float("-inf")
         sent: Mapping[str, bytes] = {}
         watch = self._joined(topic, viewer)
         try:
@@ -146,5 +146,6 @@ async def watch(request: Request, kind: str, key: str, viewer: Looking, part: st
         return await run_in_threadpool(hub.part, topic, part, viewer)
     # What is not there is refused before the stream begins.
     await run_in_threadpool(topic.look)
-    events = hub.events(topic, viewer)
+    left = site_of(request).seconds_left(request)
+    events = hub.events(topic, viewer, min(left, _STREAM_SECONDS))
     return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

@@ -38,11 +38,14 @@ def refusal(request: Request, error: MatoolkitError) -> Response:
         return page(request, viewer, "error.html", frame, status=told.status, problem=told)
     except MatoolkitError:
         # Nobody is signed in, or the database is away: then there is no frame either.
-        return HTMLResponse(bare("bare.html", problem=told), told.status)
+        template = "refused.html" if is_fragment(request) else "bare.html"
+        return HTMLResponse(bare(template, problem=told), told.status)
 
 
 def _place(request: Request) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    # As it was sent: a name in it may hold a quoted `?` or `/`.
+    sent = request.scope.get("raw_path") or request.url.path.encode()
+    return sent.decode("ascii", "replace") + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _of_ours(request: Request, error: Exception) -> Response:

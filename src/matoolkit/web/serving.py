@@ -1,5 +1,6 @@
 """What the pages work with, and how they get at it."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from starlette.requests import Request
 
 from matoolkit.doors.identity import SignIn
 from matoolkit.doors.services import Services
+from matoolkit.web.entrance import Entrance
 from matoolkit.web.looking import Looks
 from matoolkit.web.sealing import Seal
 
@@ -16,7 +18,7 @@ from matoolkit.web.sealing import Seal
 class Site:
     """The services, how people sign in to pages, and what this installation wants to be called.
 
-    Where answers cannot be streamed, pages ask again and again instead.
+    Without Entra there is no entrance. Where answers cannot be streamed, pages ask again and again instead.
     """
 
     services: Services
@@ -26,12 +28,21 @@ class Site:
     zone: str = "UTC"
     streams: bool = True
     is_https: bool = False
-    signs_out: bool = False
+    entrance: Entrance | None = None
     fresh_seconds: float = 1.0
     looks: Looks = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "looks", Looks(self.services.store, self.fresh_seconds))
+
+    @property
+    def signs_out(self) -> bool:
+        """Whether people sign in here, and so can sign out."""
+        return self.entrance is not None
+
+    def seconds_left(self, request: Request) -> float:
+        """Return how long the sender of a request stays signed in."""
+        return self.entrance.sessions.seconds_left(request) if self.entrance else math.inf
 
 
 def site_of(request: Request) -> Site:

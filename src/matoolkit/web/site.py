@@ -6,19 +6,17 @@ from types import MappingProxyType
 from fastapi import FastAPI
 
 from matoolkit.doors.bodies import BodyLimit
-from matoolkit.web import assets, live
+from matoolkit.web import assets, live, signing_in
 from matoolkit.web.live import Hub
-from matoolkit.web.pages import batch, batches, preferences, runbook, runbooks
+from matoolkit.web.pages import batch, batches, preferences
 from matoolkit.web.refusals import add_refusals, refusal
 from matoolkit.web.safety import Safety
 from matoolkit.web.serving import Site
 from matoolkit.web.topics import TopicOf
 from matoolkit.web.visiting import may_send
 
-_PAGES = (batches, batch, preferences, runbooks, runbook)
-_TOPICS: Mapping[str, TopicOf] = MappingProxyType(
-    {"batch": batch.topic_of, "runbook": runbook.topic_of, "runbooks": runbooks.topic_of}
-)
+_PAGES = (batches, batch, preferences)
+_TOPICS: Mapping[str, TopicOf] = MappingProxyType({"batch": batch.topic_of})
 
 
 def create_site(site: Site) -> FastAPI:
@@ -30,6 +28,6 @@ def create_site(site: Site) -> FastAPI:
     # The outermost, so that no answer leaves without the headers.
     app.add_middleware(Safety)
     add_refusals(app)
-    for part in (assets, live, *_PAGES):
+    for part in (assets, live, signing_in, *_PAGES):
         app.include_router(part.router)
     return app

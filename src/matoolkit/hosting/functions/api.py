@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from matoolkit.api.problems import answer
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.errors import MatoolkitError
-from matoolkit.hosting.api import both_doors, services_of, sign_in_for
+from matoolkit.hosting.api import both_doors, services_of, sign_in_for, site_of
+from matoolkit.hosting.entrance import way_to_pages
 from matoolkit.hosting.functions.starting import (
     EVERY_HALF_MINUTE,
     Lazily,
@@ -50,12 +51,13 @@ def api_app(
     """Return the functions of the admin API; without the settings of Entra there are none."""
     settings, clock = settings_of_app(environ), clock or SystemClock()
     sign_in = sign_in_for(settings, _EVERYWHERE, clock)
+    way = way_to_pages(settings, sign_in, clock, environ)
     parts = Lazily(lambda: begun(settings, "api", environ, open_parts))
 
     def made() -> ASGIApp:
         has = parts()
         services = services_of(has.store, has.messaging.publisher, environ, clock, sign_in)
-        return both_doors(services, settings, streams=False)
+        return both_doors(site_of(services, way, settings, streams=False))
 
     asgi = func.AsgiMiddleware(StartedByRequest(Lazily(made)))  # type: ignore[no-untyped-call]
     app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)

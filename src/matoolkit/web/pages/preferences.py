@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from matoolkit.errors import Flaw, InvalidRequest
 from matoolkit.web.rendering import Frame, elsewhere, page
+from matoolkit.web.returning import place_here
 from matoolkit.web.serving import Serving
 from matoolkit.web.visiting import THEME, THEMES, ZONE, Looking, Sending, Theme, known_zones, remember
 
@@ -19,7 +20,7 @@ def get_preferences(request: Request, viewer: Looking, back: str = "/") -> Respo
     """Show what can be chosen."""
     zones = sorted(zone for zone in known_zones() if "/" in zone or zone == "UTC")
     frame = Frame("Zone and colours", "")
-    return page(request, viewer, "preferences.html", frame, zones=zones, themes=THEMES, back=local(back))
+    return page(request, viewer, "preferences.html", frame, zones=zones, themes=THEMES, back=place_here(back))
 
 
 @router.post("/preferences")
@@ -34,13 +35,7 @@ def set_preferences(
     """Keep what was chosen in the browser, and go back."""
     if zone not in known_zones():
         raise InvalidRequest([Flaw("/body/zone", "is not a zone, such as Europe/Madrid")])
-    answer = elsewhere(request, local(back))
+    answer = elsewhere(request, place_here(back))
     remember(answer, serving, ZONE, zone)
     remember(answer, serving, THEME, theme)
     return answer
-
-
-def local(address: str) -> str:
-    """Return an address if it is one of ours, and the first page otherwise."""
-    is_ours = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
-    return address if is_ours else "/"
