@@ -19,6 +19,7 @@ from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRAT
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.cells import cell_kinds, report_text
+from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.messages import (
     BatchInit,
     MemberAdded,
@@ -240,8 +241,15 @@ class Stage:
 
     def hold(self, batch: BatchRow, key: str = "removals-1") -> None:
         """Hold a batch."""
+        self.hold_for(batch, HoldKind.REMOVALS, key)
+
+    def hold_for(
+        self, batch: BatchRow, kind: HoldKind, key: str, reason: str = "too many are gone", **shown: Any
+    ) -> None:
+        """Hold a batch for something, such as members by their ids."""
+        told = orjson.dumps({"kind": kind, **shown}).decode()
         with self.store.transaction() as tx:
-            hold_batches(tx, [Hold(batch.id, "too many are gone", key, '{"kind": "removals"}')], self.now)
+            hold_batches(tx, [Hold(batch.id, reason, key, told)], self.now)
 
     def release(self, batch: BatchRow) -> None:
         """End the hold of a batch, and wake who waits for it."""

@@ -258,6 +258,11 @@ def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tupl
         return len(ids), member_labels(tx, ids[begin : begin + limit])
 
 
+def held_ids(tx: Transaction, batch_id: int) -> list[int]:
+    """Return the ids of all members that a hold is about, in their order."""
+    return _held_ids(tx, *_hold(tx, batch_id))
+
+
 def _hold(tx: Transaction, batch_id: int) -> tuple[BatchRow, dict[str, Any]]:
     batch = existing_batch(tx, batch_id)
     if not batch.is_held:

@@ -8,15 +8,41 @@ from fastapi import FastAPI
 from matoolkit.doors.bodies import BodyLimit
 from matoolkit.web import assets, live, signing_in
 from matoolkit.web.live import Hub
-from matoolkit.web.pages import batch, batches, preferences
+from matoolkit.web.pages import (
+    batch,
+    batches,
+    hold,
+    holds,
+    late,
+    preferences,
+    runbook,
+    runbooks,
+)
 from matoolkit.web.refusals import add_refusals, refusal
 from matoolkit.web.safety import Safety
 from matoolkit.web.serving import Site
 from matoolkit.web.topics import TopicOf
 from matoolkit.web.visiting import may_send
 
-_PAGES = (batches, batch, preferences)
-_TOPICS: Mapping[str, TopicOf] = MappingProxyType({"batch": batch.topic_of})
+_PAGES = (
+    batches,
+    batch,
+    holds,
+    late,
+    hold,
+    preferences,
+    runbooks,
+    runbook,
+)
+_TOPICS: Mapping[str, TopicOf] = MappingProxyType(
+    {
+        "batch": batch.topic_of,
+        "hold": hold.topic_of,
+        "holds": holds.topic_of,
+        "runbook": runbook.topic_of,
+        "runbooks": runbooks.topic_of,
+    }
+)
 
 
 def create_site(site: Site) -> FastAPI:

@@ -1,0 +1,112 @@
+"""Holds as a person looks at them: what each stands for, whom it concerns, and what would come next."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from matoolkit.admin.queries import HoldView, existing_batch, held_ids, hold_of
+from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus
+from matoolkit.errors import HoldChanged, InvalidRunbook
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.store import Store, Transaction
+from matoolkit.store.batches import BatchFilter, BatchRow, batches_page, count_batches
+from matoolkit.store.counts import member_counts
+from matoolkit.store.members import member_labels
+from matoolkit.store.memberstates import last_completed_phases, states_of_members
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.runbooks import RunbookRow, runbooks_by_id
+
+_HELD = BatchFilter(is_held=True)
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBatch:
+    """A batch that waits for a person, how many are in it, and the phase that would begin next."""
+
+    batch: BatchRow
+    members: int
+    following: PhaseRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConcernedMember:
+    """A member that a hold is about."""
+
+    id: int
+    member_key: str
+    state: MemberState
+    last_completed_phase: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLook:
+    """A held batch with a slice of the members that it is about; without a hold if the batch is not held."""
+
+    held: HeldBatch
+    version: int
+    hold: HoldView | None
+    members: Sequence[ConcernedMember]
+    removal_steps: Sequence[str]
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person has approved it, so that only a tick is missing."""
+        return self.hold is not None and self.held.batch.approved_hold_key == self.held.batch.hold_key
+
+
+def held_page(store: Store, *, before: int | None, limit: int) -> tuple[int, list[HeldBatch]]:
+    """Return how many batches are held, and a slice of them, newest first, from before an id."""
+    with store.reading() as tx:
+        return count_batches(tx, _HELD), _with_what_follows(tx, batches_page(tx, _HELD, before=before, limit=limit))
+
+
+def look_at_hold(store: Store, batch_id: int, *, after: int = 0, limit: int = 100) -> HoldLook:
+    """Look at a hold and at those whom it concerns, from after an id."""
+    with store.reading() as tx:
+        (held,) = _with_what_follows(tx, [existing_batch(tx, batch_id)])
+        (runbook,) = runbooks_by_id(tx, [held.batch.runbook_id])
+        try:
+            hold = hold_of(store.within(tx), batch_id)
+        except HoldChanged:
+            return HoldLook(held, runbook.version, None, (), ())
+        ids = [number for number in held_ids(tx, batch_id) if number > after]
+        return HoldLook(held, runbook.version, hold, _concerned(tx, ids[:limit]), _removal_steps(runbook))
+
+
+def everybody_concerned(store: Store, batch_id: int) -> Iterator[ConcernedMember]:
+    """Yield all members that a hold is about, as it was when the first was asked for."""
+    with store.reading() as tx:
+        ids = held_ids(tx, batch_id)
+    for start in range(0, len(ids), _AT_ONCE):
+        with store.reading() as tx:
+            found = _concerned(tx, ids[start : start + _AT_ONCE])
+        yield from found
+
+
+def _with_what_follows(tx: Transaction, batches: Sequence[BatchRow]) -> list[HeldBatch]:
+    ids = [batch.id for batch in batches]
+    active = dict.fromkeys(ids, 0)
+    for count in member_counts(tx, ids):
+        if count.status is MemberStatus.ACTIVE:
+            active[count.batch_id] += count.count
+    following: dict[int, PhaseRow] = {}
+    for phase in sorted(phases_of_batches(tx, ids), key=lambda phase: phase.order):
+        if phase.status is PhaseStatus.PENDING:
+            following.setdefault(phase.batch_id, phase)
+    return [HeldBatch(batch, active[batch.id], following.get(batch.id)) for batch in batches]
+
+
+def _concerned(tx: Transaction, ids: Collection[int]) -> list[ConcernedMember]:
+    states, phases = states_of_members(tx, ids), last_completed_phases(tx, ids)
+    return [
+        ConcernedMember(label.id, label.member_key, states[label.id], phases.get(label.id))
+        for label in member_labels(tx, ids)
+    ]
+
+
+def _removal_steps(runbook: RunbookRow) -> list[str]:
+    try:
+        return [step.name for step in parse_runbook(runbook.yaml_content).on_member_removed]
+    except InvalidRunbook:
+        # A document that today's rules refuse does not run.
+        return []
