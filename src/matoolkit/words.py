@@ -57,6 +57,9 @@ LOOKS: Mapping[str, Look] = {
     "held": Look("‖", "!", "held"),
 }
 
+# What a tick does to members.
+CHANGES = ("added", "removed", "moved", "returned", "refreshed")
+
 
 def counted(number: int, noun: str) -> str:
     """Write `1 error`, `2 errors`."""
@@ -74,3 +77,18 @@ def distance(between: timedelta) -> str:
 def gap_to(start: datetime, at: datetime) -> str:
     """Write where a time stands relative to T: `T-4d 2h`, `T+14m`."""
     return f"T{'+' if at > start else '-'}{distance(start - at)}"
+
+
+def rows_told(read: int, set_aside: int, ignored: int) -> str:
+    """Say what a tick did with the rows of a source."""
+    return f"{read:,} read, {set_aside:,} set aside, {ignored:,} for batches that have ended"
+
+
+def changes_told(changes: Mapping[str, int]) -> str:
+    """Say how many members a tick added, removed, and so on."""
+    return ", ".join(f"{count:,} {word}" for word, count in changes.items() if count) or "nobody was changed"
+
+
+def switch_told(name: str, *, enabled: bool) -> str:
+    """Say how the automation of a runbook is."""
+    return f"automation of {name} is {'on' if enabled else 'off'}"

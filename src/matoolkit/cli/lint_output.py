@@ -1,6 +1,5 @@
 """Findings for people, for programs and for GitHub."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,14 +12,11 @@ from matoolkit.cli.answers import printable
 from matoolkit.cli.output import stderr
 from matoolkit.errors import Finding, UnreadableFile
 from matoolkit.runbook.findings import FINDING_KINDS
-from matoolkit.runbook.presentable import presentable_line
+from matoolkit.runbook.pointing import pointed
 from matoolkit.runbook.source import Source
 
 if TYPE_CHECKING:
     from matoolkit.runbook.parse import Report
-
-_KEY = re.compile(r"[\"']?[\w.-]+[\"']?\s{0,20}:\s{0,20}")
-_WORD = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +37,13 @@ def as_text(linted: LintedFile, found: Finding) -> Text:
         (f"[{found.code}]", "dim"),
         "\n",
     )
-    written = linted.report.source.line(found.line)
-    hidden_from = _start_of_value(written, found.column) if FINDING_KINDS[found.code].hides_value else None
-    line = presentable_line(written, hidden_from=hidden_from)
-    if line and line.strip():
+    about = pointed(linted.report.source, found)
+    if about and about.line.strip():
         number = f"{found.line:>6} | "
-        text.append(f"{number}{line}\n")
-        before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in line[: found.column - 1])
+        text.append(f"{number}{about.line}\n")
+        before = "".join("\t" if letter == "\t" else " " * cell_len(letter) for letter in about.line[: about.begin])
         text.append(f"{' ' * (len(number) - 2)}| {before}")
-        text.append(f"{'^' * _underlined(line, found.column)}\n", style=style)
+        text.append(f"{'^' * max(1, cell_len(about.line[about.begin : about.end]))}\n", style=style)
     if found.hint:
         text.append(f"       hint: {found.hint}\n")
     return text
@@ -108,17 +102,6 @@ def _finding(error: Mapping[str, Any]) -> Finding | None:
     hint = error.get("hint")
     told = printable(hint) if isinstance(hint, str) else None
     return Finding(kind.code, kind.severity, printable(error.get("message")), line, column, told)
-
-
-def _start_of_value(line: str, column: int) -> int:
-    """Say where the value begins, counted from 0, if a finding points at it or at its key."""
-    key = _KEY.match(line, column - 1)
-    return key.end() if key else column - 1
-
-
-def _underlined(line: str, column: int) -> int:
-    match = _WORD.match(line, column - 1)
-    return cell_len(match[0]) if match else 1
 
 
 def _escaped(text: str) -> str:

@@ -8,6 +8,9 @@ from rich.text import Text
 
 from matoolkit.cli import wording
 from matoolkit.cli.tables import Column, Item, fields, has_only_letters, number, status, table, when
+from matoolkit.words import CHANGES, changes_told, rows_told
+
+_ROWS = ("rowsRead", "rowsSetAside", "rowsIgnored")
 
 
 def _tick(item: Item) -> dict[str, Any]:
@@ -16,17 +19,12 @@ def _tick(item: Item) -> dict[str, Any]:
 
 def _rows(item: Item) -> str:
     tick = _tick(item)
-    if not tick:
-        return ""
-    told = {"read": "rowsRead", "set aside": "rowsSetAside", "for batches that have ended": "rowsIgnored"}
-    return ", ".join(f"{tick.get(name, 0):,} {word}" for word, name in told.items())
+    return rows_told(*(tick.get(name, 0) for name in _ROWS)) if tick else ""
 
 
 def _changes(item: Item) -> str:
     tick = _tick(item)
-    words = ("Added", "Removed", "Moved", "Returned", "Refreshed")
-    counts = [f"{tick[f'members{word}']:,} {word.lower()}" for word in words if tick.get(f"members{word}")]
-    return ", ".join(counts) or ("nobody was changed" if tick else "")
+    return changes_told({word: tick.get(f"members{word.capitalize()}") or 0 for word in CHANGES}) if tick else ""
 
 
 STATUS = (

@@ -37,8 +37,12 @@ def presentable_line(line: str, *, hidden_from: int | None = None) -> str | None
         line = line[:hidden_from] + _MASK
     elif (found := _SENSITIVE.search(line)) and not _HARMLESS.fullmatch(found["value"]):
         line = line[: found.start("value")] + _MASK
-    masked = _CREDENTIALS.sub(_mask, line)
-    return "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in masked)
+    return plain_line(_CREDENTIALS.sub(_mask, line))
+
+
+def plain_line(line: str) -> str:
+    """Return a line with a sign in place of every character that is not printable; the others stay where they are."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in line)
 
 
 def _mask(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from matoolkit.cli.client import path_of
 from matoolkit.cli.options import Name
 from matoolkit.cli.session import Session, asks_the_api
 from matoolkit.cli.tables import Column, status, when
+from matoolkit.words import switch_told
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -44,6 +45,6 @@ def disable(session: Session, name: Name) -> None:
 def _switch(session: Session, name: str, *, enabled: bool) -> None:
     done = session.client.put(path_of("runbooks", name, "automation"), {"enabled": enabled})
     if session.is_for_people:
-        session.say(f"automation of {wording.text(done.get('runbookName'))} is {'on' if enabled else 'off'}")
+        session.say(switch_told(wording.text(done.get("runbookName")), enabled=enabled))
     else:
         session.show(done, _AUTOMATION)
