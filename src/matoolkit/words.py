@@ -55,8 +55,18 @@ LOOKS: Mapping[str, Look] = {
     "missing": _FAILED,
     "unknown": UNKNOWN,
     "held": Look("‖", "!", "held"),
+    "overdue": Look("◷", "!", "held"),
+    "undo_failed": Look("↶", "<", "undo"),
+    "source": Look("!", "!", "fail"),
+    "scheduler": Look("◌", "!", "held"),
+    "silent": Look("◌", "!", "held"),
+    "dead_letter": Look("✉", "m", "held"),
 }
 
+NOTHING_NEEDS_A_PERSON = (
+    "Nothing needs a person: no batch is held, no phase is overdue, nobody has failed, nothing waits to be undone, "
+    "the last ticks worked, and every message was handled."
+)
 # What a tick does to members.
 CHANGES = ("added", "removed", "moved", "returned", "refreshed")
 

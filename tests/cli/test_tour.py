@@ -110,6 +110,7 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     held = stage.batch(row, ["joe@x"])
     stage.hold(held)
     assert str(held.id) in cli("hold", "list")
+    assert str(held.id) in cli("now")
     assert "removals-1" in cli("hold", "show", str(held.id))
     cli("hold", "members", str(held.id))
     cli("hold", "approve", str(held.id), "--key", "removals-0", "--yes", code=5)

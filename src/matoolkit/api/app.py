@@ -10,7 +10,18 @@ from fastapi.routing import APIRoute
 from matoolkit import __version__
 from matoolkit.api.pacing import PaceHeaders
 from matoolkit.api.problems import MEDIA_TYPE, add_problem_handlers, answer
-from matoolkit.api.routes import batches, members, operations, people, reports, runbooks, system, undofailures, undoing
+from matoolkit.api.routes import (
+    attention,
+    batches,
+    members,
+    operations,
+    people,
+    reports,
+    runbooks,
+    system,
+    undofailures,
+    undoing,
+)
 from matoolkit.api.services import guard_of_admins, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 from matoolkit.clock import FastClock
@@ -24,7 +35,7 @@ _PROBLEM = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
-_TOPICS = (runbooks, batches, members, people, reports, operations, undoing, undofailures, system)
+_TOPICS = (runbooks, batches, members, people, reports, attention, operations, undoing, undofailures, system)
 
 
 def create_app(services: Services) -> FastAPI:

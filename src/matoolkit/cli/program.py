@@ -35,6 +35,7 @@ _UP = "Run the whole system on the demo or a runbook of your own, with a simulat
 _SIMULATE = "Play seeds: scheduler, orchestrators, workers, people and a source, in one thread, while things go wrong."
 
 ENTRIES = (
+    Entry("now", "Say what needs a person, the most urgent first, and what comes next.", _ASKING, ("now",)),
     Entry("runbook", _RUNBOOK, _ASKING, ("runbook", "published")),
     Entry("automation", "Let the scheduler query a runbook's source, or not.", _ASKING, ("automation",)),
     Entry("query", "Look at what a runbook's source returns.", _ASKING, ("query",)),

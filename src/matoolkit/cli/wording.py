@@ -45,6 +45,12 @@ _STYLES = {
     "missing": "bold red",
     "unknown": "yellow",
     "held": "bold yellow",
+    "overdue": "bold yellow",
+    "undo_failed": "bold magenta",
+    "source": "bold red",
+    "scheduler": "bold yellow",
+    "silent": "bold yellow",
+    "dead_letter": "bold yellow",
 }
 # Whether times are told in the zone of this machine; else they are UTC.
 _is_local = ContextVar("_is_local", default=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Update, and_, select, update
+from sqlalchemy import ColumnElement, Select, Update, and_, literal_column, select, update
 
 from matoolkit.errors import LeaseLost
 from matoolkit.store.schema import leases
@@ -87,6 +87,16 @@ def held_leases(tx: Transaction) -> list[Lease]:
     """Return the leases that are held."""
     query = select_records(Lease, leases).where(leases.c.expires_at > tx.now())
     return tx.rows(Lease, query.order_by(leases.c.name))
+
+
+def known_leases(tx: Transaction) -> list[Lease]:
+    """Return the leases that a process holds or has held, by name."""
+    return tx.rows(Lease, _known(tx))
+
+
+@prepared
+def _known(_draft: Drafting) -> Select[Any]:
+    return select_records(Lease, leases).where(leases.c.token > literal_column("0")).order_by(leases.c.name)
 
 
 def _is_held(tx: Drafting, name: str, token: int) -> ColumnElement[bool]:

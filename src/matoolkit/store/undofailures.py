@@ -93,7 +93,7 @@ def undo_failures_of_members(tx: Transaction, member_ids: Collection[int]) -> li
 
 @prepared
 def _of_members(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
-    return _standing(*_ALL).where(among(draft, _UNDO.batch_member_id, member_ids))
+    return standing_failures(*_ALL).where(among(draft, _UNDO.batch_member_id, member_ids))
 
 
 def undo_failures_by_cause(tx: Transaction, batch_ids: Collection[int]) -> list[UndoFailureGroup]:
@@ -111,7 +111,7 @@ def _by_cause(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
         func.min(batch_members.c.member_key).label("example_key"),
     )
     return (
-        _standing(*groups, *counted)
+        standing_failures(*groups, *counted)
         .where(among(draft, _UNDO.batch_id, batch_ids))
         .group_by(*groups, cause_of(rollback_executions))
         .order_by(func.count().desc(), func.min(_UNDO.id))
@@ -127,16 +127,17 @@ def count_undo_failures(tx: Transaction, *, batch_id: int | None = None) -> int:
 def undo_failure_counts(tx: Transaction) -> list[UndoFailureCount]:
     """Count failed undo steps by runbook."""
     name = batches.c.runbook_name
-    query = _standing(name, func.count(_UNDO.id).label("count")).group_by(name).order_by(name)
+    query = standing_failures(name, func.count(_UNDO.id).label("count")).group_by(name).order_by(name)
     return tx.rows(UndoFailureCount, query)
 
 
 def _of_batch(batch_id: int | None, *columns: ColumnElement[Any]) -> Select[Any]:
-    query = _standing(*columns)
+    query = standing_failures(*columns)
     return query if batch_id is None else query.where(_UNDO.batch_id == batch_id)
 
 
-def _standing(*columns: ColumnElement[Any]) -> Select[Any]:
+def standing_failures(*columns: ColumnElement[Any]) -> Select[Any]:
+    """Begin a query for failed undo steps that still stand."""
     # Outer joins, or SQLite would go through all batches first.
     return (
         select(*columns)

@@ -14,6 +14,7 @@ from matoolkit.web.pages import (
     hold,
     holds,
     late,
+    now,
     preferences,
     runbook,
     runbooks,
@@ -25,6 +26,7 @@ from matoolkit.web.topics import TopicOf
 from matoolkit.web.visiting import may_send
 
 _PAGES = (
+    now,
     batches,
     batch,
     holds,
@@ -39,6 +41,7 @@ _TOPICS: Mapping[str, TopicOf] = MappingProxyType(
         "batch": batch.topic_of,
         "hold": hold.topic_of,
         "holds": holds.topic_of,
+        "now": now.topic_of,
         "runbook": runbook.topic_of,
         "runbooks": runbooks.topic_of,
     }

@@ -1,0 +1,87 @@
+"""The first page: what needs a person is first, grows while somebody looks, and is reached by keyboard (rule U6)."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from matoolkit.web.serving import Site
+from tests.admin.test_attention import failed
+from tests.orchestrator.runbooks import TWO_PHASES
+from tests.stage import Failing, Stage
+from tests.web.conftest import Visitor
+
+pytestmark = pytest.mark.on("sqlite")
+
+HOSTILE = '<img src=x onerror="alert(1)">\x1b[31m\u202e' + "x" * 10_000
+
+
+def test_u6_where_nothing_needs_a_person_the_page_says_what_was_checked(visitor: Visitor, stage: Stage) -> None:
+    shown = visitor.get("/").text
+    assert "Nothing needs a person: no batch is held, no phase is overdue" in shown
+    assert "<title>Now · matoolkit</title>" in shown
+    assert "No phase is to come." in shown
+    stage.batch_at(stage.publish(TWO_PHASES), 1, days=6)
+    assert "Next by itself: prepare of" in visitor.get("/").text
+
+
+def test_u6_the_title_and_the_list_say_what_needs_a_person(visitor: Visitor, stage: Stage) -> None:
+    batch = failed(stage, 3)
+    stage.hold(batch)
+    shown = visitor.get("/").text
+    assert "<title>2 need a person · Now · matoolkit</title>" in shown
+    assert "2 things need a person" in shown
+    assert f"Batch {batch.id} of wave is held" in shown
+    assert shown.index("is held") < shown.index(f"3 members of batch {batch.id} failed")
+    header, held, *_ = visitor.get("/now.csv").text.splitlines()
+    assert header == "kind,needs a person,more,since,batch,T,runbook,things,command"
+    assert held.startswith(f"held,Batch {batch.id} of wave is held,")
+
+
+def test_an_error_of_a_hostile_system_is_text(visitor: Visitor, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 2)
+    stage.answers["Create"] = Failing(HOSTILE)
+    stage.due(batch, "prepare")
+    stage.run()
+    shown = visitor.get("/").text
+    assert "<img" not in shown
+    assert "&lt;img src=x" in shown
+    assert "\x1b" not in shown
+    assert len(shown) < 60_000
+
+
+def test_the_page_costs_as_many_statements_for_many_members_as_for_few(
+    visitor: Visitor, site: Site, stage: Stage, statements: Callable[[], list[str]]
+) -> None:
+    def cost() -> int:
+        site.looks.forget()
+        statements()
+        visitor.get("/")
+        return len(statements())
+
+    failed(stage, 2)
+    few = cost()
+    failed(stage, 80, "other")
+    assert cost() == few
+
+
+def test_u6_the_list_grows_while_the_page_is_open_and_is_reached_by_keyboard(tab: Page, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 3)
+    tab.goto("/")
+    expect(tab.locator("h1")).to_have_text("Nothing needs a person")
+    stage.answers["Create"] = Failing("the mailbox is over its quota")
+    stage.due(batch, "prepare")
+    stage.run()
+    expect(tab.locator("h1")).to_have_text("1 thing needs a person")
+    expect(tab).to_have_title("1 needs a person · Now · matoolkit")
+    expect(tab.locator(".need")).to_contain_text(f"3 members of batch {batch.id} failed")
+    go_on = tab.get_by_role("link", name="Groups…")
+    for _ in range(30):
+        if go_on.evaluate("one => one === document.activeElement"):
+            break
+        tab.keyboard.press("Tab")
+    expect(go_on).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(tab).to_have_url(re.compile(f"/batches/{batch.id}#failures$"))
+    expect(tab.locator("h1")).to_have_text(f"Batch {batch.id}")
