@@ -19,6 +19,7 @@ from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRAT
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.cells import cell_kinds, report_text
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.messages import (
     BatchInit,
@@ -51,19 +52,17 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import (
     BatchRow,
-    Hold,
     NewBatch,
     batches_by_id,
     dispatch_init,
     follow_version,
-    hold_batches,
     insert_batches,
     lock_batches,
-    release_batches,
 )
 from matoolkit.store.datatables import DataRow, current_keys, mark_gone, open_data_table, upsert_rows
 from matoolkit.store.enrolments import members_page, members_waiting_to_catch_up
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow, polls_due, retries_due
+from matoolkit.store.holds import Hold, hold_batches, release_batches
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import (
     MemberRow,
@@ -249,13 +248,13 @@ class Stage:
         """Hold a batch for something, such as members by their ids."""
         told = orjson.dumps({"kind": kind, **shown}).decode()
         with self.store.transaction() as tx:
-            hold_batches(tx, [Hold(batch.id, reason, key, told)], self.now)
+            hold_batches(tx, [Hold(batch.id, GateKind(kind), reason, key, told)], self.now)
 
     def release(self, batch: BatchRow) -> None:
         """End the hold of a batch, and wake who waits for it."""
         with self.store.transaction() as tx:
             (row,) = lock_batches(tx, [batch.id])
-            release_batches(tx, [batch.id])
+            release_batches(tx, [batch.id], self.now)
             running = [row for row in phases_of_batches(tx, [batch.id]) if row.status is PhaseStatus.DISPATCHED]
             dues = [_due(batch, phase, phase.dispatch_count) for phase in running]
             waiting = members_waiting_to_catch_up(tx, [batch.id])

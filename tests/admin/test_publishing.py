@@ -11,6 +11,7 @@ import pytest
 
 from matoolkit.admin.publishing import Published, deactivate, publish, set_automation
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.domain.transitions import InitChange, Stay
@@ -26,8 +27,9 @@ from matoolkit.errors import (
 from matoolkit.store import Store
 from matoolkit.store.audit import AuditEntry, audit_page
 from matoolkit.store.automation import automation_of
-from matoolkit.store.batches import BatchRow, Hold, NewBatch, cancel_batches, hold_batches, insert_batches
+from matoolkit.store.batches import BatchRow, NewBatch, cancel_batches, insert_batches
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.phases import NewPhase, insert_phases
 from matoolkit.store.runbooks import active_runbook, runbook_versions
 from tests.databases import NOON, Database
@@ -154,7 +156,7 @@ def test_v1_the_answer_says_what_becomes_of_each_batch_in_flight(store: Store) -
     with store.transaction() as tx:
         due = NOON - timedelta(days=2)
         insert_phases(tx, [NewPhase(running.id, 1, "prepare", 0, 7200, due, PhaseStatus.DISPATCHED)])
-        hold_batches(tx, [Hold(waiting.id, "too many left", "k", "{}")], NOON)
+        hold_batches(tx, [Hold(waiting.id, GateKind.REMOVALS, "too many left", "k", "{}")], NOON)
     rerun = published(store, document(init=True), rerun_init=True, dry_run=True)
     first, second, third = rerun.impacts
     assert (first.batch_id, first.start_time) == (running.id, running.batch_start_time)

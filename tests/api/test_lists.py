@@ -6,8 +6,9 @@ import orjson
 import pytest
 from httpx import Client
 
-from matoolkit.store.batches import Hold, hold_batches
+from matoolkit.domain.gates import GateKind
 from matoolkit.store.deadletters import NewDeadLetter, discard_dead_letters, keep_dead_letters
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.runbooks import active_runbook
 from tests.api.conftest import create
 from tests.stage import Failing, Stage
@@ -109,7 +110,7 @@ def test_the_members_of_a_hold_are_paged(client: Client, stage: Stage, published
     members = [member.id for member in stage.members(batch)]
     held = orjson.dumps({"kind": "removals", "memberIds": [*reversed(members[:230])]}).decode()
     with stage.store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "too many are gone", "k", held)], stage.now)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "too many are gone", "k", held)], stage.now)
     hold = client.get(f"/api/batches/{batch.id}/hold").json()
     assert (hold["memberCount"], len(hold["members"]), hold["members"][0]) == (230, 100, "u0")
     seen, cursor = [], None

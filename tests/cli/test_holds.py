@@ -3,7 +3,8 @@
 import orjson
 import pytest
 
-from matoolkit.store.batches import Hold, hold_batches
+from matoolkit.domain.gates import GateKind
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.runbooks import active_runbook
 from tests.cli.conftest import Cli
 from tests.stage import Stage
@@ -19,7 +20,7 @@ def test_a3_of_a_hold_about_many_all_are_shown_and_counted(cli: Cli, stage: Stag
     batch = stage.batch(row, 150)
     held = orjson.dumps({"kind": "removals", "memberIds": [member.id for member in stage.members(batch)]}).decode()
     with stage.store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "too many are gone", "k", held)], stage.now)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "too many are gone", "k", held)], stage.now)
     keys = [f"u{number}" for number in range(150)]
     shown = cli.json("hold", "show", str(batch.id))
     assert (shown["members"], shown["memberCount"]) == (keys[:100], 150)
@@ -37,7 +38,7 @@ def test_t6_an_approval_while_automation_is_off_says_that_it_waits_for_it(cli: C
     assert row
     batch = stage.batch(row, 1)
     with stage.store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "too many are gone", "k", "{}")], stage.now)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "too many are gone", "k", "{}")], stage.now)
     cli("automation", "disable", "wave")
     assert cli.json("hold", "show", str(batch.id))["waitsFor"] == "automation of wave is off: enable it"
     cli("hold", "approve", str(batch.id), "--yes")

@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import late_key
 from matoolkit.domain.states import BatchStatus
-from matoolkit.store.batches import BatchRow, Hold, NewBatch, hold_batches, insert_batches
+from matoolkit.store.batches import BatchRow, NewBatch, insert_batches
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.runbooks import active_runbook
 from tests.cli.conftest import Cli
@@ -23,7 +25,9 @@ def late_batch(stage: Stage, days: int) -> BatchRow:
         assert row
         (batch,) = insert_batches(tx, [NewBatch(row.id, row.name, start, BatchStatus.DETECTED)], stage.now)
         insert_members(tx, [NewMember(batch.id, f"u{number}-{days}", "{}", "h") for number in range(2)], stage.now)
-        hold_batches(tx, [Hold(batch.id, "it had passed", late_key(start), '{"kind":"late"}')], stage.now)
+        hold_batches(
+            tx, [Hold(batch.id, GateKind.LATE, "it had passed", late_key(start), '{"kind":"late"}')], stage.now
+        )
     return stage.reload(batch)
 
 

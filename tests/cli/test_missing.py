@@ -7,9 +7,10 @@ import orjson
 import pytest
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.messages import AnnouncedFunction, AnnouncedParameter, WorkerHello
 from matoolkit.ports import Outgoing
-from matoolkit.store.batches import Hold, hold_batches
+from matoolkit.store.holds import Hold, hold_batches
 from tests.cli.conftest import Cli
 from tests.scheduler.calendar import Calendar
 from tests.stage import WORKER, Stage
@@ -119,7 +120,7 @@ def test_t7_a_hold_of_a_reschedule_names_the_phases_that_would_be_overdue(
     start = (clock.now() + timedelta(minutes=30)).isoformat()
     held = orjson.dumps({"kind": "reschedule", "start": start}).decode()
     with stage.store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "it would start too soon", "k", held)], clock.now())
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "it would start too soon", "k", held)], clock.now())
     shown = cli("hold", "show", str(batch.id))
     assert "with that start these phases would be overdue and begin at once: prepare, warn\n" in cli.err
     assert "cutover 2026-" in shown

@@ -65,9 +65,7 @@ batch | reschedule | detected init_dispatched active | stays | automated
 batch | follow | detected init_dispatched active | stays | automated other_version not_reopened
 batch | take a version | detected init_dispatched active | stays | other_version
 batch | advance | active | stays | manual
-batch | hold | detected init_dispatched active | stays | other_hold
-batch | approve | any | stays | same_hold held not_approved
-batch | release | any | stays | held
+batch | hold | detected init_dispatched active | stays | -
 batch | note removals | detected init_dispatched active | stays | -
 """
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit.domain.gates import Door, Gate, GateKind, Gates, Work
 from matoolkit.domain.progress import (
     Compensate,
     Do,
@@ -24,6 +25,21 @@ SOON = datetime(2026, 1, 1, tzinfo=UTC)
 PHASES: dict[PhaseOrder, int] = {}
 
 
+HOLD = Gate(
+    id=1,
+    kind=GateKind.REMOVALS,
+    reach=Door.START,
+    worker_id=None,
+    runbook_name=None,
+    member_key_fold=None,
+    batch_id=7,
+    shut_from=SOON,
+    shut_until=None,
+    shut_by="scheduler",
+    reason="too many would leave",
+)
+
+
 def step(number: int, version: int = 1, offset: int = 0, index: int = 0, at: int = 0, **other: Any) -> OpenStep:
     phase = PHASES.setdefault(phase_order(version, offset, index), len(PHASES))
     return replace(OpenStep(number, at, PENDING, None, None, phase), **other)
@@ -35,7 +51,7 @@ def undoing(number: int, sequence: int = 1, at: int = 0, **other: Any) -> OpenCo
 
 def situation(*steps: OpenStep, **other: Any) -> Situation:
     order = {phase: order for order, phase in PHASES.items()}
-    calm = Situation(MemberStatus.ACTIVE, BatchStatus.ACTIVE, is_held=False, compensations=(), steps=steps, order=order)
+    calm = Situation(MemberStatus.ACTIVE, BatchStatus.ACTIVE, Gates(), Work("wave", 7), (), steps, order)
     return replace(calm, **other)
 
 
@@ -91,6 +107,6 @@ def test_o12_in_a_batch_that_has_ended_only_what_undoes_goes_on() -> None:
 
 
 def test_t6_while_held_or_in_init_no_phase_is_started_and_what_runs_goes_on() -> None:
-    for other in ({"is_held": True}, {"batch": BatchStatus.INIT_DISPATCHED}):
+    for other in ({"gates": Gates([HOLD])}, {"batch": BatchStatus.INIT_DISPATCHED}):
         assert isinstance(next_of(situation(step(1, at=0), **other)), Wait)
         assert next_of(situation(step(1, at=1), **other)) == Do(1)

@@ -781,6 +781,90 @@ UPDATE alembic_version SET version_num='0013' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0013 -> 0014
+
+CREATE TABLE gates (
+    id BIGINT NOT NULL IDENTITY,
+    kind NVARCHAR(20) NOT NULL,
+    reach NVARCHAR(20) NOT NULL,
+    worker_id NVARCHAR(100) NULL,
+    runbook_name NVARCHAR(100) NULL,
+    batch_id BIGINT NULL,
+    member_key NVARCHAR(400) NULL,
+    member_key_fold NVARCHAR(400) COLLATE Latin1_General_100_BIN2 NULL,
+    shut_from DATETIME2(6) NOT NULL,
+    shut_until DATETIME2(6) NULL,
+    shut_by NVARCHAR(200) NOT NULL,
+    reason NVARCHAR(max) NOT NULL,
+    hold_key NVARCHAR(64) NULL,
+    shown_json NVARCHAR(max) NULL,
+    approved_by NVARCHAR(200) NULL,
+    approved_at DATETIME2(6) NULL,
+    swept_at DATETIME2(6) NULL,
+    opened_at DATETIME2(6) NULL,
+    opened_by NVARCHAR(200) NULL,
+    opened_reason NVARCHAR(max) NULL,
+    CONSTRAINT pk_gates PRIMARY KEY (id),
+    CONSTRAINT ck_gates_reach CHECK (reach = 'start' OR reach = 'send'),
+    CONSTRAINT fk_gates_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+
+GO
+
+CREATE INDEX ix_gates_batch_id ON gates (batch_id);
+
+GO
+
+CREATE INDEX ix_gates_unopened ON gates (id) WHERE opened_at IS NULL;
+
+GO
+
+CREATE UNIQUE INDEX uq_gates_hold ON gates (batch_id) WHERE opened_at IS NULL AND hold_key IS NOT NULL;
+
+GO
+
+INSERT INTO gates (kind, reach, batch_id, shut_from, shut_by, reason, hold_key, shown_json, approved_by, approved_at)
+SELECT CASE WHEN hold_json LIKE '{"kind":"called_off"%' THEN 'called_off' WHEN hold_json LIKE '{"kind":"reschedule"%' THEN 'reschedule' WHEN hold_json LIKE '{"kind":"init"%' THEN 'init' WHEN hold_json LIKE '{"kind":"late"%' THEN 'late' WHEN hold_json LIKE '{"kind":"repeat"%' THEN 'repeat' ELSE 'removals' END, 'start', id, held_at,
+    CASE WHEN hold_json LIKE '{"kind":"init"%' THEN 'orchestrator' ELSE 'scheduler' END,
+    COALESCE(hold_reason, ''), COALESCE(hold_key, ''), hold_json,
+    CASE WHEN approved_hold_key = hold_key THEN approved_hold_by END,
+    CASE WHEN approved_hold_key = hold_key THEN approved_hold_at END
+FROM batches WHERE held_at IS NOT NULL;
+
+GO
+
+ALTER TABLE batches DROP COLUMN held_at;
+
+GO
+
+ALTER TABLE batches DROP COLUMN hold_reason;
+
+GO
+
+ALTER TABLE batches DROP COLUMN hold_key;
+
+GO
+
+ALTER TABLE batches DROP COLUMN hold_json;
+
+GO
+
+ALTER TABLE batches DROP COLUMN approved_hold_key;
+
+GO
+
+ALTER TABLE batches DROP COLUMN approved_hold_by;
+
+GO
+
+ALTER TABLE batches DROP COLUMN approved_hold_at;
+
+GO
+
+UPDATE alembic_version SET version_num='0014' WHERE alembic_version.version_num = '0013';
+
+GO
+
 COMMIT;
 
 GO

@@ -26,6 +26,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[bus_recent_ids] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[data_table_columns] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[dead_letters] TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[gates] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_scheduler];
@@ -51,6 +52,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[bus_recent_ids] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[data_table_columns] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[dead_letters] TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[gates] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_orchestrator];
@@ -74,6 +76,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[bus_recent_ids] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[data_table_columns] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[dead_letters] TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[gates] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_api];

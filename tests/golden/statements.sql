@@ -78,29 +78,26 @@ UPDATE batches SET current_phase=:p_values_current_phase OUTPUT inserted.id WHER
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active' AND batches.is_manual = 1
 GO
 
--- store.batches.approve_hold
-UPDATE batches SET approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.hold_key = :g_approved_hold_key AND batches.held_at IS NOT NULL AND batches.approved_hold_key IS NULL
-GO
-
 -- store.batches.batches_at
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
 WHERE batches.runbook_name = :p_runbook_name AND batches.is_manual = 0 AND batches.batch_start_time IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_times) WITH ([value] DATETIME2(6) '$[0]')) AS anon_1)
 GO
 
 -- store.batches.batches_by_id
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
 WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.batches.batches_page
-SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.held_at IS NOT NULL AND batches.id < :id_1 ORDER BY batches.id DESC
+SELECT TOP 7 batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
+WHERE batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND (EXISTS (SELECT * 
+FROM gates AS standing 
+WHERE standing.batch_id = batches.id AND standing.opened_at IS NULL AND standing.hold_key IS NOT NULL)) AND batches.id < :id_1 ORDER BY batches.id DESC
 GO
 
 -- store.batches.cancel_batches
@@ -111,7 +108,9 @@ GO
 -- store.batches.count_batches
 SELECT count(*) AS count_1 
 FROM batches 
-WHERE batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.held_at IS NOT NULL
+WHERE batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND (EXISTS (SELECT * 
+FROM gates AS standing 
+WHERE standing.batch_id = batches.id AND standing.opened_at IS NULL AND standing.hold_key IS NOT NULL))
 GO
 
 -- store.batches.dispatch_init
@@ -139,13 +138,13 @@ WHERE batches.runbook_name = :runbook_name_1 AND batches.is_manual = 1
 GO
 
 -- store.batches.held_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
-WHERE batches.held_at IS NOT NULL AND batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND batches.held_at IS NOT NULL
-GO
-
--- store.batches.hold_batches
-UPDATE batches SET held_at=coalesce(batches.held_at, :g_at), hold_count=(batches.hold_count + CASE WHEN (batches.held_at IS NULL) THEN :param_1 ELSE :param_2 END), hold_reason=anon_1.hold_reason, hold_key=anon_1.hold_key, hold_json=anon_1.hold_json, approved_hold_key=:p_values_approved_hold_key, approved_hold_by=:p_values_approved_hold_by, approved_hold_at=:p_values_approved_hold_at OUTPUT inserted.id FROM batches, (SELECT [id], [hold_reason], CAST([hold_key] AS NVARCHAR(65)) AS [hold_key], [hold_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [hold_reason] NVARCHAR(MAX) '$[1]', [hold_key] NVARCHAR(MAX) '$[2]', [hold_json] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE batches.id = anon_1.id AND NOT EXISTS (SELECT batches.hold_key INTERSECT SELECT anon_1.hold_key) AND batches.status IN ('active', 'detected', 'init_dispatched')
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
+WHERE (EXISTS (SELECT * 
+FROM gates AS standing 
+WHERE standing.batch_id = batches.id AND standing.opened_at IS NULL AND standing.hold_key IS NOT NULL)) AND batches.runbook_name = :runbook_name_1 AND batches.runbook_id = :runbook_id_1 AND batches.status = :status_1 AND batches.is_manual = 1 AND (EXISTS (SELECT * 
+FROM gates AS standing 
+WHERE standing.batch_id = batches.id AND standing.opened_at IS NULL AND standing.hold_key IS NOT NULL))
 GO
 
 -- store.batches.insert_batches
@@ -154,14 +153,28 @@ FROM (SELECT [runbook_id], CAST([runbook_name] AS NVARCHAR(101)) AS [runbook_nam
 GO
 
 -- store.batches.insert_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
 WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.batches.lock_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at 
+FROM batches WITH (UPDLOCK, ROWLOCK) 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
+GO
+
+-- store.batches.lock_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.batches.lock_narrow_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at 
 FROM batches WITH (UPDLOCK, ROWLOCK) 
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
@@ -175,11 +188,6 @@ GO
 -- store.batches.note_removals_approved
 UPDATE batches SET removals_approved_at=:p_values_removals_approved_at OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
-GO
-
--- store.batches.release_batches
-UPDATE batches SET held_at=:p_values_held_at, hold_reason=:p_values_hold_reason, hold_key=:p_values_hold_key, hold_json=:p_values_hold_json OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.held_at IS NOT NULL
 GO
 
 -- store.batches.reopen_batches
@@ -208,8 +216,8 @@ WHERE runbooks.id = :g_runbook_id)
 GO
 
 -- store.batches.unfinished_batches
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
 WHERE batches.runbook_name = :p_runbook_name AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
@@ -615,6 +623,33 @@ GO
 SELECT TOP 7 batches.runbook_name, step_executions.step_name, step_executions.error_type, step_executions.error_fingerprint AS fingerprint, count(DISTINCT step_executions.batch_member_id) AS members 
 FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch JOIN batches ON batches.id = phase_executions.batch_id 
 WHERE step_executions.status IN ('failed', 'poll_timeout') AND batches.status IN ('active', 'detected', 'init_dispatched') GROUP BY batches.runbook_name, step_executions.step_name, step_executions.error_type, step_executions.error_fingerprint ORDER BY count(DISTINCT step_executions.batch_member_id) DESC, batches.runbook_name, step_executions.step_name, step_executions.error_type, fingerprint
+GO
+
+-- store.gates.gates_in_force
+SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason 
+FROM gates 
+WHERE gates.opened_at IS NULL AND gates.shut_from <= :p_at AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
+GO
+
+-- store.holds.approve_hold
+UPDATE gates SET approved_by=:p_by, approved_at=:p_at OUTPUT inserted.batch_id WHERE gates.batch_id = :p_batch_id AND gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.hold_key = :p_hold_key AND gates.approved_at IS NULL
+GO
+
+-- store.holds.hold_batches
+SELECT gates.id, gates.batch_id, gates.hold_key 
+FROM gates 
+WHERE gates.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NOT NULL
+GO
+
+-- store.holds.hold_batches
+UPDATE batches SET hold_count=(batches.hold_count + :hold_count_1) OUTPUT inserted.id WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status IN ('active', 'detected', 'init_dispatched')
+GO
+
+-- store.holds.release_batches
+UPDATE gates SET opened_at=:p_at, opened_by=coalesce(gates.approved_by, :p_by) OUTPUT inserted.batch_id WHERE gates.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NOT NULL
 GO
 
 -- store.idempotency.begin_request
@@ -1045,7 +1080,9 @@ GO
 -- store.narrow_members.members_to_catch_up
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
-WHERE batches.status = 'active' AND batches.held_at IS NULL AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
+WHERE batches.status = 'active' AND NOT (EXISTS (SELECT * 
+FROM gates AS standing 
+WHERE standing.batch_id = batches.id AND standing.opened_at IS NULL AND standing.hold_key IS NOT NULL)) AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.narrow_members.members_to_see_off
@@ -1160,7 +1197,9 @@ GO
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
-WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND batches.held_at IS NULL AND batches.runbook_name = :p_wanted_runbook_name ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
+FROM gates AS gate 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.insert_phases
@@ -1373,8 +1412,8 @@ UPDATE bus_messages SET visible_at=:visible_at, lock_token=:lock_token WHERE bus
 GO
 
 -- store.reporting.batches_of_report
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.held_at, batches.hold_count, batches.hold_reason, batches.hold_key, batches.hold_json, batches.approved_hold_key, batches.approved_hold_by, batches.approved_hold_at, batches.removals_approved_at 
-FROM batches 
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
 WHERE batches.id = :id_1 AND batches.runbook_name = :runbook_name_1
 GO
 

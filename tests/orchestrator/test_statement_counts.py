@@ -83,3 +83,12 @@ def test_m4_a_few_results_read_no_more_rows_in_a_large_phase(stage: Stage, monke
         counts.append(sum(read))
         stage.take_jobs()
     assert counts[0] == counts[1]
+
+
+def test_g3_a_pile_asks_for_the_gates_in_one_statement(stage: Stage, statements: Callable[[], list[str]]) -> None:
+    play(stage, TWO_STEPS, 10, "wave")
+    for turn in (stage.events.turn, stage.results.turn):
+        statements()
+        assert turn()
+        assert sum("FROM gates" in one for one in statements()) == 1
+        stage.work()

@@ -26,13 +26,9 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.store import Store
 from matoolkit.store.automation import TickRow, last_tick
-from matoolkit.store.batches import (
-    BatchRow,
-    approve_hold,
-    batches_by_id,
-    move_batches,
-)
+from matoolkit.store.batches import BatchRow, batches_by_id, move_batches
 from matoolkit.store.executions import StepRow, steps_by_id
+from matoolkit.store.holds import approve_hold
 from matoolkit.store.members import MemberAt, MemberRow, Outputs, fail_members, keep_outputs, members_by_id
 from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import PhaseRow, phases_of_batches

@@ -31,7 +31,8 @@ from matoolkit.store.steps import NewStep, insert_steps
 
 # Everything that a transition may change, without the numbers of rows, which a rolled back transaction uses up.
 _STATE = (
-    "SELECT id, runbook_id, status, init_count, held_at FROM batches ORDER BY id",
+    "SELECT id, runbook_id, status, init_count FROM batches ORDER BY id",
+    "SELECT batch_id, shut_from, opened_at FROM gates ORDER BY batch_id, shut_from",
     "SELECT batch_id, runbook_version, phase_name, due_at, status, completed_at FROM phase_executions ORDER BY 1, 2, 4",
     "SELECT id, status, job_id, lost_at, poll_due_at, retry_after FROM step_executions ORDER BY id",
     "SELECT batch_id, runbook_version, status, lost_at FROM init_executions ORDER BY batch_id, runbook_version",

@@ -16,8 +16,10 @@ _NAMED = {
     "member-": f"SELECT m.id, {_BATCH}, m.member_key FROM batch_members m JOIN batches b ON b.id = m.batch_id",
 }
 _STATE = {
-    "batches": f"SELECT {_BATCH}, b.status, r.version, b.init_count, b.held_at, b.hold_reason, b.hold_key, b.hold_json,"
-    " b.hold_count, b.approved_hold_key FROM batches b JOIN runbooks r ON r.id = b.runbook_id",
+    "batches": f"SELECT {_BATCH}, b.status, r.version, b.init_count, b.hold_count FROM batches b"
+    " JOIN runbooks r ON r.id = b.runbook_id",
+    "gates": f"SELECT {_BATCH}, g.kind, g.shut_from, g.reason, g.hold_key, g.shown_json, g.approved_by, g.opened_at,"
+    " g.opened_by FROM gates g JOIN batches b ON b.id = g.batch_id",
     "members": f"SELECT {_BATCH}, m.member_key, m.status, m.epoch, m.data_json, m.data_hash, m.worker_data_json,"
     " m.added_at, m.add_dispatched_at, m.caught_up_at, m.left_source_at, m.removed_at, m.removed_by, m.remove_reason,"
     " m.remove_dispatched_at, m.seen_off_at, m.failed_at FROM batch_members m JOIN batches b ON b.id = m.batch_id",

@@ -10,12 +10,13 @@ import pytest
 from matoolkit.admin.manual import create_manual_batch
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.changes import Changes
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.membership import decide
 from matoolkit.domain.remarks import Seen
 from matoolkit.domain.snapshot import Snapshot
 from matoolkit.scheduler import enrolling
 from matoolkit.store import Store
-from matoolkit.store.batches import Hold, hold_batches
+from matoolkit.store.holds import Hold, hold_batches
 from tests.scheduler.calendar import TICK, Calendar, immediate, runbook
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
@@ -128,7 +129,7 @@ def test_t6_approved_removals_leave_and_the_batch_goes_on(held: Calendar) -> Non
     assert (tally.members_removed, held.batch().held_at, held.batch().hold_key) == (6, None, None)
     assert held.messages() == [f"member-removed-{held.member(key).id}-1" for key in TEN[:6]]
     assert [held.members()[key] for key in TEN] == ["removed"] * 6 + ["active"] * 4
-    assert held.batch().approved_hold_by == "ann"
+    assert held.sql("SELECT opened_by FROM gates") == [("ann",)]
     assert held.tick(TICK).members_removed == 0
 
 
@@ -288,8 +289,7 @@ def test_t6_batches_that_trade_their_times_are_held_and_do_so_when_both_are_appr
 def test_t6_a_batch_held_for_its_init_ignores_the_source(calendar: Calendar) -> None:
     calendar.in_source(*TEN)
     calendar.tick()
-    with calendar.store.transaction() as tx:
-        hold_batches(tx, [Hold(calendar.batch().id, "init failed", "k", '{"kind": "init"}')], calendar.clock.now())
+    held_for_init(calendar, calendar.batch().id)
     before = calendar.batch()
     calendar.gone(*TEN[:8])
     calendar.in_source(TEN[9], at=calendar.start + DAY)
@@ -361,6 +361,11 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, interruption: Callable[[], obje
     monkeypatch.setattr(enrolling, "decide", decide_and_pause)
 
 
+def held_for_init(calendar: Calendar, batch_id: int) -> None:
+    with calendar.store.transaction() as tx:
+        hold_batches(tx, [Hold(batch_id, GateKind.INIT, "init failed", "k", '{"kind": "init"}')], calendar.clock.now())
+
+
 @pytest.mark.parametrize("what", ["ends", "is held for its init"])
 def test_t5_a_batch_that_changes_in_the_very_moment_of_the_tick_is_left_alone(
     calendar: Calendar, monkeypatch: pytest.MonkeyPatch, what: str
@@ -372,12 +377,14 @@ def test_t5_a_batch_that_changes_in_the_very_moment_of_the_tick_is_left_alone(
     calendar.in_source("Bob", at=later)
     calendar.gone("Cid")
     calendar.messages()
-    statement = {
-        "ends": "UPDATE batches SET status = 'completed', completed_at = detected_at",
-        "is held for its init": "UPDATE batches SET held_at = detected_at, hold_key = 'k', hold_reason = 'init',"
-        ' hold_json = \'{"kind": "init"}\'',
-    }[what] + f" WHERE id = {calendar.batch().id}"
-    interrupted(monkeypatch, lambda: calendar.change(statement))
+    number = calendar.batch().id
+    change = {
+        "ends": lambda: calendar.change(
+            f"UPDATE batches SET status = 'completed', completed_at = detected_at WHERE id = {number}"
+        ),
+        "is held for its init": lambda: held_for_init(calendar, number),
+    }[what]
+    interrupted(monkeypatch, change)
     tally = calendar.tick(TICK)
     assert calendar.members() == {"Ada": "active", "Bob": "active", "Cid": "active"}
     assert calendar.members(later) == {"Dan": "active"}
@@ -405,8 +412,7 @@ def test_t6_a_hold_does_not_replace_the_one_that_init_has_just_made(
     calendar.in_source(*TEN)
     calendar.tick()
     calendar.gone(*TEN[:6])
-    statement = "UPDATE batches SET held_at = detected_at, hold_key = 'k', hold_json = '{\"kind\": \"init\"}'"
-    interrupted(monkeypatch, lambda: calendar.change(statement))
+    interrupted(monkeypatch, lambda: held_for_init(calendar, calendar.batch().id))
     assert calendar.tick(TICK).batches_held == 0
     assert calendar.batch().hold_key == "k"
 

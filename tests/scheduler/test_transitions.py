@@ -13,6 +13,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import jobs_of_worker
 from matoolkit.clock import VirtualClock
 from matoolkit.crashpoints import SimulatedCrash, crashing
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.moves import batch as batch_moves
 from matoolkit.domain.moves import phase as phase_moves
 from matoolkit.domain.moves.step import PollLater
@@ -21,8 +22,9 @@ from matoolkit.errors import LeaseLost
 from matoolkit.ids import Kind
 from matoolkit.scheduler.transitions import SLICE, TransitionCounts
 from matoolkit.store import Store, Transaction
-from matoolkit.store.batches import Hold, hold_batches, move_batches, release_batches, reopen_batches, reopen_inits
+from matoolkit.store.batches import move_batches, reopen_batches, reopen_inits
 from matoolkit.store.executions import polls_due
+from matoolkit.store.holds import Hold, hold_batches, release_batches
 from matoolkit.store.members import MemberAt, fail_members, members_by_id
 from matoolkit.store.moves import move_steps
 from matoolkit.store.phases import move_phases, reopen_phases, skip_phases
@@ -203,7 +205,7 @@ def test_t6_a_held_batch_takes_the_version_after_its_release(flight: Flight) -> 
     held, free = flight.batches(2)
     flight.begin([held], "prepare")
     with flight.store.transaction() as tx:
-        hold_batches(tx, [Hold(held.id, "too many left", "k", "{}")], flight.clock.now())
+        hold_batches(tx, [Hold(held.id, GateKind.REMOVALS, "too many left", "k", "{}")], flight.clock.now())
     flight.publish(SECOND, overdue_behavior=IGNORE)
     counts = flight.tick()
     assert (counts.batches, counts.batches_waiting) == (1, 1)
@@ -211,7 +213,7 @@ def test_t6_a_held_batch_takes_the_version_after_its_release(flight: Flight) -> 
     assert [one for _, _, one in flight.phases(held)] == [DISPATCHED, PENDING, PENDING]
     assert not flight.version().ignore_overdue_applied
     with flight.store.transaction() as tx:
-        release_batches(tx, [held.id])
+        release_batches(tx, [held.id], flight.clock.now())
     assert flight.tick().batches == 1
     assert flight.phases(held)[3] == (2, "prepare", SKIPPED)
     assert flight.version().ignore_overdue_applied
@@ -222,7 +224,7 @@ def test_t6_a_batch_that_is_held_at_the_last_moment_waits_too(flight: Flight) ->
     flight.publish(SECOND, overdue_behavior=IGNORE)
 
     def hold(tx: Transaction) -> None:
-        hold_batches(tx, [Hold(batch.id, "too many left", "k", "{}")], flight.clock.now())
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "too many left", "k", "{}")], flight.clock.now())
 
     assert flight.tick(hold) == TransitionCounts(batches_waiting=1)
     assert flight.now(batch).runbook_id == batch.runbook_id
@@ -232,7 +234,7 @@ def test_t6_a_batch_that_is_held_at_the_last_moment_waits_too(flight: Flight) ->
 def test_t6_a_held_batch_costs_no_transaction(flight: Flight) -> None:
     batch = flight.batch()
     with flight.store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "too many left", "k", "{}")], flight.clock.now())
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "too many left", "k", "{}")], flight.clock.now())
     flight.publish(SECOND)
 
     def refuse(tx: Transaction) -> None:
@@ -254,7 +256,7 @@ def test_m5_batches_are_locked_before_anything_about_them_is_read(
     # SQLite has one writer at a time, so that its rows need no lock.
     assert ("FOR UPDATE" in about[1]) == (database.kind == "postgresql")
     assert "FROM batches" in about[1]
-    assert "FROM phase_executions" in about[2]
+    assert "FROM phase_executions" in about[3]
 
 
 def test_v1_a_phase_that_was_interrupted_counts_as_begun(flight: Flight) -> None:
@@ -451,7 +453,7 @@ def test_every_decision_is_logged_with_its_reason(flight: Flight, caplog: pytest
     taking, held = flight.batches(2)
     flight.begin([taking], "prepare")
     with flight.store.transaction() as tx:
-        hold_batches(tx, [Hold(held.id, "too many left", "k", "{}")], flight.clock.now())
+        hold_batches(tx, [Hold(held.id, GateKind.REMOVALS, "too many left", "k", "{}")], flight.clock.now())
     flight.publish(SECOND)
     with caplog.at_level(logging.INFO, "matoolkit.scheduler"):
         flight.tick()

@@ -21,6 +21,7 @@ from matoolkit.domain import step as step_rules
 from matoolkit.domain import transitions as version_rules
 from matoolkit.domain import undoing as undo_rules
 from matoolkit.domain.answers import event_of
+from matoolkit.domain.gates import Gates
 from matoolkit.domain.messages import PhaseDue
 from matoolkit.domain.moves.step import RetryLater
 from matoolkit.domain.snapshot import View
@@ -81,7 +82,7 @@ def members_are_not_looked_at_before_dispatch(patch: Patch) -> None:
 
 
 def holds_hold_nobody(patch: Patch) -> None:
-    _patch_next(patch, is_held=False)
+    _patch_next(patch, gates=Gates())
 
 
 def init_does_not_gate_phases(patch: Patch) -> None:

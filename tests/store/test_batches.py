@@ -2,6 +2,7 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.moves import batch as batch_moves
 from matoolkit.domain.moves import phase as phase_moves
 from matoolkit.domain.states import BatchStatus, OverdueBehavior, PhaseStatus
@@ -9,12 +10,10 @@ from matoolkit.errors import RowConflict
 from matoolkit.store import Store
 from matoolkit.store.batches import (
     BatchFilter,
-    Hold,
     NewBatch,
     Reschedule,
     activate_batches,
     advance_to_phase,
-    approve_hold,
     batches_at,
     batches_by_id,
     batches_page,
@@ -22,16 +21,15 @@ from matoolkit.store.batches import (
     count_batches,
     dispatch_init,
     follow_version,
-    hold_batches,
     insert_batches,
     lock_batches,
     move_batches,
-    release_batches,
     reopen_batches,
     reschedule_batches,
     unfinished_batches,
 )
 from matoolkit.store.counts import batch_counts
+from matoolkit.store.holds import Hold, approve_hold, hold_batches, release_batches
 from matoolkit.store.phases import (
     NewDueTime,
     NewPhase,
@@ -158,21 +156,21 @@ def test_v2_a_batch_follows_only_versions_of_its_own_runbook(store: Store, world
 def test_t6_a_hold_is_approved_only_for_what_was_shown(store: Store, world: World) -> None:
     batch = world.batch()
     with store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "12 of 40 would leave", "key-1", "{}")], world.now)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "12 of 40 would leave", "key-1", "{}")], world.now)
         world.clock.advance(timedelta(minutes=5))
-        hold_batches(tx, [Hold(batch.id, "13 of 40 would leave", "key-2", "{}")], world.now)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "13 of 40 would leave", "key-2", "{}")], world.now)
         assert approve_hold(tx, batch.id, "key-1", "anna", world.now) == []
         assert approve_hold(tx, batch.id, "key-2", "anna", world.now) == [batch.id]
         (held,) = batches_by_id(tx, [batch.id])
         assert held.is_held
         assert (held.hold_key, held.approved_hold_key, held.approved_hold_by) == ("key-2", "key-2", "anna")
         assert held.held_at == world.now - timedelta(minutes=5)
-        same = Hold(batch.id, "13 of 40 would leave", "key-2", "{}")
+        same = Hold(batch.id, GateKind.REMOVALS, "13 of 40 would leave", "key-2", "{}")
         assert hold_batches(tx, [same], world.now) == []
-        assert hold_batches(tx, [Hold(batch.id, "14 of 40", "key-3", "{}")], world.now) == [batch.id]
+        assert hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "14 of 40", "key-3", "{}")], world.now) == [batch.id]
         assert batches_by_id(tx, [batch.id])[0].approved_hold_key is None
-        assert release_batches(tx, [batch.id]) == [batch.id]
-        assert release_batches(tx, [batch.id]) == []
+        assert release_batches(tx, [batch.id], world.now) == [batch.id]
+        assert release_batches(tx, [batch.id], world.now) == []
 
 
 def test_only_a_manual_batch_is_advanced(store: Store, world: World) -> None:
@@ -212,7 +210,7 @@ def test_t8_only_phases_of_active_batches_that_are_not_held_are_due(store: Store
     world.phase(waiting)
     world.phase(held)
     with store.transaction() as tx:
-        hold_batches(tx, [Hold(held.id, "why", "key", "{}")], world.now)
+        hold_batches(tx, [Hold(held.id, GateKind.REMOVALS, "why", "key", "{}")], world.now)
         assert due_phases(tx, world.now) == [due]
         assert dispatch_phases(tx, [due.id, later.id], world.now) == sorted([due.id, later.id])
         assert dispatch_phases(tx, [due.id], world.now) == []

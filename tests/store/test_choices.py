@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import MOVED, MemberStatus
 from matoolkit.store import Store
 from matoolkit.store.batches import (
@@ -36,6 +37,7 @@ from matoolkit.store.exclusions import (
     exclusion_of,
     exclusions_page,
 )
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.inclusions import Inclusion, include, note_let_in, waiting_inclusions
 from matoolkit.store.members import follow_new_starts, members_by_id
 from matoolkit.store.narrow_members import (
@@ -77,7 +79,7 @@ def test_t8_a_phase_is_due_at_its_time_in_an_active_batch_that_is_not_held(store
         put(tx, phase_executions, begun.id, status="dispatched")
         put(tx, phase_executions, later.id, due_at=LATER)
         put(tx, batches, sleeping.id, status="init_dispatched")
-        put(tx, batches, held.id, held_at=NOON)
+        hold_batches(tx, [Hold(held.id, GateKind.REMOVALS, "why", "key", "{}")], NOON)
         assert [phase.id for phase in due_phases(tx, NOON)] == [due.id, also_due.id, elsewhere.id]
         assert [phase.id for phase in due_phases(tx, NOON, runbook_name="other")] == [elsewhere.id]
         assert [phase.id for phase in due_phases(tx, NOON, limit=1)] == [due.id]
@@ -89,7 +91,7 @@ def test_t4_a_batch_is_found_by_its_runbook_its_time_and_who_made_it(store: Stor
     other = world.batch(world.runbook("other"), start=NOON)
     manual = world.batch(runbook, manual=True)
     with store.transaction() as tx:
-        put(tx, batches, held.id, held_at=NOON)
+        hold_batches(tx, [Hold(held.id, GateKind.REMOVALS, "why", "key", "{}")], NOON)
         put(tx, batches, manual.id, batch_start_time=NOON)
         assert [found.id for found in batches_at(tx, "wave", [NOON])] == [batch.id]
         assert [has_batches(tx, name) for name in ("wave", "other", unused.name)] == [True, True, False]
@@ -98,7 +100,7 @@ def test_t4_a_batch_is_found_by_its_runbook_its_time_and_who_made_it(store: Stor
             wanted = BatchFilter(runbook_name="wave", is_held=is_held)
             assert [one.id for one in batches_page(tx, wanted)] == [one.id for one in reversed(found)]
             assert count_batches(tx, wanted) == len(found)
-        put(tx, batches, other.id, held_at=NOON)
+        hold_batches(tx, [Hold(other.id, GateKind.REMOVALS, "why", "key", "{}")], NOON)
         assert [found.id for found in held_batches(tx, BatchFilter(runbook_name="wave"))] == [held.id]
 
 
@@ -308,7 +310,7 @@ def test_o10_who_waits_to_catch_up_is_active_and_in_an_active_batch_that_is_not_
     with store.transaction() as tx:
         put(tx, batch_members, gone, status="removed")
         put(tx, batches, sleeping.id, status="detected")
-        put(tx, batches, held.id, held_at=NOON)
+        hold_batches(tx, [Hold(held.id, GateKind.REMOVALS, "why", "key", "{}")], NOON)
         assert [member.id for member in members_to_catch_up(tx)] == [ready, also_ready, elsewhere]
         assert [member.id for member in members_to_catch_up(tx, after=ready, limit=1)] == [also_ready]
         of_two = members_waiting_to_catch_up(tx, [batch.id, held.id])

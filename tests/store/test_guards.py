@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pytest
 from sqlalchemy import Table, select, update
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.moves import Guard, Move
 from matoolkit.domain.moves import batch as batch_moves
 from matoolkit.domain.moves import member as member_moves
@@ -22,20 +23,17 @@ from matoolkit.domain.states import EXCLUDED, BatchStatus, MemberStatus, Overdue
 from matoolkit.ids import Kind
 from matoolkit.store import Transaction, schema
 from matoolkit.store.batches import (
-    Hold,
     Reschedule,
     advance_to_phase,
-    approve_hold,
     batches_by_id,
     follow_version,
-    hold_batches,
     move_batches,
-    release_batches,
     reopen_inits,
     reschedule_batches,
     take_version,
 )
 from matoolkit.store.executions import lost_jobs
+from matoolkit.store.holds import Hold, approve_hold, hold_batches, release_batches
 from matoolkit.store.members import (
     MemberAt,
     Outputs,
@@ -97,7 +95,6 @@ HOLDING: dict[Guard, dict[str, Any]] = {
     Guard.EXCLUDED: {"remove_reason": EXCLUDED},
     Guard.UNDONE: {"undone_at": EARLIER},
     Guard.MANUAL: {"is_manual": True},
-    Guard.HELD: {"held_at": EARLIER, "hold_key": "key-1"},
 }
 FAILING: dict[Guard, dict[str, Any]] = {
     Guard.SAME_JOB: {"job_id": "another"},
@@ -115,10 +112,6 @@ FAILING: dict[Guard, dict[str, Any]] = {
     Guard.NOT_UNDONE: {"undone_at": EARLIER},
     Guard.AUTOMATED: {"is_manual": True},
     Guard.MANUAL: {"is_manual": False},
-    Guard.HELD: {"held_at": None},
-    Guard.SAME_HOLD: {"hold_key": "key-2"},
-    Guard.OTHER_HOLD: {"hold_key": "key-1"},
-    Guard.NOT_APPROVED: {"approved_hold_key": "key-1"},
     Guard.NOT_REOPENED: {"reopened_at": EARLIER},
 }
 BROUGHT_BY_STEPS: dict[Move[Any], type[Any]] = {one.move: one for one in get_args(step_moves.StepMove)}
@@ -140,7 +133,6 @@ SAMPLES: dict[str, Any] = {
 }
 BROUGHT: dict[Move[Any], Any] = {
     batch_moves.RESCHEDULE: lambda number: Reschedule(number, LATER),
-    batch_moves.HOLD: lambda number: Hold(number, "why", "key-1", "{}"),
     member_moves.RETURN: lambda number: Return(number, "{}", "h"),
     member_moves.RETURN_UNDONE: lambda number: Return(number, "{}", "h"),
     member_moves.UNDO: lambda number: UndoneMember(number, 1, 2, "anna", "why"),
@@ -166,7 +158,6 @@ def make(tx: Transaction, table: Table, move: Move[Any], row: int) -> list[int]:
         return make_each(tx, table, move, [BROUGHT[move](row)], NOON)
     alike: dict[Move[Any], dict[str, Any]] = {
         batch_moves.ADVANCE: {"current_phase": "prepare"},
-        batch_moves.APPROVE: {"approved_hold_key": "key-1", "approved_hold_by": "anna"},
         member_moves.FOLLOW_START: {"source_time": LATER},
         member_moves.REMOVE: {"removed_by": "anna", "remove_reason": "why"},
     }
@@ -295,12 +286,12 @@ def test_o14_a_person_gives_a_batch_another_version_of_its_own_runbook_only(worl
 def test_t6_a_hold_is_approved_once_and_only_while_it_lasts(world: World) -> None:
     batch = world.batch()
     with world.store.transaction() as tx:
-        hold_batches(tx, [Hold(batch.id, "why", "key-1", "{}")], NOON)
-        hold_batches(tx, [Hold(batch.id, "why else", "key-2", "{}")], NOON)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "why", "key-1", "{}")], NOON)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "why else", "key-2", "{}")], NOON)
         assert batches_by_id(tx, [batch.id])[0].hold_count == 1, "it is one hold, whatever it stands for"
         assert approve_hold(tx, batch.id, "key-2", "anna", NOON) == [batch.id]
         assert approve_hold(tx, batch.id, "key-2", "ben", NOON) == []
-        release_batches(tx, [batch.id])
+        release_batches(tx, [batch.id], NOON)
         assert approve_hold(tx, batch.id, "key-2", "ben", NOON) == []
 
 

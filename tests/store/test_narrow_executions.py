@@ -2,12 +2,13 @@
 
 import pytest
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.ids import Kind
 from matoolkit.store import Store
-from matoolkit.store.batches import Hold, hold_batches
 from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import NewExecution
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.members import Return, remove_members, return_members
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_executions import batches_of_work, next_steps_of_members, step_states
@@ -91,7 +92,7 @@ def test_o10_members_are_expanded_or_wait_to_catch_up_never_both(store: Store, w
         assert caught_up_members(tx, batch.id, after=there[0], limit=5) == there[1:]
         assert [member.id for member in members_to_catch_up(tx)] == late
         assert [member.id for member in members_to_catch_up(tx, after=late[0], limit=5)] == late[1:]
-        hold_batches(tx, [Hold(batch.id, "why", "key", "{}")], world.now)
+        hold_batches(tx, [Hold(batch.id, GateKind.REMOVALS, "why", "key", "{}")], world.now)
         assert members_to_catch_up(tx) == []
 
 

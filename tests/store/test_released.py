@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 from sqlalchemy import Connection, inspect, text
 
 import matoolkit.store.migrations
+from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.states import MOVED
 from matoolkit.store import Store
-from matoolkit.store.batches import unfinished_batches
+from matoolkit.store.batches import batches_by_id, unfinished_batches
 from matoolkit.store.enrolments import members_page
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.members import members_by_id
 from matoolkit.store.narrow_members import members_to_catch_up, members_to_see_off
 from matoolkit.store.schema import metadata
@@ -38,7 +41,12 @@ RELEASED = {
     "0011_causes": "d8201dd55cb1e8ce026c9f401797028b76de4cc091690ad94f1d6125319ab847",
     "0012_undo": "4d677ab69bce6a28fd65cf89464a15301ada132b908122060adfae816da1d7fb",
     "0013_undo_failures": "a2feb6311d4fce3abd84711e62a9f51275aaa0324f67bd987352c96e9d4694c0",
+    "0014_gates": "fdb310dfd5307c9a5de940861674301230a9bfc69d11507d9d25318421ab50bc",
 }
+
+# Columns whose values revision 0014 moves to a table of their own.
+OF_HOLDS = {"held_at", "hold_reason", "hold_key", "hold_json"}
+OF_HOLDS |= {"approved_hold_key", "approved_hold_by", "approved_hold_at"}
 
 LEFT = "2026-11-16 15:14:33.443797"
 COPY_OF_A_LEAVER = """
@@ -86,11 +94,15 @@ def insert(connection: Connection, table: str, statement: str, rows: list[dict[s
         connection.exec_driver_sql(f"SET IDENTITY_INSERT {table} OFF")
 
 
+def kept(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name not in OF_HOLDS]
+
+
 def read(store: Store, rows: Rows) -> dict[str, list[str]]:
     """Read all rows back, in the columns that they were written with."""
     with store.engine.begin() as connection:
         return {
-            table: sorted(map(str, connection.execute(text(f"SELECT {', '.join(written[0])} FROM {table}"))))
+            table: sorted(map(str, connection.execute(text(f"SELECT {', '.join(kept(written[0]))} FROM {table}"))))
             for table, written in rows.items()
         }
 
@@ -143,3 +155,25 @@ def test_revision_0008_parts_who_was_seen_off_from_who_has_caught_up(old: tuple[
     assert [number for number, member in members.items() if member.caught_up_at is not None] == [1, 3, 4]
     assert [number for number, member in members.items() if member.seen_off_at is not None] == [6, 21]
     assert (unseen, waiting) == ([20], [7])
+
+
+def test_g10_revision_0014_carries_the_holds_that_stand_over_and_no_others(old: tuple[Store, Rows]) -> None:
+    store, _ = old
+    upgrade(store, to="0013")
+    held = "UPDATE batches SET held_at = :at, hold_reason = 'why', hold_key = 'k', hold_count = 1, hold_json = :shown"
+    approved = ", approved_hold_key = 'k', approved_hold_by = 'anna', approved_hold_at = :at"
+    over = "UPDATE batches SET hold_count = 1, approved_hold_key = 'old', approved_hold_by = 'ben', "
+    with store.engine.begin() as connection:
+        late = {"at": LEFT, "shown": '{"kind":"late","memberIds":[]}', "id": 2}
+        connection.execute(text(f"{held}{approved} WHERE id = :id"), late)
+        removals = {"at": LEFT, "shown": '{"kind":"removals","memberIds":[4,6]}', "id": 3}
+        connection.execute(text(f"{held}, approved_hold_key = 'another' WHERE id = :id"), removals)
+        connection.execute(text(f"{over} approved_hold_at = :at WHERE id = 1"), {"at": LEFT})
+    upgrade(store)
+    with store.transaction() as tx:
+        ended, first, second = batches_by_id(tx, [1, 2, 3])
+        assert {gate.batch_id: gate.kind for gate in gates_in_force(tx, tx.time())} == {2: "late", 3: "removals"}
+    assert (ended.is_held, ended.hold_count) == (False, 1)
+    assert (first.hold_kind, first.hold_reason, first.hold_key, first.hold_count) == (HoldKind.LATE, "why", "k", 1)
+    assert (first.approved_hold_by, first.approved_hold_key, str(first.held_at)[:19]) == ("anna", "k", LEFT[:19])
+    assert (second.hold_json, second.approved_hold_key) == ('{"kind":"removals","memberIds":[4,6]}', None)

@@ -6,7 +6,8 @@ from matoolkit.domain.holds import HoldKind
 from matoolkit.errors import HoldApproved, HoldChanged
 from matoolkit.ports import Publisher
 from matoolkit.store import Store
-from matoolkit.store.batches import BatchRow, activate_batches, approve_hold, batches_by_id
+from matoolkit.store.batches import BatchRow, activate_batches, batches_by_id
+from matoolkit.store.holds import approve_hold
 
 
 def approve(
@@ -25,7 +26,7 @@ def approve(
             raise HoldChanged(batch_id, batch.hold_key)
         if batch.hold_kind is HoldKind.INIT:
             activate_batches(tx, [batch_id])
-            release_and_wake(tx, publisher, [batch_id])
+            release_and_wake(tx, publisher, [batch_id], tx.time())
         (after,) = batches_by_id(tx, [batch_id])
         approved = {"status": after.status, "held": after.is_held, "hold_key": hold_key}
         record(tx, batch, "batch.approve_hold", by, reason, {"hold_reason": batch.hold_reason}, approved)

@@ -29,7 +29,7 @@ def cancel_batch(
         batch = locked_batch(tx, batch_id)
         if batch.status not in CANCEL.from_states:
             raise WrongBatchStatus(batch_id, batch.status, "only one that has not ended can be cancelled")
-        stopped = cancel_with_work(tx, publisher, [batch_id], tx.time())
+        stopped = cancel_with_work(tx, publisher, [batch_id], tx.time(), by)
         after = {"status": CANCEL.to_state, "phases": stopped.phases, "steps": stopped.steps}
         record(tx, batch, "batch.cancel", by, reason, {"status": batch.status}, after)
         return Cancellation(

@@ -22,11 +22,11 @@ from matoolkit.store.batches import (
     BatchRow,
     dispatch_init,
     follow_version,
-    release_batches,
     reopen_inits,
 )
 from matoolkit.store.enrolments import taken_keys
 from matoolkit.store.executions import InitRow
+from matoolkit.store.holds import release_batches
 from matoolkit.store.inflight import batches_in_flight
 from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
@@ -64,7 +64,7 @@ def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: 
     if batch.status is BatchStatus.FAILED:
         reopen_inits(tx, [batch_id])
         stop_excluded(tx, publisher, batch, by, tx.time())
-    release_batches(tx, [batch_id])
+    release_batches(tx, [batch_id], tx.time(), by)
     model = parse_runbook(version.yaml_content)
     if version.id != batch.runbook_id:
         _take_version(tx, publisher, batch, version, model)

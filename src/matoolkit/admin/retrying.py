@@ -18,7 +18,8 @@ from matoolkit.errors import DoneWithOldData
 from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
 from matoolkit.store import Store, Transaction
-from matoolkit.store.batches import BatchRow, release_batches, reopen_batches, take_version
+from matoolkit.store.batches import BatchRow, reopen_batches, take_version
+from matoolkit.store.holds import release_batches
 from matoolkit.store.members import Refresh, Restart, reactivate_members, refresh_members, restart_members
 from matoolkit.store.moves import reopen
 from matoolkit.store.narrow_members import NarrowMember
@@ -120,7 +121,7 @@ def _take_up(tx: Transaction, publisher: Publisher, batch: BatchRow, plan: Plan,
     if batch.status in ENDED_BATCHES:
         reopen_batches(tx, [batch.id], at)
         # A tick leaves a reopened batch alone, so nothing else would end an old hold.
-        release_batches(tx, [batch.id])
+        release_batches(tx, [batch.id], at, by)
         stop_excluded(tx, publisher, batch, by, at)
     if runs.transition is not None:
         take_version(tx, batch.id, runs.row.id)

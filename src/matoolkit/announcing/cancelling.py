@@ -9,7 +9,8 @@ from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.states import StepStatus
 from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
-from matoolkit.store.batches import cancel_batches, release_batches
+from matoolkit.store.batches import cancel_batches
+from matoolkit.store.holds import release_batches
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.moves import cancel
 from matoolkit.store.narrow_members import narrow_members
@@ -30,10 +31,12 @@ class Stopped:
     compensations_finishing: int
 
 
-def cancel_with_work(tx: Transaction, publisher: Publisher, batch_ids: Collection[int], at: datetime) -> Stopped:
+def cancel_with_work(
+    tx: Transaction, publisher: Publisher, batch_ids: Collection[int], at: datetime, by: str | None = None
+) -> Stopped:
     """Cancel batches that are locked: nothing more is dispatched, and compensations that have begun finish."""
     ended = cancel_batches(tx, batch_ids, at)
-    release_batches(tx, ended)
+    release_batches(tx, ended, at, by)
     phases = cancel_phases(tx, [phase.id for phase in phases_of_batches(tx, ended)], at)
     steps = cancel_steps_of_batches(tx, ended, at)
     withdrawn = withdraw_unsent(tx, publisher, steps)

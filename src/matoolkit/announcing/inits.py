@@ -9,14 +9,14 @@ from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.domain.states import OPEN_STEPS
 from matoolkit.ids import Kind
 from matoolkit.ports import Publisher
-from matoolkit.store.batches import BatchRow, dispatch_init
+from matoolkit.store.batches import NarrowBatch, dispatch_init
 from matoolkit.store.executions import InitRow
 from matoolkit.store.moves import cancel
 from matoolkit.store.sql.transaction import Transaction
 
 
 def request_inits(
-    tx: Transaction, publisher: Publisher, version: int, batches: Sequence[BatchRow], at: datetime
+    tx: Transaction, publisher: Publisher, version: int, batches: Sequence[NarrowBatch], at: datetime
 ) -> int:
     """Request the init of a version for batches once more, and return for how many."""
     requested = set(dispatch_init(tx, [batch.id for batch in batches], at))
@@ -26,7 +26,7 @@ def request_inits(
     return len(counted)
 
 
-def announce_inits(tx: Transaction, publisher: Publisher, version: int, batches: Sequence[BatchRow]) -> None:
+def announce_inits(tx: Transaction, publisher: Publisher, version: int, batches: Sequence[NarrowBatch]) -> None:
     """Tell the orchestrator of inits that batches have counted as requested."""
     if batches:
         publisher.publish(tx, [batch_init(batch, version) for batch in batches])

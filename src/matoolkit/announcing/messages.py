@@ -14,7 +14,7 @@ from matoolkit.ids import (
     retry_check_id,
 )
 from matoolkit.ports import Outgoing
-from matoolkit.store.batches import BatchRow
+from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow
 
 
@@ -38,13 +38,13 @@ class Member(Protocol):
         """The number of its run through the batch."""
 
 
-def batch_init(batch: BatchRow, version: int) -> Outgoing:
+def batch_init(batch: NarrowBatch, version: int) -> Outgoing:
     """Say that the init of a batch is to run; the batch has counted this request."""
     message = BatchInit(batch.id, batch.runbook_name, version)
     return Outgoing(batch_init_id(batch.id, version, batch.init_count), message)
 
 
-def phase_due(phase: PhaseRow, batch: BatchRow) -> Outgoing:
+def phase_due(phase: PhaseRow, batch: NarrowBatch) -> Outgoing:
     """Say that a phase is due; the phase has counted this dispatch."""
     message = PhaseDue(batch.id, batch.runbook_name, phase.runbook_version, phase.phase_name, phase.id)
     return Outgoing(phase_due_id(phase.id, phase.dispatch_count), message)

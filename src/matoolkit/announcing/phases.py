@@ -6,7 +6,7 @@ from datetime import datetime
 
 from matoolkit.announcing.messages import phase_due
 from matoolkit.ports import Publisher
-from matoolkit.store.batches import BatchRow
+from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow, dispatch_phases
 from matoolkit.store.sql.transaction import Transaction
 
@@ -15,7 +15,7 @@ def dispatch_and_announce(
     tx: Transaction,
     publisher: Publisher,
     phases: Collection[PhaseRow],
-    batches: Mapping[int, BatchRow],
+    batches: Mapping[int, NarrowBatch],
     at: datetime,
 ) -> list[PhaseRow]:
     """Let phases begin, tell the orchestrator, and return those that did, in the order given."""

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from datetime import datetime
 
 from matoolkit.announcing.messages import member_added, phase_due
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.ids import reissued, reissued_after_init
 from matoolkit.ports import Outgoing, Publisher
-from matoolkit.store.batches import BatchRow, activate_batches, batches_by_id, release_batches
+from matoolkit.store.batches import BatchRow, activate_batches, batches_by_id
 from matoolkit.store.enrolments import members_waiting_to_catch_up
+from matoolkit.store.holds import release_batches
 from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
 
 
-def release_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collection[int]) -> list[int]:
+def release_and_wake(tx: Transaction, publisher: Publisher, batch_ids: Collection[int], at: datetime) -> list[int]:
     """End the holds of batches, and announce their dispatched phases and waiting members again."""
-    released = release_batches(tx, batch_ids)
+    released = release_batches(tx, batch_ids, at)
     _tell_again(tx, publisher, released, lambda first, batch: reissued(first, batch.hold_count))
     return released
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
+from matoolkit.domain.gates import Door, Gates, Work
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
 from matoolkit.records import record
 
@@ -52,11 +53,15 @@ class OpenCompensation(OpenWork):
 
 @record
 class Situation:
-    """A member, its batch, and its open work: at least the first open step of each phase, and the order of phases."""
+    """A member, its batch, and its open work: at least the first open step of each phase, and the order of phases.
+
+    `work` is what would begin, as the gates in force know it.
+    """
 
     member: MemberStatus
     batch: BatchStatus
-    is_held: bool
+    gates: Gates
+    work: Work
     compensations: Sequence[OpenCompensation]
     steps: Sequence[OpenStep]
     order: Mapping[int, PhaseOrder]
@@ -102,8 +107,8 @@ def next_of(situation: Situation) -> Next:
     if any(map(_is_under_way, situation.steps)):
         return Wait("a step is under way")
     first = min(situation.steps, key=lambda step: (situation.order[step.phase_execution_id], step.step_index))
-    if first.step_index == 0 and situation.is_held:
-        return Wait("the batch is held")
+    if first.step_index == 0 and (shut := situation.gates.at(Door.START, situation.work)):
+        return Wait(f"a gate is shut: {shut[0].reason}")
     if first.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
         return Wait("init is not done")
     return Do(first.id)

@@ -8,10 +8,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from matoolkit.domain.gates import Gates
 from matoolkit.domain.states import BatchStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
-from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.narrow_executions import InitState, NextStep, StepState
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.sql.transaction import Transaction
@@ -35,7 +37,8 @@ class Agenda:
     publisher: Publisher
     versions: Versions
     limits: Limits
-    batches: dict[int, BatchRow]
+    batches: dict[int, NarrowBatch]
+    gates: Gates
     phases: dict[int, PhaseRow]
     numbers_of_phases: dict[int, list[int]]
     steps_of_phases: dict[int, Sequence[Definition]] = field(default_factory=dict)
@@ -77,12 +80,13 @@ class Agenda:
 def open_agenda(
     tx: Transaction, publisher: Publisher, versions: Versions, limits: Limits, batch_ids: Collection[int]
 ) -> Agenda:
-    """Lock the batches that messages concern, in the order of their ids, and only then read (rule M5)."""
-    batches = {batch.id: batch for batch in lock_batches(tx, batch_ids)}
+    """Lock the batches that messages concern, in the order of their ids, and only then read (rules M5 and G3)."""
+    batches = {batch.id: batch for batch in lock_narrow_batches(tx, batch_ids)}
     phases = {phase.id: phase for phase in phases_of_batches(tx, batches)}
     numbers: dict[int, list[int]] = {}
     for phase in phases.values():
         numbers.setdefault(phase.batch_id, []).append(phase.id)
     at = tx.time()
+    gates = Gates(gates_in_force(tx, at) if batches else ())
     versions.refresh(tx, at)
-    return Agenda(tx, at, publisher, versions, limits, batches, phases, numbers)
+    return Agenda(tx, at, publisher, versions, limits, batches, gates, phases, numbers)

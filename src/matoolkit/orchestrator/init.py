@@ -9,6 +9,7 @@ import orjson
 
 from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.batch import decide_failed_init
+from matoolkit.domain.gates import GateKind, Work
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.moves import Ignore
 from matoolkit.domain.moves.batch import HOLD
@@ -19,7 +20,8 @@ from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import fields_from_step
 from matoolkit.orchestrator.dispatching import send_first
 from matoolkit.orchestrator.progress import open_compensations
-from matoolkit.store.batches import BatchRow, Hold, hold_batches, move_batches
+from matoolkit.store.batches import NarrowBatch, move_batches
+from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.inits import NewInit, insert_inits
 from matoolkit.store.narrow_executions import (
     InitState,
@@ -76,7 +78,7 @@ def continue_inits(agenda: Agenda) -> None:
         if any(state.is_in_flight for state in inits[batch_id]):
             continue
         if undoing[batch_id]:
-            to_undo += _next_undoing(undoing[batch_id])
+            to_undo += _next_undoing(agenda, agenda.batches[batch_id], undoing[batch_id])
         elif agenda.batches[batch_id].status is BatchStatus.INIT_DISPATCHED:
             to_do += _next_or_end(agenda, agenda.batches[batch_id], inits[batch_id])
     send_first(agenda, Kind.ROLLBACK, to_undo, {})
@@ -88,7 +90,7 @@ def activate(agenda: Agenda, batch_ids: Sequence[int]) -> None:
     agenda.note_status(activate_and_wake(agenda.tx, agenda.publisher, batch_ids), BatchStatus.ACTIVE)
 
 
-def _why_not(request: Request, batch: BatchRow | None) -> str | None:
+def _why_not(request: Request, batch: NarrowBatch | None) -> str | None:
     if batch is None:
         return "there is no such batch"
     if batch.status is not BatchStatus.INIT_DISPATCHED:
@@ -100,12 +102,13 @@ def _why_not(request: Request, batch: BatchRow | None) -> str | None:
     return None
 
 
-def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
+def _next_undoing(agenda: Agenda, batch: NarrowBatch, undoing: dict[int, RollbackState]) -> list[RollbackState]:
     # Only its own rollback can block an init.
     situation = Situation(
         MemberStatus.ACTIVE,
         BatchStatus.ACTIVE,
-        is_held=False,
+        gates=agenda.gates,
+        work=Work(batch.runbook_name, batch.id),
         compensations=open_compensations(list(undoing.values())),
         steps=(),
         order={},
@@ -117,7 +120,7 @@ def _next_undoing(undoing: dict[int, RollbackState]) -> list[RollbackState]:
             return []
 
 
-def _next_or_end(agenda: Agenda, batch: BatchRow, inits: Sequence[InitState]) -> list[InitState]:
+def _next_or_end(agenda: Agenda, batch: NarrowBatch, inits: Sequence[InitState]) -> list[InitState]:
     # A touched init has steps: one without is done when it is requested.
     latest = max(state.runbook_version for state in inits)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
@@ -134,7 +137,7 @@ def _next_or_end(agenda: Agenda, batch: BatchRow, inits: Sequence[InitState]) ->
     return []
 
 
-def _end_failed(agenda: Agenda, batch: BatchRow, version: int, inits: Sequence[InitState]) -> None:
+def _end_failed(agenda: Agenda, batch: NarrowBatch, version: int, inits: Sequence[InitState]) -> None:
     """End a batch whose init failed; one that had begun under an older version is held instead (rule V5)."""
     older = {phase.runbook_version for phase in agenda.phases_of(batch.id) if phase.runbook_version < version}
     # Under a version whose own init failed, no phase has begun. A person may have approved going on without init, but
@@ -146,7 +149,8 @@ def _end_failed(agenda: Agenda, batch: BatchRow, version: int, inits: Sequence[I
     if decided is HOLD:
         shown = orjson.dumps({"kind": "init", "version": version}).decode()
         reason = f"init of version {version} failed; the batch had begun under an older version"
-        hold_batches(agenda.tx, [Hold(batch.id, reason, f"init-v{version}-{batch.init_count}", shown)], agenda.at)
+        key = f"init-v{version}-{batch.init_count}"
+        hold_batches(agenda.tx, [Hold(batch.id, GateKind.INIT, reason, key, shown, "orchestrator")], agenda.at)
     else:
         agenda.note_status(move_batches(agenda.tx, decided, [batch.id], agenda.at), BatchStatus.FAILED)
     log.warning("init failed; the batch is %s", "held" if decided is HOLD else "failed", extra={"batch": batch.id})

@@ -85,7 +85,7 @@ def _why_not_added(agenda: Agenda, member: NarrowMember) -> str | None:
         return "it has caught up already"
     if batch.status is not BatchStatus.ACTIVE:
         return f"the batch is {batch.status}"
-    return "the batch is held" if batch.is_held else None
+    return "the batch is held" if agenda.gates.hold_of(batch.id) is not None else None
 
 
 def _why_not_removed(agenda: Agenda, member: NarrowMember) -> str | None:

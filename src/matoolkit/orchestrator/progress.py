@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from matoolkit.domain.gates import Work
 from matoolkit.domain.progress import (
     Compensate,
     Do,
@@ -92,7 +93,8 @@ def _situation(
     return Situation(
         member.status,
         batch.status,
-        batch.is_held,
+        agenda.gates,
+        Work(batch.runbook_name, batch.id, member_key=member.member_key),
         open_compensations(rollbacks) if rollbacks else (),
         # A job of an older epoch that is still out counts too: the member waits for it (rule O5).
         [step for step in steps if step.epoch == member.epoch or step.is_in_flight],

@@ -13,8 +13,9 @@ from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.tallies import Tally
-from matoolkit.store.batches import BatchRow, release_batches
+from matoolkit.store.batches import BatchRow
 from matoolkit.store.enrolments import first_phases_of_active
+from matoolkit.store.holds import release_batches
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.sql.transaction import Transaction
 
@@ -35,7 +36,7 @@ def begin(
 
     A batch that follows an older version is only released: it begins when it takes the active one, later in this tick.
     """
-    released = set(release_batches(tx, [batch.id for batch in waiting]))
+    released = set(release_batches(tx, [batch.id for batch in waiting], at))
     current = [batch for batch in waiting if batch.id in released and batch.runbook_id == runbook.id]
     if model.init:
         request_inits(tx, publisher, runbook.version, current, at)

@@ -8,6 +8,7 @@ import orjson
 
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import Hold
 from matoolkit.domain.snapshot import UnfinishedBatch
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
@@ -17,7 +18,8 @@ from matoolkit.scheduler.leaving import remove_absent
 from matoolkit.scheduler.snapshot import standing_hold
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store import batches as stored
-from matoolkit.store.batches import BatchRow, Reschedule, hold_batches, lock_batches, note_removals_approved
+from matoolkit.store import holds as stored_holds
+from matoolkit.store.batches import BatchRow, Reschedule, lock_batches, note_removals_approved
 from matoolkit.store.members import follow_new_starts
 from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
 from matoolkit.store.sql.transaction import Transaction
@@ -45,7 +47,7 @@ def restart_and_release(
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
     note_removals_approved(tx, changes.approved_removals.keys(), at)
-    tally.batches_released += len(release_and_wake(tx, publisher, changes.releases))
+    tally.batches_released += len(release_and_wake(tx, publisher, changes.releases, at))
     for batch_id, why in changes.releases.items():
         log.info("hold ended: %s", why, extra={"runbook": tally.runbook_name, "batch": batch_id})
     return True
@@ -71,8 +73,11 @@ def unchanged_batches(
 
 def hold_new(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime) -> None:
     """Hold batches that are locked, or that this transaction has made."""
-    wanted = [stored.Hold(entry.batch_id, entry.reason, entry.key, _shown(entry)) for entry in holds]
-    held = set(hold_batches(tx, wanted, at))
+    wanted = [
+        stored_holds.Hold(entry.batch_id, GateKind(entry.kind), entry.reason, entry.key, _shown(entry))
+        for entry in holds
+    ]
+    held = set(stored_holds.hold_batches(tx, wanted, at))
     tally.batches_held += len(held)
     for entry in holds:
         if entry.batch_id in held:

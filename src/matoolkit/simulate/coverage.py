@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import orjson
-
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.moves import Move
 from matoolkit.domain.moves import batch as batches
@@ -101,8 +99,8 @@ def _moves(entry: Entry) -> Iterator[Case]:
 
 def _situations(entry: Entry) -> Iterator[Case]:
     about = entry.about
-    if entry.what == "batch" and about["held"] and not about["was_held"]:
-        yield ("batch", "held", orjson.loads(about["hold"] or "{}").get("kind", ""))
+    if entry.what == "held":
+        yield ("batch", "held", about["kind"])
     if _is_retry(entry) and about["failed_under"] not in (None, about["follows"]):
         yield _UNDER_ANOTHER_VERSION
     if entry.what == "new_phase" and entry.new == "pending" and about["ignores"] and about["is_overdue"]:

@@ -256,7 +256,7 @@ class Persons:
         return f"cancels batch {batch}"
 
     def _holds(self) -> list[tuple[int, str]]:
-        held = "SELECT id, hold_key FROM batches WHERE held_at IS NOT NULL AND approved_hold_key IS NOT hold_key"
+        held = "SELECT id, hold_key FROM sim_batches WHERE is_held AND NOT is_approved"
         return [(int(number), str(key)) for number, key in self._look(held)]
 
     def _kept_out(self) -> list[str]:

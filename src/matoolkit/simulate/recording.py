@@ -24,9 +24,10 @@ class Entry:
             return f"{self.what} + {self.new}"
         if self.what == "handled":
             return f"handled {self.new}"
+        if self.what in ("held", "released"):
+            return f"batch {self.id} {self.what}: {self.about['reason']}"
         job = f" {self.about['job']}" if self.new == "dispatched" and "job" in self.about else ""
-        held = " held" if self.about.get("held") and self.what == "batch" else ""
-        return f"{self.what} {self.id} {self.old} → {self.new}{job}{held}"
+        return f"{self.what} {self.id} {self.old} → {self.new}{job}"
 
 
 def entries_after(database: MemoryDatabase, seq: int) -> list[Entry]:

@@ -49,13 +49,15 @@ class Roll:
                 case "new_batch":
                     self._batches[entry.id] = _Batch(entry.about["start"], entry.new or "")
                 case "batch":
-                    self._see_batch(entry, now)
+                    self._see_batch(entry)
+                case "released":
+                    self._see_release(entry, now)
                 case "new_member":
                     self._see_joining(entry, now)
                 case "member":
                     self._see_member(entry)
 
-    def _see_batch(self, entry: Entry, now: datetime) -> None:
+    def _see_batch(self, entry: Entry) -> None:
         batch, about = self._batches[entry.id], entry.about
         batch.status, start = entry.new or "", about["start"]
         if start != batch.start:
@@ -63,12 +65,15 @@ class Roll:
             for member in self._members.values():
                 if member.batch == entry.id and member.status == "active":
                     member.time = start
-        begins = about["was_held"] and not about["held"] and entry.new != "cancelled"
-        if begins and about["old_kind"] in NOT_BEGUN and not about["approved"]:
-            people = [one.key for one in self._members.values() if one.batch == entry.id and one.status == "active"]
-            again = [key for key in people if self._before(key) and not self._is_included(key, start)]
-            if again or _is_late(start, now):
-                raise Violation(f"batch {entry.id} of {start} begins without a person, with {again}")
+
+    def _see_release(self, entry: Entry, now: datetime) -> None:
+        about, start = entry.about, entry.about["start"]
+        if entry.new == "cancelled" or about["approved"] or about["kind"] not in NOT_BEGUN:
+            return
+        people = [one.key for one in self._members.values() if one.batch == entry.id and one.status == "active"]
+        again = [key for key in people if self._before(key) and not self._is_included(key, start)]
+        if again or _is_late(start, now):
+            raise Violation(f"batch {entry.id} of {start} begins without a person, with {again}")
 
     def _see_joining(self, entry: Entry, now: datetime) -> None:
         about, key = entry.about, entry.about["key"]

@@ -21,7 +21,7 @@ class Removals:
     def see(self, entries: Sequence[Entry]) -> None:
         """Look at who left and who came back in one event."""
         now = self._plant.clock.now()
-        released = {entry.id for entry in entries if _is_release(entry)}
+        released = {entry.id for entry in entries if entry.what == "released"}
         left: set[int] = set()
         for entry in entries:
             if entry.what != "member":
@@ -49,7 +49,3 @@ class Removals:
         most = max(removal_limit(limit, len(lately) + active) for limit in limits)
         if len(lately) > most:
             raise Violation(f"{len(lately)} members left batch {batch} within a day, {active} stay: {most} may go")
-
-
-def _is_release(entry: Entry) -> bool:
-    return entry.what == "batch" and bool(entry.about["was_held"]) and not entry.about["held"]

@@ -48,6 +48,10 @@ class Timeline:
         match entry.what:
             case "batch":
                 return self._batch(entry)
+            case "held":
+                return f"batch {entry.id} is held: {entry.about['reason']}"
+            case "released":
+                return f"batch {entry.id}: the hold has ended"
             case "phase":
                 word = _PHASES.get(entry.new or "", f"is {entry.new}")
                 return f"batch {entry.about['batch']}: phase {entry.about['name']} {word}"
@@ -63,13 +67,6 @@ class Timeline:
     def _batch(self, entry: Entry) -> str | None:
         if entry.about["start"] != entry.about["old_start"]:
             return f"batch {entry.id} is rescheduled to {entry.about['start'][:16]}"
-        if entry.about["held"] != entry.about["was_held"]:
-            ((reason,),) = self._database.look(f"SELECT hold_reason FROM batches WHERE id = {entry.id}")
-            return (
-                f"batch {entry.id} is held: {reason}"
-                if entry.about["held"]
-                else f"batch {entry.id}: the hold has ended"
-            )
         return f"batch {entry.id} {_BATCHES.get(entry.new or '', entry.new)}" if entry.old != entry.new else None
 
     def _work(self, entry: Entry) -> str | None:

@@ -11,7 +11,7 @@ _WORK = """
 """
 _BATCH = """
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
-    'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id),
+    'held', (SELECT is_held FROM sim_batches WHERE id = NEW.batch_id),
     'manual', (SELECT is_manual FROM batches WHERE id = NEW.batch_id)
 """
 _MEMBER = """
@@ -65,12 +65,11 @@ _ROLLBACK = """
                AND begun.attempt > 0))
 """
 _MOVED = "OLD.status IS NOT NEW.status"
-# A batch may be asked for its init again, or be held, without changing its status.
-_BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count OR OLD.held_at IS NOT NEW.held_at"
+# A batch may be asked for its init again, or get another time, without changing its status.
+_BATCH_MOVED = f"{_MOVED} OR OLD.init_count IS NOT NEW.init_count"
 _BATCH_MOVED += " OR OLD.batch_start_time IS NOT NEW.batch_start_time"
 # A batch that has not begun is held, but its members still come and go.
-_KIND = "COALESCE(json_extract(hold_json, '$.kind'), '')"
-_IS_SHUT = f"held_at IS NOT NULL AND {_KIND} NOT IN ('late', 'repeat')"
+_IS_SHUT = "is_held AND kind NOT IN ('late', 'repeat')"
 _IS_EXCLUDED = """(SELECT COUNT(*) FROM member_exclusions e WHERE e.member_key_fold = NEW.member_key_fold
                   AND e.included_at IS NULL)"""
 _MEMBERS = f"""
@@ -80,14 +79,12 @@ _MEMBERS = f"""
     'follows', (SELECT r.version FROM batches b JOIN runbooks r ON r.id = b.runbook_id WHERE b.id = NEW.batch_id),
     'failed_under', (SELECT MAX(p.runbook_version) FROM step_executions s JOIN phase_executions p
                      ON p.id = s.phase_execution_id WHERE s.batch_member_id = NEW.id AND s.epoch = OLD.epoch),
-    'held', (SELECT {_IS_SHUT} AND approved_hold_key IS NOT hold_key FROM batches WHERE id = NEW.batch_id),
+    'held', (SELECT {_IS_SHUT} AND NOT is_approved FROM sim_batches WHERE id = NEW.batch_id),
     'mark', NEW.undone_at IS NOT NULL, 'old_mark', OLD.undone_at IS NOT NULL, 'excluded', {_IS_EXCLUDED}
 """
 _BATCHES = """
-    'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'held', NEW.held_at IS NOT NULL,
-    'was_held', OLD.held_at IS NOT NULL, 'hold', NEW.hold_json, 'start', NEW.batch_start_time,
-    'old_start', OLD.batch_start_time, 'old_kind', json_extract(OLD.hold_json, '$.kind'),
-    'approved', NEW.approved_hold_key IS NOT NULL,
+    'init_count', NEW.init_count, 'old_init_count', OLD.init_count, 'start', NEW.batch_start_time,
+    'old_start', OLD.batch_start_time,
     'phases', (SELECT COUNT(*) FROM phase_executions WHERE batch_id = NEW.id AND status IN ('pending', 'dispatched')),
     'waiting', (SELECT COUNT(*) FROM batch_members WHERE batch_id = NEW.id AND status = 'active'
                 AND caught_up_at IS NULL),
@@ -99,7 +96,7 @@ _PHASES = """
     'batch', NEW.batch_id, 'version', NEW.runbook_version, 'name', NEW.phase_name,
     'expanded', NEW.expanded_at IS NOT NULL,
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
-    'held', (SELECT held_at IS NOT NULL FROM batches WHERE id = NEW.batch_id),
+    'held', (SELECT is_held FROM sim_batches WHERE id = NEW.batch_id),
     'open', (SELECT COUNT(*) FROM step_executions WHERE phase_execution_id = NEW.id
              AND status IN ('pending', 'dispatched', 'polling')),
     'through', (SELECT COUNT(*) FROM batch_members m WHERE m.batch_id = NEW.batch_id AND EXISTS
@@ -150,8 +147,8 @@ OR EXISTS (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = p.id))))
 _JOINING = f"""
 CREATE TRIGGER sim_new_member AFTER INSERT ON batch_members BEGIN INSERT INTO sim_log (what, id, old, new, about)
 SELECT 'new_member', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'key', NEW.member_key,
-'held', {_IS_SHUT}, 'kind', {_KIND}, 'start', batch_start_time, 'manual', is_manual, 'excluded', {_IS_EXCLUDED})
-FROM batches WHERE id = NEW.batch_id; END
+'held', {_IS_SHUT}, 'kind', kind, 'start', batch_start_time, 'manual', is_manual, 'excluded', {_IS_EXCLUDED})
+FROM sim_batches WHERE id = NEW.batch_id; END
 """
 _NEW_BATCH = """
 CREATE TRIGGER sim_new_batch AFTER INSERT ON batches BEGIN INSERT INTO sim_log (what, id, old, new, about)
@@ -187,8 +184,32 @@ json_object('cause', NEW.cause, 'epoch', NEW.epoch, 'index', NEW.step_index, 'me
 'member_epoch', m.epoch) FROM batch_members m WHERE m.id = NEW.batch_member_id; END
 """
 
+# Batches with what they are held for.
+_HELD_BATCHES = """
+CREATE VIEW sim_batches AS SELECT b.*, g.id IS NOT NULL AS is_held, COALESCE(g.kind, '') AS kind, g.hold_key,
+g.approved_at IS NOT NULL AS is_approved
+FROM batches b LEFT JOIN gates g ON g.batch_id = b.id AND g.opened_at IS NULL AND g.hold_key IS NOT NULL
+"""
+
+
+def _on_hold(name: str, when: str, fact: str) -> str:
+    """Write down that a hold began, stands for something else, or ended, and how the batch stood then."""
+    return (
+        f"CREATE TRIGGER sim_{name} {when} BEGIN INSERT INTO sim_log (what, id, old, new, about) SELECT '{fact}', "
+        "b.id, NULL, b.status, json_object('kind', NEW.kind, 'reason', NEW.reason, 'start', b.batch_start_time, "
+        "'approved', NEW.approved_at IS NOT NULL) FROM batches b WHERE b.id = NEW.batch_id; END"
+    )
+
+
 TRIGGERS = (
     _TABLE,
+    _HELD_BATCHES,
+    _on_hold("hold", "AFTER INSERT ON gates WHEN NEW.hold_key IS NOT NULL", "held"),
+    _on_hold(
+        "release",
+        "AFTER UPDATE ON gates WHEN OLD.opened_at IS NULL AND NEW.opened_at IS NOT NULL AND NEW.hold_key IS NOT NULL",
+        "released",
+    ),
     _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER}, {_STEP}"),
     _on_update("init_executions", "init", f"{_WORK}, {_BATCH}, {_INIT}"),
     _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER}, {_ROLLBACK}"),

@@ -10,9 +10,9 @@ from matoolkit.simulate.invariants import Violation
 
 _STEPS = """
 SELECT s.id, s.batch_member_id, s.batch_id, s.step_index, s.status, s.lost_at, s.retry_after, s.poll_due_at,
-       s.epoch = m.epoch, m.status, b.status, b.held_at IS NOT NULL, p.status,
+       s.epoch = m.epoch, m.status, b.status, b.is_held, p.status,
        p.runbook_version, -p.offset_minutes, p.phase_index, m.caught_up_at IS NOT NULL
-FROM step_executions s JOIN batch_members m ON m.id = s.batch_member_id JOIN batches b ON b.id = s.batch_id
+FROM step_executions s JOIN batch_members m ON m.id = s.batch_member_id JOIN sim_batches b ON b.id = s.batch_id
 JOIN phase_executions p ON p.id = s.phase_execution_id
 WHERE s.status IN ('pending', 'dispatched', 'polling') OR s.lost_at IS NOT NULL
 """
@@ -24,7 +24,7 @@ _INITS = """
 SELECT i.id, NULL, i.batch_id, i.step_index, i.status, i.lost_at, i.retry_after, i.poll_due_at
 FROM init_executions i WHERE i.status IN ('pending', 'dispatched', 'polling') OR i.lost_at IS NOT NULL
 """
-_WAITING_INITS = "SELECT id FROM batches WHERE status = 'init_dispatched' AND held_at IS NULL"
+_WAITING_INITS = "SELECT id FROM sim_batches WHERE status = 'init_dispatched' AND NOT is_held"
 _UNEXPANDED = "SELECT id, batch_id FROM phase_executions WHERE status = 'dispatched' AND expanded_at IS NULL"
 _PHASES = "SELECT id, batch_id FROM phase_executions WHERE status = 'dispatched'"
 _OPEN = ("pending", "dispatched", "polling")

@@ -39,8 +39,8 @@ Act = Callable[[], str | None]
 
 # For whom something runs, in batches that people may still leave.
 _BUSY = """
-SELECT m.member_key FROM batch_members m JOIN batches b ON b.id = m.batch_id
-WHERE b.batch_start_time > '{now}' AND b.held_at IS NULL AND (EXISTS
+SELECT m.member_key FROM batch_members m JOIN sim_batches b ON b.id = m.batch_id
+WHERE b.batch_start_time > '{now}' AND NOT b.is_held AND (EXISTS
   (SELECT 1 FROM step_executions s WHERE s.batch_member_id = m.id
    AND (s.lost_at IS NOT NULL OR s.retry_after IS NOT NULL OR s.poll_due_at IS NOT NULL))
   OR EXISTS (SELECT 1 FROM rollback_executions r WHERE r.batch_member_id = m.id AND r.lost_at IS NOT NULL))

@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
-from sqlalchemy import ColumnElement, Select, false, func, select, true
+from sqlalchemy import ColumnElement, Select, and_, false, func, select, true
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import NOT_BEGUN, HoldKind
 from matoolkit.domain.moves import Move
 from matoolkit.domain.moves.batch import (
     ACTIVATE,
     ADVANCE,
-    APPROVE,
     CANCEL,
     FOLLOW,
-    HOLD,
     NOTE_REMOVALS,
-    RELEASE,
     REOPEN,
     REOPEN_INIT,
     REQUEST_INIT,
@@ -26,28 +23,22 @@ from matoolkit.domain.moves.batch import (
     TAKE_VERSION,
 )
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus
+from matoolkit.store.gates import IS_HELD, is_standing
 from matoolkit.store.moves import make_alike, make_each
-from matoolkit.store.schema import batches
+from matoolkit.store.schema import batches, gates
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import (
-    among,
-    insert_each,
-    is_any,
-    records_among,
-    rows_by_id,
-    select_records,
-)
+from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
 
 _NOBODYS_TIME = datetime(1, 1, 2, tzinfo=UTC)
 _UNFINISHED = is_any(batches.c.status, UNFINISHED_BATCHES)
 _AUTOMATED = batches.c.is_manual == false()
-_HELD = batches.c.held_at.is_not(None)
+_hold = gates.alias("hold")
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRow:
-    """A batch as it is stored."""
+class NarrowBatch:
+    """A batch without what it is held for: those who lock it in a pile ask the gates (rule G1)."""
 
     id: int
     runbook_id: int
@@ -62,15 +53,21 @@ class BatchRow:
     init_count: int
     completed_at: datetime | None
     reopened_at: datetime | None
-    held_at: datetime | None
     hold_count: int
+    removals_approved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow(NarrowBatch):
+    """A batch as it is stored, with the hold that stands for it."""
+
+    held_at: datetime | None
+    gate_kind: GateKind | None
     hold_reason: str | None
     hold_key: str | None
     hold_json: str | None
-    approved_hold_key: str | None
     approved_hold_by: str | None
     approved_hold_at: datetime | None
-    removals_approved_at: datetime | None
 
     @property
     def is_held(self) -> bool:
@@ -80,9 +77,12 @@ class BatchRow:
     @property
     def hold_kind(self) -> HoldKind | None:
         """What waits for a person's approval, if something does."""
-        if not self.is_held:
-            return None
-        return HoldKind(orjson.loads(self.hold_json or "{}").get("kind", HoldKind.REMOVALS))
+        return None if self.gate_kind is None else HoldKind(self.gate_kind)
+
+    @property
+    def approved_hold_key(self) -> str | None:
+        """Fingerprint of what a person approved, if that is yet to be carried out."""
+        return None if self.approved_hold_at is None else self.hold_key
 
     @property
     def is_unbegun(self) -> bool:
@@ -113,16 +113,6 @@ class Reschedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """What a batch waits for a person to approve."""
-
-    id: int
-    hold_reason: str
-    hold_key: str
-    hold_json: str
-
-
-@dataclass(frozen=True, slots=True)
 class BatchFilter:
     """Which batches are wanted; what is not said does not matter."""
 
@@ -136,6 +126,23 @@ class BatchFilter:
 ALL_BATCHES = BatchFilter()
 
 
+_WITH_HOLD = select(
+    *columns_of(NarrowBatch, batches),
+    _hold.c.shut_from.label("held_at"),
+    _hold.c.kind.label("gate_kind"),
+    _hold.c.reason.label("hold_reason"),
+    _hold.c.hold_key,
+    _hold.c.shown_json.label("hold_json"),
+    _hold.c.approved_by.label("approved_hold_by"),
+    _hold.c.approved_at.label("approved_hold_at"),
+).select_from(batches.outerjoin(_hold, and_(_hold.c.batch_id == batches.c.id, *is_standing(_hold))))
+
+
+def select_batches() -> Select[Any]:
+    """Begin a query for batches with their holds."""
+    return _WITH_HOLD
+
+
 def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> list[BatchRow]:
     """Create batches and return them; a start time that another batch of the runbook has is a conflict."""
     if not new:
@@ -147,21 +154,32 @@ def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> li
 
 def lock_batches(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
     """Lock batches in the order of their ids and return them as they are now (rule M5)."""
+    # Holds are read after the lock: a join would show them as they were before somebody else let go of it.
+    return batches_by_id(tx, [batch.id for batch in lock_narrow_batches(tx, ids)])
+
+
+def lock_narrow_batches(tx: Transaction, ids: Collection[int]) -> list[NarrowBatch]:
+    """Lock batches in the order of their ids and return them as they are now, without their holds (rule M5)."""
     if not ids:
         return []
     # Sorted here too: SQL Server locks rows in the order in which it finds them, not in that of the answer.
-    return tx.rows(BatchRow, _locked(tx, sorted(ids)))
+    return tx.rows(NarrowBatch, _locked(tx, sorted(ids)))
 
 
 @prepared
 def _locked(draft: Drafting, ids: Collection[int]) -> Select[Any]:
-    chosen = select_records(BatchRow, batches).where(among(draft, batches.c.id, ids))
+    chosen = select_records(NarrowBatch, batches).where(among(draft, batches.c.id, ids))
     return draft.locking(chosen.order_by(batches.c.id), batches)
 
 
 def batches_by_id(tx: Transaction, ids: Collection[int]) -> list[BatchRow]:
     """Return batches, by id."""
-    return records_among(tx, BatchRow, batches, batches.c.id, ids)
+    return rows_by_id(tx, BatchRow, _by_id(tx, ids)) if ids else []
+
+
+@prepared
+def _by_id(draft: Drafting, ids: Collection[int]) -> Select[Any]:
+    return select_batches().where(among(draft, batches.c.id, ids))
 
 
 def unfinished_batches(tx: Transaction, runbook_name: str) -> list[BatchRow]:
@@ -171,7 +189,7 @@ def unfinished_batches(tx: Transaction, runbook_name: str) -> list[BatchRow]:
 
 @prepared
 def _unfinished_of(_draft: Drafting, runbook_name: str) -> Select[Any]:
-    return select_records(BatchRow, batches).where(batches.c.runbook_name == runbook_name, _UNFINISHED)
+    return select_batches().where(batches.c.runbook_name == runbook_name, _UNFINISHED)
 
 
 def has_batches(tx: Transaction, runbook_name: str) -> bool:
@@ -197,7 +215,7 @@ def batches_at(tx: Transaction, runbook_name: str, times: Collection[datetime]) 
 
 @prepared
 def _at(draft: Drafting, runbook_name: str, times: Collection[datetime]) -> Select[Any]:
-    return select_records(BatchRow, batches).where(
+    return select_batches().where(
         batches.c.runbook_name == runbook_name, _AUTOMATED, among(draft, batches.c.batch_start_time, times)
     )
 
@@ -206,7 +224,7 @@ def batches_page(
     tx: Transaction, wanted: BatchFilter = ALL_BATCHES, *, before: int | None = None, limit: int = 100
 ) -> list[BatchRow]:
     """Return one page of batches, newest first, from before the last id of the page before."""
-    query = select_records(BatchRow, batches).where(*_conditions(wanted))
+    query = select_batches().where(*_conditions(wanted))
     if before is not None:
         query = query.where(batches.c.id < before)
     return tx.rows(BatchRow, query.order_by(batches.c.id.desc()).limit(limit))
@@ -214,7 +232,7 @@ def batches_page(
 
 def held_batches(tx: Transaction, wanted: BatchFilter = ALL_BATCHES) -> list[BatchRow]:
     """Return all batches that wait for a person's approval, by id."""
-    return rows_by_id(tx, BatchRow, select_records(BatchRow, batches).where(_HELD, *_conditions(wanted)))
+    return rows_by_id(tx, BatchRow, select_batches().where(IS_HELD, *_conditions(wanted)))
 
 
 def count_batches(tx: Transaction, wanted: BatchFilter = ALL_BATCHES) -> int:
@@ -227,7 +245,7 @@ def _conditions(wanted: BatchFilter) -> list[ColumnElement[bool]]:
     given = {name: getattr(wanted, name) for name in ("runbook_name", "runbook_id", "status", "is_manual")}
     found = [batches.c[name] == value for name, value in given.items() if value is not None]
     if wanted.is_held is not None:
-        found.append(batches.c.held_at.is_not(None) if wanted.is_held else batches.c.held_at.is_(None))
+        found.append(IS_HELD if wanted.is_held else ~IS_HELD)
     return found
 
 
@@ -285,25 +303,6 @@ def advance_to_phase(tx: Transaction, batch_id: int, phase_name: str) -> list[in
     return make_alike(tx, batches, ADVANCE, [batch_id], brought={"current_phase": phase_name})
 
 
-def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[int]:
-    """Hold unfinished batches, or let a hold stand for something else; an earlier approval does not count for it.
-
-    A hold for the very same thing stays as it is, with its approval.
-    """
-    return make_each(tx, batches, HOLD, holds, at)
-
-
-def release_batches(tx: Transaction, ids: Collection[int]) -> list[int]:
-    """End the hold of batches."""
-    return make_alike(tx, batches, RELEASE, ids)
-
-
 def note_removals_approved(tx: Transaction, ids: Collection[int], at: datetime) -> list[int]:
     """Note that removals were made that a person approved: the removal limit counts from then on (rule T6)."""
     return move_batches(tx, NOTE_REMOVALS, ids, at)
-
-
-def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
-    """Approve exactly what was shown, once; if the hold now stands for something else, nothing is approved."""
-    approval = {"approved_hold_key": hold_key, "approved_hold_by": by}
-    return make_alike(tx, batches, APPROVE, [batch_id], at, approval)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table, and_, case, false, func, select, true
+from sqlalchemy import Column, ColumnElement, Table, and_, false, func, select, true
 
 from matoolkit.domain.moves import Guard, Move, Value
 from matoolkit.domain.moves.member import UNDO, UNDO_EXCLUDED
@@ -18,7 +18,7 @@ from matoolkit.domain.states import EXCLUDED, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
-from matoolkit.store.schema import batches, runbooks
+from matoolkit.store.schema import runbooks
 from matoolkit.store.sql.prepared import given
 from matoolkit.store.sql.statements import change, change_each, is_any
 from matoolkit.store.sql.transaction import Transaction
@@ -40,9 +40,6 @@ _CONDITIONS: Mapping[Guard, Callable[[Table], ColumnElement[bool]]] = {
     Guard.NOT_UNDONE: lambda table: table.c.undone_at.is_(None),
     Guard.AUTOMATED: lambda table: table.c.is_manual == false(),
     Guard.MANUAL: lambda table: table.c.is_manual == true(),
-    Guard.HELD: lambda table: table.c.held_at.is_not(None),
-    Guard.SAME_HOLD: lambda table: table.c.hold_key == given("approved_hold_key", table.c.hold_key.type),
-    Guard.NOT_APPROVED: lambda table: table.c.approved_hold_key.is_(None),
     Guard.OTHER_VERSION: lambda table: and_(
         table.c.runbook_id != given("runbook_id", table.c.runbook_id.type),
         table.c.runbook_name
@@ -50,15 +47,13 @@ _CONDITIONS: Mapping[Guard, Callable[[Table], ColumnElement[bool]]] = {
     ),
     Guard.NOT_REOPENED: lambda table: table.c.reopened_at.is_(None),
 }
-# Guards that compare a row with its record: it has the same, one less, or something else.
+# Guards that compare a row with its record: it has the same, or one less.
 _MATCHING = {Guard.SAME_JOB: "job_id", Guard.SAME_EPOCH: "epoch"}
 _FOLLOWING = {Guard.NEXT_ATTEMPT: "attempt"}
-_DIFFERING = {Guard.OTHER_HOLD: "hold_key"}
 
 _EXPRESSIONS: Mapping[Value, Callable[[Column[Any]], ColumnElement[Any]]] = {
     Value.KEPT_OR_NOW: lambda column: func.coalesce(column, _AT),
     Value.ONE_MORE: lambda column: column + 1,
-    Value.ONE_MORE_IF_NEWLY_HELD: lambda column: column + case((batches.c.held_at.is_(None), 1), else_=0),
 }
 
 # What is handed over once if it is the same for all: the jobs of one phase are mostly alike.
@@ -150,7 +145,7 @@ def _form(table: Table, move: Move[Any]) -> _Form:
     conditions = [_CONDITIONS[guard](table) for guard in move.guards if guard in _CONDITIONS]
     if not move.is_from_anywhere:
         conditions.insert(0, is_any(table.c.status, move.from_states))
-    compared = {"matching": _MATCHING, "following": _FOLLOWING, "differing": _DIFFERING}
+    compared = {"matching": _MATCHING, "following": _FOLLOWING}
     return _Form(
         guards=tuple(conditions),
         compared={how: tuple(known[one] for one in move.guards if one in known) for how, known in compared.items()},

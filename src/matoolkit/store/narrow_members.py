@@ -12,6 +12,7 @@ from sqlalchemy import Select, select
 from matoolkit.domain.retrying import FirstPhase, first_phase
 from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
 from matoolkit.records import record
+from matoolkit.store.gates import IS_HELD
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
@@ -140,7 +141,7 @@ def _to_catch_up(_draft: Drafting, after: int, *, limit: int) -> Select[Any]:
         .join(batches, batches.c.id == batch_members.c.batch_id)
         .where(
             is_any(batches.c.status, {BatchStatus.ACTIVE}),
-            batches.c.held_at.is_(None),
+            ~IS_HELD,
             is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
             batch_members.c.caught_up_at.is_(None),
             batch_members.c.id > after,

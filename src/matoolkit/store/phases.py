@@ -18,6 +18,7 @@ from matoolkit.domain.states import (
     MemberStatus,
     PhaseStatus,
 )
+from matoolkit.store.gates import keeps_phases_of_batch
 from matoolkit.store.moves import make_alike, make_each
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
@@ -102,7 +103,7 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
 
 
 def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: str | None = None) -> list[PhaseRow]:
-    """Return pending phases whose time has come, in active batches that are not held, of one runbook or all (T8)."""
+    """Return pending phases whose time has come, of active batches that no gate keeps (T8, G5)."""
     wanted = Named() if runbook_name is None else Named(runbook_name=runbook_name)
     return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit))
 
@@ -116,7 +117,7 @@ def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int) -> Select
             _PENDING,
             phase_executions.c.due_at <= at,
             is_any(batches.c.status, {BatchStatus.ACTIVE}),
-            batches.c.held_at.is_(None),
+            ~keeps_phases_of_batch(at),
             *(batches.c[name] == value for name, value in wanted.items()),
         )
     )

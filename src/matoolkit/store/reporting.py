@@ -13,12 +13,12 @@ from sqlalchemy import ColumnElement, FromClause, Select, case, func, literal_co
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import FAILED_STEPS, MemberState, MemberStatus, StepStatus
 from matoolkit.records import record
-from matoolkit.store.batches import BatchRow
+from matoolkit.store.batches import BatchRow, select_batches
 from matoolkit.store.failures import cause_of_error, shortened_error
 from matoolkit.store.memberstates import STATE, is_in_state
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, contains, is_any, rows_by_id, select_records
+from matoolkit.store.sql.statements import among, contains, is_any, rows_by_id
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.undofailures import IS_LEFT_BEHIND
 
@@ -154,7 +154,7 @@ def count_report(tx: Transaction, wanted: ReportFilter) -> int:
 
 def batches_of_report(tx: Transaction, wanted: ReportFilter) -> list[BatchRow]:
     """Return the batches that a report is about, by number."""
-    return rows_by_id(tx, BatchRow, select_records(BatchRow, batches).where(*_scope(wanted, batches)))
+    return rows_by_id(tx, BatchRow, select_batches().where(*_scope(wanted, batches)))
 
 
 def phase_tallies(tx: Transaction, phase_ids: Collection[int]) -> list[PhaseTally]:

@@ -33,10 +33,6 @@ class Guard(Enum):
     NOT_UNDONE = "no person undid it"
     AUTOMATED = "it is not manual"
     MANUAL = "it is manual"
-    HELD = "it is held"
-    SAME_HOLD = "it is held for what was shown"
-    OTHER_HOLD = "it is not held for this already"
-    NOT_APPROVED = "nobody has approved that"
     OTHER_VERSION = "it follows another version of the same runbook"
     NOT_REOPENED = "no person reopened it"
 
@@ -47,7 +43,6 @@ class Value(Enum):
     NOW = "the time of the move"
     KEPT_OR_NOW = "what the row has, otherwise the time of the move"
     ONE_MORE = "one more than the row has"
-    ONE_MORE_IF_NEWLY_HELD = "one more than the row has, unless it is held already"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,36 +85,7 @@ TAKE_VERSION = Move(
     (Guard.OTHER_VERSION,),
 )
 ADVANCE = Move("advance", "A person advances it to a phase.", _ACTIVE, None, {}, (Guard.MANUAL,))
-HOLD = Move(
-    "hold",
-    "It waits for a person, or waits for one because of something else now.",
-    UNFINISHED_BATCHES,
-    None,
-    {
-        "held_at": Value.KEPT_OR_NOW,
-        "hold_count": Value.ONE_MORE_IF_NEWLY_HELD,
-        "approved_hold_key": None,
-        "approved_hold_by": None,
-        "approved_hold_at": None,
-    },
-    (Guard.OTHER_HOLD,),
-)
-APPROVE = Move(
-    "approve",
-    "A person approves exactly what was shown.",
-    _ANY,
-    None,
-    {"approved_hold_at": Value.NOW},
-    (Guard.SAME_HOLD, Guard.HELD, Guard.NOT_APPROVED),
-)
-RELEASE = Move(
-    "release",
-    "It no longer waits for a person.",
-    _ANY,
-    None,
-    {"held_at": None, "hold_reason": None, "hold_key": None, "hold_json": None},
-    (Guard.HELD,),
-)
+HOLD = Move("hold", "It waits for a person.", UNFINISHED_BATCHES, None, {"hold_count": Value.ONE_MORE})
 NOTE_REMOVALS = Move(
     "note removals",
     "Removals were made that a person approved: the removal limit counts from then on.",
@@ -138,7 +109,5 @@ MOVES = (
     TAKE_VERSION,
     ADVANCE,
     HOLD,
-    APPROVE,
-    RELEASE,
     NOTE_REMOVALS,
 )

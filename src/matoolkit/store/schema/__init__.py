@@ -3,6 +3,7 @@
 from matoolkit.store.schema.administration import audit_log, idempotency_keys, leases, pace
 from matoolkit.store.schema.batches import batch_members, batches, phase_executions
 from matoolkit.store.schema.executions import init_executions, rollback_executions, step_executions
+from matoolkit.store.schema.gates import gates
 from matoolkit.store.schema.meanings import MEANINGS
 from matoolkit.store.schema.messages import (
     bus_messages,
@@ -31,6 +32,7 @@ __all__ = [
     "bus_recent_ids",
     "data_table_columns",
     "dead_letters",
+    "gates",
     "idempotency_keys",
     "init_executions",
     "leases",

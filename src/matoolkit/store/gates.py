@@ -1,0 +1,49 @@
+"""Gates as they are stored: which are in force, and what they cover, for `domain/gates.py` and for queries."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Select, exists, or_
+
+from matoolkit.domain.gates import Gate
+from matoolkit.store.schema import batches, gates
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import rows_by_id, select_records
+from matoolkit.store.sql.transaction import Transaction
+
+
+def is_standing(table: FromClause) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Return what makes a gate a hold that stands: it has not been opened, and waits for the approval of something."""
+    return table.c.opened_at.is_(None), table.c.hold_key.is_not(None)
+
+
+_standing = gates.alias("standing")
+IS_HELD = exists().where(_standing.c.batch_id == batches.c.id, *is_standing(_standing))
+
+
+def gates_in_force(tx: Transaction, at: datetime) -> list[Gate]:
+    """Return all gates that are shut now, by id; read after the batches are locked (rules G3 and M5)."""
+    return rows_by_id(tx, Gate, _in_force(tx, at))
+
+
+@prepared
+def _in_force(_draft: Drafting, at: datetime) -> Select[Any]:
+    return select_records(Gate, gates).where(*is_in_force(gates, at))
+
+
+def is_in_force(table: FromClause, at: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return what makes a gate shut at a time."""
+    is_not_over = or_(table.c.shut_until.is_(None), table.c.shut_until > at)
+    return table.c.opened_at.is_(None), table.c.shut_from <= at, is_not_over
+
+
+def keeps_phases_of_batch(at: Any) -> ColumnElement[bool]:
+    """Return whether a gate keeps the phases of a batch from beginning; `Gates.at` says the same in Python (G1)."""
+    gate = gates.alias("gate")
+    return exists().where(
+        *is_in_force(gate, at),
+        gate.c.worker_id.is_(None),
+        gate.c.member_key_fold.is_(None),
+        or_(gate.c.batch_id.is_(None), gate.c.batch_id == batches.c.id),
+        or_(gate.c.runbook_name.is_(None), gate.c.runbook_name == batches.c.runbook_name),
+    )

@@ -1,0 +1,79 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+
+from matoolkit.domain.gates import HOLDS, Door, Gate, GateKind, Gates, Work
+from matoolkit.domain.holds import HoldKind
+
+SHUT = Gate(
+    id=1,
+    kind=GateKind.PAUSE,
+    reach=Door.SEND,
+    worker_id=None,
+    runbook_name=None,
+    member_key_fold=None,
+    batch_id=None,
+    shut_from=datetime(2026, 3, 3, tzinfo=UTC),
+    shut_until=None,
+    shut_by="anna",
+    reason="legal hold",
+)
+JOB = Work("wave", 7, "worker-01", "Ada")
+SCOPES = [
+    {},
+    {"batch_id": 7},
+    {"runbook_name": "wave"},
+    {"worker_id": "worker-01"},
+    {"runbook_name": "wave", "member_key_fold": "ada"},
+]
+OTHERS = {"batch_id": 8, "runbook_name": "other", "worker_id": "worker-02", "member_key_fold": "bob"}
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=str)
+def test_g2_a_gate_covers_what_agrees_with_all_that_its_scope_names(scope: dict[str, object]) -> None:
+    assert Gates([replace(SHUT, **scope)]).at(Door.SEND, JOB) == [replace(SHUT, **scope)]  # type: ignore[arg-type]
+    for name in scope:
+        another = {**scope, name: OTHERS[name]}
+        assert Gates([replace(SHUT, **another)]).at(Door.SEND, JOB) == []  # type: ignore[arg-type]
+
+
+def test_g2_a_gate_of_a_person_holds_whatever_the_case_of_its_key_and_in_every_batch() -> None:
+    gates = Gates([replace(SHUT, runbook_name="wave", member_key_fold="ada")])
+    for key, batch in product(("ada", "ADA"), (7, 8)):
+        assert gates.at(Door.SEND, Work("wave", batch, "worker-01", key))
+    assert not gates.at(Door.SEND, Work("other", 7, "worker-01", "ada"))
+    assert not gates.at(Door.SEND, Work("wave", 7, "worker-01"))
+
+
+def test_g2_a_gate_of_a_worker_lets_its_work_begin_and_no_job_of_it_leave() -> None:
+    gates = Gates([replace(SHUT, worker_id="worker-01")])
+    assert gates.at(Door.SEND, JOB)
+    assert not gates.at(Door.START, Work("wave", 7, member_key="Ada"))
+
+
+def test_g1_a_gate_that_shuts_the_send_door_shuts_the_start_door_too_and_not_the_reverse() -> None:
+    said = {(reach, door): bool(Gates([replace(SHUT, reach=reach)]).at(door, JOB)) for reach, door in _doors()}
+    assert [pair for pair, is_shut in said.items() if not is_shut] == [(Door.START, Door.SEND)]
+
+
+def _doors() -> Iterator[tuple[Door, Door]]:
+    return product(Door, Door)
+
+
+def test_g1_all_gates_are_named_holds_first_and_always_in_the_same_order() -> None:
+    kinds = [GateKind.PAUSE, GateKind.LATE, GateKind.REMOVALS, GateKind.PAUSE]
+    shut = [replace(SHUT, id=number, kind=kind) for number, kind in enumerate(kinds)]
+    for order in (shut, shut[::-1]):
+        assert [gate.id for gate in Gates(order).at(Door.START, JOB)] == [2, 1, 0, 3]
+
+
+def test_g10_what_t6_holds_a_batch_for_is_a_kind_of_gate() -> None:
+    assert {str(kind) for kind in HoldKind} == set(map(str, HOLDS))
+    hold = replace(SHUT, kind=GateKind.REMOVALS, reach=Door.START, batch_id=7)
+    gates = Gates([replace(SHUT, batch_id=7), hold])
+    assert gates.hold_of(7) == hold
+    assert gates.hold_of(8) is None
+    assert Gates([replace(SHUT, batch_id=7)]).hold_of(7) is None, "a pause changes no membership"

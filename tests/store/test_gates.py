@@ -1,0 +1,77 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import insert
+
+from matoolkit.domain.gates import Door, GateKind, Gates, Work
+from matoolkit.errors import RowConflict
+from matoolkit.store import Store, Transaction
+from matoolkit.store.gates import gates_in_force
+from matoolkit.store.holds import Hold, hold_batches, release_batches
+from matoolkit.store.phases import due_phases
+from matoolkit.store.schema import gates
+from tests.databases import NOON
+from tests.store.world import World
+
+SECOND = timedelta(seconds=1)
+SCOPES: list[dict[str, Any]] = [
+    {},
+    {"runbook_name": "wave"},
+    {"runbook_name": "other"},
+    {"worker_id": "worker-01"},
+    {"runbook_name": "wave", "member_key_fold": "user0"},
+]
+
+
+def shut(tx: Transaction, **other: Any) -> None:
+    facts = {"kind": GateKind.PAUSE, "reach": Door.SEND, "shut_from": NOON, "shut_by": "anna", "reason": "why"}
+    tx.execute(insert(gates).values({**facts, **other}))
+
+
+@pytest.mark.parametrize(
+    ("times", "is_shut"),
+    [
+        ({}, True),
+        ({"shut_from": NOON + SECOND}, False),
+        ({"shut_until": NOON + SECOND}, True),
+        ({"shut_until": NOON}, False),
+        ({"opened_at": NOON - SECOND}, False),
+    ],
+    ids=["now", "not yet", "until later", "no longer", "opened"],
+)
+def test_g3_a_gate_is_in_force_from_its_beginning_to_its_end_unless_it_is_opened(
+    store: Store, world: World, times: dict[str, Any], is_shut: bool
+) -> None:
+    batch = world.batch()
+    phase = world.phase(batch)
+    with store.transaction() as tx:
+        shut(tx, batch_id=batch.id, **times)
+        assert [gate.batch_id for gate in gates_in_force(tx, NOON)] == ([batch.id] if is_shut else [])
+        assert [due.id for due in due_phases(tx, NOON)] == ([] if is_shut else [phase.id])
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=str)
+@pytest.mark.parametrize("reach", list(Door))
+def test_g1_the_query_for_due_phases_and_the_rule_in_python_agree(
+    store: Store, world: World, scope: dict[str, Any], reach: Door
+) -> None:
+    batch = world.batch()
+    phase = world.phase(batch)
+    with store.transaction() as tx:
+        shut(tx, reach=reach, **scope)
+        keeps = Gates(gates_in_force(tx, NOON)).at(Door.START, Work("wave", batch.id))
+        assert [due.id for due in due_phases(tx, NOON)] == ([] if keeps else [phase.id])
+
+
+def test_g10_a_batch_has_one_hold_at_a_time_and_keeps_those_that_ended(store: Store, world: World) -> None:
+    batch = world.batch()
+    hold = Hold(batch.id, GateKind.REMOVALS, "too many would leave", "key-1", "{}")
+    with store.transaction() as tx:
+        assert hold_batches(tx, [hold], NOON) == [batch.id]
+        assert release_batches(tx, [batch.id], NOON) == [batch.id]
+        assert hold_batches(tx, [hold], NOON + SECOND) == [batch.id]
+        (standing,) = gates_in_force(tx, NOON + SECOND)
+        assert (standing.kind, standing.shut_from) == (GateKind.REMOVALS, NOON + SECOND)
+    with pytest.raises(RowConflict), store.transaction() as tx:
+        shut(tx, kind=GateKind.LATE, reach=Door.START, batch_id=batch.id, hold_key="key-2")
