@@ -1,6 +1,6 @@
 """How numbers, durations and states are said, the same at the command line and on the pages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -67,6 +67,8 @@ NOTHING_NEEDS_A_PERSON = (
     "Nothing needs a person: no batch is held, no phase is overdue, nobody has failed, nothing waits to be undone, "
     "the last ticks worked, and every message was handled."
 )
+_MOST_NAMED = 5
+
 # What a tick does to members.
 CHANGES = ("added", "removed", "moved", "returned", "refreshed")
 
@@ -102,3 +104,25 @@ def changes_told(changes: Mapping[str, int]) -> str:
 def switch_told(name: str, *, enabled: bool) -> str:
     """Say how the automation of a runbook is."""
     return f"automation of {name} is {'on' if enabled else 'off'}"
+
+
+def published_told(name: str, version: int, batches: int, *, is_new: bool, is_dry_run: bool, enables: bool) -> str:
+    """Say what a publication did, or would do."""
+    which = f"{name} v{version}"
+    inflight = f"{batches:,} {'batch' if batches == 1 else 'batches'} in flight"
+    if not is_new:
+        return f"{which} is active as it is; nothing {'would change' if is_dry_run else 'was changed'}"
+    if is_dry_run:
+        return f"dry run: would publish {which}, {inflight}; nothing was changed"
+    return f"published {which}, {inflight}{'; automation is on' if enables else ''}"
+
+
+def repeats_told(phases: Iterable[str], batches: Sequence[str]) -> str:
+    """Say which phases would run again in which batches."""
+    more = f" and {len(batches) - _MOST_NAMED:,} more" if len(batches) > _MOST_NAMED else ""
+    return f"{', '.join(dict.fromkeys(phases))} would run again in batch {', '.join(batches[:_MOST_NAMED])}{more}"
+
+
+def out_of_use_told(name: str, version: int) -> str:
+    """Say what deactivating a version did."""
+    return f"{name} v{version} is out of use; batches in flight go on"

@@ -1,10 +1,10 @@
 """From text to runbook: all code reads runbooks through this module."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from matoolkit.errors import Finding, InvalidRunbook
+from matoolkit.errors import Finding, InvalidRunbook, Severity
 from matoolkit.runbook.catalogue import BUILT_IN, Catalogue
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.reader import read_yaml
@@ -43,6 +43,12 @@ def lint_runbook(content: str | bytes, catalogue: Catalogue = BUILT_IN) -> Repor
     if any(found.is_error for found in unique):
         runbook = None
     return Report(tuple(unique), runbook, source)
+
+
+def strictly(report: Report) -> Report:
+    """Take every warning for an error."""
+    findings = [replace(found, severity=Severity.ERROR) for found in report.findings]
+    return replace(report, findings=findings, runbook=None if findings else report.runbook)
 
 
 def _shown(content: str | bytes) -> str:

@@ -98,6 +98,20 @@ def shown_line(text: str) -> str:
     return plain_line(text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}…")
 
 
+def shown_texts(report: Report) -> Sequence[str]:
+    """Return all lines as they may be shown."""
+    found: dict[int, list[Finding]] = defaultdict(list)
+    for one in report.findings:
+        if FINDING_KINDS[one.code].hides_value:
+            found[one.line].append(one)
+    return [
+        "".join(piece.text for piece in _line(report, number, found[number]).pieces)
+        if number in found
+        else shown_line(text)
+        for number, text in enumerate(_texts(report), start=1)
+    ]
+
+
 def _texts(report: Report) -> Sequence[str]:
     texts = report.source.lines
     # A document ends with a line end, after which there is no line.

@@ -10,9 +10,21 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from matoolkit.doors.problems import flaws_of, problem
-from matoolkit.errors import InvalidRequest, MatoolkitError, NotSignedIn, Refused, UnknownRoute, WrongMethod
+from matoolkit.errors import (
+    BodyTooLarge,
+    Flaw,
+    InvalidRequest,
+    MatoolkitError,
+    NotSignedIn,
+    Refused,
+    UnknownRoute,
+    WrongMethod,
+)
+from matoolkit.runbook.source import MAX_BYTES
 from matoolkit.web.rendering import Frame, bare, is_fragment, page, rendered
 from matoolkit.web.visiting import viewer_of
+
+_NO_FORM = Flaw("/body", "is not a form that can be read")
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +76,10 @@ def _of_validation(request: Request, error: Exception) -> Response:
 def _of_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for these only
     path = request.scope["path"]
+    if error.status_code == 400:
+        # The parser of forms has no other sign than its words.
+        is_long = "exceeded" in error.detail
+        return refusal(request, BodyTooLarge(MAX_BYTES) if is_long else InvalidRequest([_NO_FORM]))
     is_wrong_method = error.status_code == 405
     return refusal(request, WrongMethod(request.method, path) if is_wrong_method else UnknownRoute(path))
 

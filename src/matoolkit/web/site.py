@@ -16,6 +16,7 @@ from matoolkit.web.pages import (
     late,
     now,
     preferences,
+    publication,
     runbook,
     runbooks,
 )
@@ -35,6 +36,7 @@ _PAGES = (
     preferences,
     runbooks,
     runbook,
+    publication,
 )
 _TOPICS: Mapping[str, TopicOf] = MappingProxyType(
     {

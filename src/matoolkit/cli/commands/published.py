@@ -20,6 +20,7 @@ from matoolkit.cli.tables import Column, Form, Item, number, print_items, status
 from matoolkit.cli.watching import watch as watch_it
 from matoolkit.errors import ProblemOfServer
 from matoolkit.runbook.source import MAX_BYTES
+from matoolkit.words import out_of_use_told, published_told, repeats_told
 
 app = typer.Typer()
 
@@ -37,7 +38,6 @@ _PUBLISHED = (
     Column("NEW", "isNew"),
     Column("DRY RUN", "isDryRun"),
 )
-_MOST_NAMED = 5
 _IMPACTS = (
     number("BATCH", "batchId"),
     when("T", "startTime"),
@@ -157,7 +157,7 @@ def delete(
     confirm(f"put {name} v{wanted} out of use?", yes=yes)
     done = session.client.delete(path_of("runbooks", name, "versions", wanted), reason=reason)
     if session.is_for_people:
-        session.say(f"{wording.text(done.get('name'))} v{wanted} is out of use; batches in flight go on")
+        session.say(out_of_use_told(wording.text(done.get("name")), wanted))
     else:
         session.show(done, _VERSIONS)
 
@@ -187,10 +187,8 @@ def _ask_before_repeating(planned: dict[str, Any]) -> None:
     """Ask, if batches in flight would run phases again (rule V1)."""
     repeating = [impact for impact in planned.get("impacts") or [] if impact.get("repeatedPhases")]
     if repeating:
-        phases = ", ".join(dict.fromkeys(str(name) for impact in repeating for name in impact["repeatedPhases"]))
-        batches = ", ".join(str(impact.get("batchId")) for impact in repeating[:_MOST_NAMED])
-        more = f" and {len(repeating) - _MOST_NAMED:,} more" if len(repeating) > _MOST_NAMED else ""
-        confirm(f"{phases} would run again in batch {batches}{more}; publish?", yes=False)
+        phases = [str(name) for impact in repeating for name in impact["repeatedPhases"]]
+        confirm(f"{repeats_told(phases, [str(impact.get('batchId')) for impact in repeating])}; publish?", yes=False)
 
 
 def _document(session: Session, name: str, version: int | None) -> dict[str, Any]:
@@ -200,11 +198,11 @@ def _document(session: Session, name: str, version: int | None) -> dict[str, Any
 
 
 def _said(done: dict[str, Any], *, enable: bool) -> str:
-    which = f"{wording.text(done.get('name'))} v{done.get('version')}"
-    touched = len(done.get("impacts") or [])
-    inflight = f"{touched:,} {'batch' if touched == 1 else 'batches'} in flight"
-    if not done.get("isNew"):
-        return f"{which} is active as it is; nothing {'would change' if done.get('isDryRun') else 'was changed'}"
-    if done.get("isDryRun"):
-        return f"dry run: would publish {which}, {inflight}; nothing was changed"
-    return f"published {which}, {inflight}{'; automation is on' if enable else ''}"
+    return published_told(
+        wording.text(done.get("name")),
+        int(done.get("version") or 0),
+        len(done.get("impacts") or []),
+        is_new=bool(done.get("isNew")),
+        is_dry_run=bool(done.get("isDryRun")),
+        enables=enable,
+    )

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,12 +13,11 @@ from matoolkit.cli.files import name_of, read_file
 from matoolkit.cli.known_functions import functions_known
 from matoolkit.cli.lint_output import LintedFile, as_github, as_json, as_text
 from matoolkit.cli.output import print_error, stderr, stdout
-from matoolkit.errors import Finding, Severity, UnreadableFile
+from matoolkit.errors import Finding, UnreadableFile
 from matoolkit.words import counted
 
 if TYPE_CHECKING:
     from matoolkit.runbook.catalogue import Catalogue
-    from matoolkit.runbook.parse import Report
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -109,7 +107,7 @@ def functions() -> None:
 
 
 def _lint_files(files: list[str], known: "Catalogue", *, strict: bool) -> tuple[list[LintedFile], list[UnreadableFile]]:
-    from matoolkit.runbook.parse import lint_runbook
+    from matoolkit.runbook.parse import lint_runbook, strictly
     from matoolkit.runbook.source import MAX_BYTES
 
     linted: list[LintedFile] = []
@@ -121,13 +119,9 @@ def _lint_files(files: list[str], known: "Catalogue", *, strict: bool) -> tuple[
             unreadable.append(error)
         else:
             linted.append(
-                LintedFile("<stdin>" if file == "-" else name_of(file), _strictly(report) if strict else report)
+                LintedFile("<stdin>" if file == "-" else name_of(file), strictly(report) if strict else report)
             )
     return linted, unreadable
-
-
-def _strictly(report: "Report") -> "Report":
-    return replace(report, findings=[replace(found, severity=Severity.ERROR) for found in report.findings])
 
 
 def _print_text(linted: list[LintedFile]) -> None:

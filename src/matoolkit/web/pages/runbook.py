@@ -9,10 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from matoolkit.admin.csvfiles import template_csv
+from matoolkit.admin.drafting import changes_between
 from matoolkit.admin.queries import latest_runbook, runbook_status, versions_of
 from matoolkit.admin.runbooks import document_of, rows_left_alone, rows_set_aside
 from matoolkit.domain.keys import folded
 from matoolkit.runbook.parse import parse_runbook
+from matoolkit.web.differing import compared
 from matoolkit.web.documents import slice_of
 from matoolkit.web.files import csv_file
 from matoolkit.web.forms import LARGEST_ID, RowNumber
@@ -83,6 +85,25 @@ def _shown(request: Request, serving: Serving, viewer: Viewer, name: str, versio
     )
     around: dict[str, Any] = {"document": document, "row": row, "place": place, "is_version": version is not None}
     return page(request, viewer, "runbook.html", frame, slice=slice_of(document.report, line), **around, **topic.look())
+
+
+@router.get("/versions/{version}/changes")
+def get_changes(
+    request: Request,
+    serving: Serving,
+    viewer: Looking,
+    name: RunbookName,
+    version: VersionNumber,
+    since: Annotated[RowNumber, Query()],
+) -> Response:
+    """Show what a version does differently than an earlier one."""
+    document, against = changes_between(serving.services.store, name, version, since)
+    row = document.row
+    old, new = (f"<(matoolkit runbook get {row.name} --version {number})" for number in (since, row.version))
+    frame = Frame(f"{row.name} v{row.version} since v{since}", "runbooks", f"diff {old} {new}", styles=STYLES)
+    around: dict[str, Any] = {"document": document, "row": row, "against": against, "place": f"/runbooks/{row.name}"}
+    difference = compared(against.report, document.report)
+    return page(request, viewer, "changes.html", frame, difference=difference, **around)
 
 
 @router.get("/versions.csv")
