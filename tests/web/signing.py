@@ -142,10 +142,10 @@ def place(
     both, alone = make_certificate(folder, is_rsa=True)
     entra = EntraForPages(clock, alone)
     with ExitStack() as stack, served(entra) as entra.address, listening("127.0.0.1", 0) as socket:
-        entra.home = f"http://127.0.0.1:{port_of(socket)}"
         door = Entra(TENANT.upper(), APP.upper(), clock, cloud=replace(PUBLIC, authority=entra.address))
         given = {"MATOOLKIT_WEB_CERTIFICATE": str(both), **other}
-        settings = settings_of(entra.home, **given)
+        settings = settings_of(f"http://127.0.0.1:{port_of(socket)}", **given)
+        entra.home = settings.web_address or ""
         way = way_to_pages(settings, door, clock, environ or {})
         known = replace(services, sign_in=door, clock=clock)
         doors = Addresses(create_app(known), with_pages(site_of(known, way, settings)))

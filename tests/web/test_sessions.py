@@ -215,7 +215,7 @@ def test_another_person_cannot_send_the_form_of_the_first(pages: Place, clock: V
 def test_a_part_of_a_page_says_that_the_session_has_ended(pages: Place, clock: VirtualClock) -> None:
     browser = pages.signed_in()
     clock.advance(HOURS)
-    for path in ("/batches", "/live/batch/1?part=open"):
+    for path in ("/batches", "/live/batch/1?part=places"):
         answer = browser.look(path, **{"HX-Request": "true"})
         assert answer.status_code == 401
         assert "your session has ended" in answer.text

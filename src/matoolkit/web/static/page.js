@@ -13,8 +13,9 @@
     constructor(url) { this.url = url; this.listeners = []; this.open(); }
     open() {
       this.inner = new EventSource(this.url);
-      this.inner.onopen = (event) => { heard(); this.onopen?.(event); };
-      this.inner.onerror = (event) => this.onerror?.(event);
+      const inner = this.inner;
+      inner.onopen = (event) => { heard(); signedIn(); this.onopen?.(event); };
+      inner.onerror = (event) => { if (inner.readyState === EventSource.CLOSED) ask(this.url); this.onerror?.(event); };
       this.inner.addEventListener("beat", heard);
       for (const [name, listener] of this.listeners) this.inner.addEventListener(name, listener);
     }
@@ -44,6 +45,20 @@
   document.addEventListener("visibilitychange", follow);
   window.addEventListener("pagehide", () => source?.close());
   window.addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
+
+  // A stream that is refused does not say why. So the page asks, and says if nobody is signed in any more.
+  const refused = document.getElementById("refused");
+  async function ask(url) {
+    const answer = await fetch(`${url}?part=places`, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (answer?.status !== 401 || refused.dataset.by) return;
+    refused.innerHTML = await answer.text();
+    refused.dataset.by = "stream";
+  }
+  function signedIn() {
+    if (!refused.dataset.by) return;
+    delete refused.dataset.by;
+    refused.replaceChildren();
+  }
 
   function heard() { heardAt = Date.now(); tell(); }
 
