@@ -762,6 +762,12 @@ FROM leases
 WHERE leases.expires_at > sysutcdatetime() ORDER BY leases.name
 GO
 
+-- store.leases.known_leases
+SELECT leases.name, leases.holder, leases.token, leases.expires_at 
+FROM leases 
+WHERE leases.token > 0 ORDER BY leases.name
+GO
+
 -- store.leases.release_lease
 UPDATE leases SET expires_at=sysutcdatetime() WHERE leases.name = :name_1 AND leases.token = :token_1 AND leases.expires_at > sysutcdatetime()
 GO
@@ -1960,6 +1966,58 @@ FROM rollback_executions
 WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.epoch = batch_members.epoch AND rollback_executions.attempt > :attempt_1)) THEN 1 ELSE 0 END AS was_rolled_back 
 FROM batch_members 
 WHERE batch_members.batch_id = :p_batch_id
+GO
+
+-- store.unresolved.failing_runbooks
+SELECT runbooks.name, runbooks.last_error, runbooks.last_error_at, runbooks.read_at 
+FROM runbooks 
+WHERE runbooks.is_active = 1 AND runbooks.last_error IS NOT NULL ORDER BY runbooks.name_key
+GO
+
+-- store.unresolved.failures_of_inits
+SELECT TOP 200 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, init_executions.step_name AS place, init_executions.step_name, substring(coalesce(init_executions.error_message, ''), 1, 200) AS error, init_executions.attempt AS count, init_executions.completed_at AS first_at, init_executions.completed_at AS last_at 
+FROM init_executions JOIN batches ON batches.id = init_executions.batch_id 
+WHERE init_executions.status IN ('failed', 'poll_timeout') AND (batches.status IN ('active', 'detected', 'init_dispatched') OR batches.status IN ('completed', 'failed') AND batches.completed_at >= :p_ended_after) AND init_executions.init_count = batches.init_count ORDER BY init_executions.completed_at, init_executions.id
+GO
+
+-- store.unresolved.failures_of_members
+SELECT TOP 200 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name AS place, step_executions.step_name, min(substring(coalesce(step_executions.error_message, ''), 1, 200)) AS error, count(DISTINCT step_executions.batch_member_id) AS count, min(step_executions.completed_at) AS first_at, max(step_executions.completed_at) AS last_at 
+FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id JOIN step_executions ON step_executions.phase_execution_id = phase_executions.id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE (batches.status IN ('active', 'detected', 'init_dispatched') OR batches.status IN ('completed', 'failed') AND batches.completed_at >= :p_ended_after) AND step_executions.status IN ('failed', 'poll_timeout') AND batch_members.status = 'failed' GROUP BY batches.id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, step_executions.step_name, coalesce(step_executions.error_fingerprint, substring(coalesce(step_executions.error_message, ''), 1, 200)) ORDER BY count(DISTINCT step_executions.batch_member_id) DESC, batches.id, min(step_executions.id)
+GO
+
+-- store.unresolved.failures_of_undo
+SELECT TOP 200 rollback_executions.batch_id, batches.runbook_name, batches.batch_start_time, rollback_executions.sequence_name AS place, rollback_executions.step_name, min(substring(coalesce(rollback_executions.error_message, ''), 1, 200)) AS error, count(*) AS count, min(rollback_executions.completed_at) AS first_at, max(rollback_executions.completed_at) AS last_at 
+FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
+WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) GROUP BY rollback_executions.batch_id, batches.runbook_name, batches.batch_start_time, rollback_executions.sequence_name, rollback_executions.step_name ORDER BY count(*) DESC, rollback_executions.batch_id
+GO
+
+-- store.unresolved.next_phase
+SELECT TOP 1 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, phase_executions.due_at 
+FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
+WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
+FROM gates AS gate 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_after AND (gate.shut_until IS NULL OR gate.shut_until > :p_after) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at > :p_after ORDER BY phase_executions.due_at, phase_executions.id
+GO
+
+-- store.unresolved.open_letters
+SELECT TOP 200 dead_letters.subscription, dead_letters.message_type, count(*) AS count, min(dead_letters.dead_lettered_at) AS first_at, min(dead_letters.reason) AS reason, max(dead_letters.delivery_count) AS deliveries 
+FROM dead_letters 
+WHERE dead_letters.status = 'open' GROUP BY dead_letters.subscription, dead_letters.message_type ORDER BY min(dead_letters.dead_lettered_at), dead_letters.subscription, dead_letters.message_type
+GO
+
+-- store.unresolved.overdue_phases
+SELECT TOP 200 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, phase_executions.due_at 
+FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
+WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
+FROM gates AS gate 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at <= :p_due_before ORDER BY phase_executions.due_at, phase_executions.id
+GO
+
+-- store.unresolved.waiting_holds
+SELECT batches.id, batches.runbook_name, batches.batch_start_time, gates.shut_from AS held_at, gates.reason AS hold_reason 
+FROM batches JOIN gates ON gates.batch_id = batches.id 
+WHERE gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.approved_at IS NULL ORDER BY gates.shut_from, batches.id
 GO
 
 -- store.upgrade.upgrade

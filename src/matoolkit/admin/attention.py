@@ -136,7 +136,7 @@ def _hold(batch: HeldBatch) -> Matter:
 
 
 def _overdue(tx: Transaction, at: datetime) -> list[Matter]:
-    late = sorted(overdue_phases(tx, at - _OVERDUE), key=attrgetter("batch_id", "due_at"))
+    late = sorted(overdue_phases(tx, at - _OVERDUE, at), key=attrgetter("batch_id", "due_at"))
     found = [_overdue_of(list(phases)) for _, phases in groupby(late, attrgetter("batch_id"))]
     return sorted(found, key=attrgetter("since"))
 

@@ -15,10 +15,12 @@ from matoolkit.domain.states import (
     PhaseStatus,
 )
 from matoolkit.store.failures import cause_of_error, shortened_error, shortened_error_of
+from matoolkit.store.gates import is_standing, keeps_phases_of_batch
 from matoolkit.store.schema import (
     batch_members,
     batches,
     dead_letters,
+    gates,
     init_executions,
     phase_executions,
     rollback_executions,
@@ -100,20 +102,20 @@ def waiting_holds(tx: Transaction) -> list[HeldBatch]:
 
 @prepared
 def _holds(_draft: Drafting) -> Select[Any]:
-    mine = batches.c
-    unapproved = or_(mine.approved_hold_key.is_(None), mine.approved_hold_key != mine.hold_key)
-    query = select_records(HeldBatch, batches).where(mine.held_at.is_not(None), unapproved)
-    return query.order_by(mine.held_at, mine.id)
+    named = (batches.c.id, batches.c.runbook_name, batches.c.batch_start_time)
+    query = select(*named, gates.c.shut_from.label("held_at"), gates.c.reason.label("hold_reason"))
+    mine = query.join(gates, gates.c.batch_id == batches.c.id)
+    return mine.where(*is_standing(gates), gates.c.approved_at.is_(None)).order_by(gates.c.shut_from, batches.c.id)
 
 
-def overdue_phases(tx: Transaction, due_before: datetime) -> list[PendingPhase]:
-    """Return phases that have been due since before a time, longest overdue first."""
-    return tx.rows(PendingPhase, _overdue(tx, due_before))
+def overdue_phases(tx: Transaction, due_before: datetime, at: datetime) -> list[PendingPhase]:
+    """Return phases that have been due since before a time and that no gate keeps now, longest overdue first."""
+    return tx.rows(PendingPhase, _overdue(tx, due_before, at))
 
 
 @prepared
-def _overdue(_draft: Drafting, due_before: datetime) -> Select[Any]:
-    query = _pending().where(phase_executions.c.due_at <= due_before)
+def _overdue(_draft: Drafting, due_before: datetime, at: datetime) -> Select[Any]:
+    query = _pending(at).where(phase_executions.c.due_at <= due_before)
     return query.order_by(phase_executions.c.due_at, phase_executions.c.id).limit(_MOST_GROUPS)
 
 
@@ -124,11 +126,11 @@ def next_phase(tx: Transaction, after: datetime) -> PendingPhase | None:
 
 @prepared
 def _next(_draft: Drafting, after: datetime) -> Select[Any]:
-    query = _pending().where(phase_executions.c.due_at > after)
+    query = _pending(after).where(phase_executions.c.due_at > after)
     return query.order_by(phase_executions.c.due_at, phase_executions.c.id).limit(1)
 
 
-def _pending() -> Select[Any]:
+def _pending(at: Any) -> Select[Any]:
     """Begin a query for phases that begin as soon as they are due."""
     named = (batches.c.id.label("batch_id"), batches.c.runbook_name, batches.c.batch_start_time)
     return (
@@ -137,7 +139,7 @@ def _pending() -> Select[Any]:
         .where(
             is_any(phase_executions.c.status, {PhaseStatus.PENDING}),
             is_any(batches.c.status, {BatchStatus.ACTIVE}),
-            batches.c.held_at.is_(None),
+            ~keeps_phases_of_batch(at),
         )
     )
 
