@@ -7,8 +7,12 @@ from datetime import datetime
 from matoolkit.admin.queries import BatchDetail, PhaseView, batch_detail
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.store import Store
+from matoolkit.store.audit import AuditEntry, audit_page
 from matoolkit.store.failures import FailureGroup, failures_by_error
+from matoolkit.store.phases import PhaseRow
 from matoolkit.store.runbooks import runbooks_by_id
+
+_LATEST_DEEDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +23,19 @@ class BatchLook:
     version: int
     detail: BatchDetail
     failures: Sequence[FailureGroup]
+    deeds: Sequence[AuditEntry] = ()
 
     @property
     def phases(self) -> list[PhaseView]:
         """The phases that count, in the order of their time; those of an older version are superseded."""
         current = [view for view in self.detail.phases if view.phase.status is not PhaseStatus.SUPERSEDED]
         return sorted(current, key=lambda view: view.phase.order)
+
+    @property
+    def next_phase(self) -> PhaseRow | None:
+        """The phase that begins next, if one is still to begin."""
+        pending = (view.phase for view in self.phases if view.phase.status is PhaseStatus.PENDING)
+        return next(pending, None)
 
     @property
     def failed_members(self) -> int:
@@ -37,4 +48,5 @@ def look_at_batch(store: Store, batch_id: int) -> BatchLook:
     with store.reading() as tx:
         detail = batch_detail(store.within(tx), batch_id)
         (row,) = runbooks_by_id(tx, [detail.view.batch.runbook_id])
-        return BatchLook(tx.time(), row.version, detail, failures_by_error(tx, batch_id))
+        deeds = audit_page(tx, batch_id=batch_id, limit=_LATEST_DEEDS)
+        return BatchLook(tx.time(), row.version, detail, failures_by_error(tx, batch_id), deeds)

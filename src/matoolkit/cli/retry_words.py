@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from matoolkit.admin.planwords import NOT_RETRIED
 from matoolkit.cli import wording
 from matoolkit.cli.undo_words import named
 
-_LEFT_OUT = {
-    "in_another_batch": "they are in another batch",
-    "excluded": "they are excluded; `matoolkit member include` ends that",
-    "no_row": "there is no row for them; `--data kept` keeps the old one",
-    "set_aside": "their rows were set aside; `matoolkit runbook status` says why",
-    "another_time": "their rows have another time than the batch; `--data kept` keeps the old ones",
+# What a flag can do about it.
+_ADVICE = {
+    "excluded": "; `matoolkit member include` ends that",
+    "no_row": "; `--data kept` keeps the old one",
+    "set_aside": "; `matoolkit runbook status` says why",
+    "another_time": "; `--data kept` keeps the old ones",
 }
 
 
@@ -38,7 +39,8 @@ def details_of(plan: Mapping[str, Any]) -> Iterator[str]:
     for column in plan["changedColumns"]:
         yield f"changes: {wording.text(column['name'])} for {named(column['members'])}"
     for group in plan["leftOutBecause"]:
-        yield f"left out: {named(group['members'])}: {_LEFT_OUT.get(group['because'], group['because'])}"
+        because = group["because"]
+        yield f"left out: {named(group['members'])}: {NOT_RETRIED.get(because, because)}{_ADVICE.get(because, '')}"
     for done in plan["doneBefore"]:
         columns = wording.text(done["columns"])
         step = f"{done['phaseName']}/{done['stepName']}"

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from matoolkit.admin.planwords import NOBODY_HAS_KEY, NOT_UNDONE, NOTHING_RUNS, ROLLED_BACK, STAYS
 from matoolkit.cli import wording
 from matoolkit.domain.retrying import VersionChoice
 from matoolkit.words import counted
@@ -15,17 +16,8 @@ UndoVersion = Annotated[
 ]
 
 _MOST_NAMED = 5
-_NOTHING = {
-    "nothing_done": "nothing was done for them yet",
-    "no_steps": "the version has no steps in `on_member_removed`; `--version active` takes those of the active one",
-}
-_LEFT_OUT = {
-    "undone_before": "they were undone before",
-    "left": "they have left the batch",
-    "rollback_runs": "their rollback has not ended; undo them when it has",
-    "in_another_batch": "another batch has them, or still runs something for them",
-    "done_since": "they are done in a later batch; undo them there",
-}
+# What a flag can do about it.
+_ADVICE = {"no_steps": "; `--version active` takes those of the active one"}
 
 
 def undo_in_words(plan: Mapping[str, Any]) -> str:
@@ -47,19 +39,21 @@ def details_of_undo(plan: Mapping[str, Any]) -> Iterator[str]:
     for step in plan["steps"] if plan["running"] else ():
         yield f"  runs: {wording.text(step['name'])} ({wording.text(step['function'])})"
     for group in plan["nothingToRun"]:
-        yield f"nothing to run: {named(group['members'])}: {_NOTHING.get(group['because'], group['because'])}"
+        because = group["because"]
+        told = f"{NOTHING_RUNS.get(because, because)}{_ADVICE.get(because, '')}"
+        yield f"nothing to run: {named(group['members'])}: {told}"
     if plan["rolledBack"]:
-        yield f"rolled back already: {named(plan['rolledBack'])}: what a failure undid is undone once more"
+        yield f"rolled back already: {named(plan['rolledBack'])}: {ROLLED_BACK}"
     for group in plan["leftOut"]:
-        yield f"left out: {named(group['members'])}: {_LEFT_OUT.get(group['because'], group['because'])}"
+        yield f"left out: {named(group['members'])}: {NOT_UNDONE.get(group['because'], group['because'])}"
 
 
 def details_of_exclusion(plan: Mapping[str, Any]) -> Iterator[str]:
     """Say which batches somebody leaves, and what is undone for it, a sentence each."""
     if not plan["isKnown"]:
-        yield f"{wording.text(plan['memberKey'])}: neither the last reading of the source nor any batch has this key"
+        yield f"{wording.text(plan['memberKey'])}: {NOBODY_HAS_KEY}"
     for batch in plan["leaves"]:
-        yield f"leaves batch {batch}: its open steps are cancelled, and what was done stays"
+        yield f"leaves batch {batch}: {STAYS}"
     if plan["undo"]:
         yield f"undone in batch {plan['undo']['batchId']}"
         yield from details_of_undo(plan["undo"])

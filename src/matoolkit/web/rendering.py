@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from matoolkit import __version__
 from matoolkit.web import assets, saying
+from matoolkit.web.naming import named
 from matoolkit.web.serving import Site, site_of
 from matoolkit.web.topics import Topic
 from matoolkit.web.visiting import DONE, VISIT, Viewer, remember
@@ -123,6 +124,7 @@ def _environment() -> Environment:
         "address": address,
         "asset": assets.address_of,
         "glyph_of": saying.glyph_of,
+        "named": named,
         "percent": saying.percent,
         "role_of": saying.role_of,
         "signed": saying.signed,

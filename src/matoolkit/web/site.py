@@ -10,6 +10,7 @@ from matoolkit.web import assets, live, signing_in
 from matoolkit.web.live import Hub
 from matoolkit.web.pages import (
     batch,
+    batch_retry,
     batches,
     hold,
     holds,
@@ -30,6 +31,7 @@ _PAGES = (
     now,
     batches,
     batch,
+    batch_retry,
     holds,
     late,
     hold,

@@ -1,6 +1,7 @@
 """One batch: what needs a person, its phases, its failures, its members."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -8,11 +9,16 @@ from fastapi import Path as InPath
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matoolkit.domain.states import MemberState
+from matoolkit.admin.queries import existing_batch
+from matoolkit.domain.batch import MEMBERS_CAN_BE_RETRIED
+from matoolkit.domain.states import ENDED_BATCHES, MemberState
 from matoolkit.errors import Flaw, InvalidRequest
+from matoolkit.store.failures import FailureGroup, failures_by_error
+from matoolkit.web.files import csv_file
 from matoolkit.web.forms import LARGEST_ID, RowNumber
 from matoolkit.web.rendering import Frame, page
 from matoolkit.web.serving import Serving, Site
+from matoolkit.web.timeline import time_line
 from matoolkit.web.topics import Topic
 from matoolkit.web.visiting import Looking
 
@@ -20,7 +26,13 @@ router = APIRouter(prefix="/batches/{batch_id}")
 
 BatchId = Annotated[RowNumber, InPath()]
 
-_PARTS = {"head": "batch/head.html"}
+_PARTS = {
+    "head": "batch/head.html",
+    "phases": "batch/phases.html",
+    "failures": "batch/failures.html",
+    "deeds": "batch/deeds.html",
+}
+_MOST_GROUPS = 20
 
 
 def topic_of(site: Site, key: str) -> Topic:
@@ -29,7 +41,17 @@ def topic_of(site: Site, key: str) -> Topic:
 
     def look() -> Mapping[str, Any]:
         seen = site.looks.batch(number)
-        return {"seen": seen, "view": seen.detail.view, "batch": seen.detail.view.batch, "states": list(MemberState)}
+        view = seen.detail.view
+        return {
+            "seen": seen,
+            "view": view,
+            "batch": view.batch,
+            "states": list(MemberState),
+            "line": time_line(seen),
+            "most": _MOST_GROUPS,
+            "is_over": view.batch.status in ENDED_BATCHES,
+            "can_retry": view.batch.status in MEMBERS_CAN_BE_RETRIED,
+        }
 
     return Topic(f"batch/{number}", _PARTS, look)
 
@@ -55,3 +77,13 @@ def get_batch(request: Request, serving: Serving, viewer: Looking, batch_id: Bat
         styles=("batch.css",),
     )
     return page(request, viewer, "batch.html", frame, **seen)
+
+
+@router.get("/failures.csv")
+def failures_as_file(serving: Serving, _: Looking, batch_id: BatchId) -> Response:
+    """Return the failures by error as a file."""
+    with serving.services.store.reading() as tx:
+        existing_batch(tx, batch_id)
+        groups = failures_by_error(tx, batch_id)
+    names = [one.name for one in fields(FailureGroup)]
+    return csv_file(f"batch-{batch_id}-failures", names, ([getattr(group, name) for name in names] for group in groups))

@@ -132,7 +132,7 @@
   // A refusal is shown where the form has a place for it, and the form keeps its text.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
-    if (xhr.status < 400) return;
+    if (xhr.status < 400 || xhr.getResponseHeader("HX-Retarget")) return;
     const place = elt.closest("form")?.querySelector(".refused") ?? elt.querySelector?.(".refused") ?? document.getElementById("refused");
     event.detail.target = place;
     event.detail.swapOverride = "innerHTML";
