@@ -2007,7 +2007,7 @@ WHERE dead_letters.status = 'open' GROUP BY dead_letters.subscription, dead_lett
 GO
 
 -- store.unresolved.overdue_phases
-SELECT TOP 200 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, phase_executions.due_at 
+SELECT TOP 1000 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, phase_executions.due_at 
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
@@ -2018,6 +2018,16 @@ GO
 SELECT batches.id, batches.runbook_name, batches.batch_start_time, gates.shut_from AS held_at, gates.reason AS hold_reason 
 FROM batches JOIN gates ON gates.batch_id = batches.id 
 WHERE gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.approved_at IS NULL ORDER BY gates.shut_from, batches.id
+GO
+
+-- store.waves.waves_between
+SELECT TOP 5000 batches.id, batches.runbook_name, batches.batch_start_time, CASE WHEN (EXISTS (SELECT * 
+FROM gates AS standing 
+WHERE standing.batch_id = batches.id AND standing.opened_at IS NULL AND standing.hold_key IS NOT NULL)) THEN 1 ELSE 0 END AS is_held 
+FROM batches 
+WHERE batches.batch_start_time IS NOT NULL AND (batches.batch_start_time >= :p_begin AND batches.batch_start_time < :p_end OR (EXISTS (SELECT * 
+FROM phase_executions 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('cancelled', 'completed', 'dispatched', 'failed', 'pending', 'skipped') AND phase_executions.due_at >= :p_begin AND phase_executions.due_at < :p_end))) ORDER BY batches.batch_start_time, batches.id
 GO
 
 -- store.upgrade.upgrade

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from matoolkit.web.serving import Site
 from tests.admin.test_attention import failed
-from tests.orchestrator.runbooks import TWO_PHASES
+from tests.orchestrator.runbooks import ONE_STEP, TWO_PHASES
 from tests.stage import Failing, Stage
 from tests.web.conftest import Visitor
 
@@ -48,6 +48,32 @@ def test_an_error_of_a_hostile_system_is_text(visitor: Visitor, stage: Stage) ->
     assert "<img" not in shown
     assert "&lt;img src=x" in shown
     assert "\x1b" not in shown
+    assert len(shown) < 60_000
+
+
+def test_the_calendar_has_all_waves_in_words_and_moves_by_its_address(visitor: Visitor, stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(TWO_PHASES), 3, days=6)
+    shown = visitor.get("/").text
+    assert f'<a href="/batches/{batch.id}"><b>{batch.id}</b></a> <span class="quiet">· 3</span>' in shown
+    assert "pending, Wed 4 Mar 12:00; " in shown
+    assert "T Mon 9 Mar 12:00</title>" in shown
+    assert 'href="/?weeks=4#calendar"' in shown
+    assert 'href="/?weeks=-4#calendar"' in shown
+    later = visitor.get("/", params={"weeks": 8}).text
+    assert "No batch has its T or a phase in these weeks." in later
+    assert 'href="/?weeks=4#calendar"' in later
+    assert 'sse-connect="/live/now/8"' in later
+    assert visitor.get("/", params={"weeks": 521}).status_code == 422
+    assert visitor.get("/live/now/521").status_code == 422
+
+
+def test_of_hundreds_of_waves_some_are_drawn_and_the_page_says_how_many(visitor: Visitor, stage: Stage) -> None:
+    runbook = stage.publish(ONE_STEP, "x" * 100)
+    for day in range(1, 42):
+        stage.batch_at(runbook, 1, days=day)
+    shown = visitor.get("/").text
+    assert "24 of 41 waves are drawn" in shown
+    assert f'<a href="/batches?runbook={"x" * 100}">17 more</a>' in shown
     assert len(shown) < 60_000
 
 

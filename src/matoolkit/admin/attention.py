@@ -38,7 +38,7 @@ _LONGEST_CAUSE = 120
 # Failures of a batch that has ended are news for a week; the report of the batch keeps them for ever.
 _NEWS = timedelta(days=7)
 # A phase begins with a tick, and the usual interval of ticks is five minutes.
-_OVERDUE = timedelta(minutes=15)
+OVERDUE = timedelta(minutes=15)
 _SCHEDULER = "scheduler"
 _SCHEDULER_AWAY = timedelta(minutes=2)
 
@@ -136,7 +136,7 @@ def _hold(batch: HeldBatch) -> Matter:
 
 
 def _overdue(tx: Transaction, at: datetime) -> list[Matter]:
-    late = sorted(overdue_phases(tx, at - _OVERDUE, at), key=attrgetter("batch_id", "due_at"))
+    late = sorted(overdue_phases(tx, at - OVERDUE, at), key=attrgetter("batch_id", "due_at"))
     found = [_overdue_of(list(phases)) for _, phases in groupby(late, attrgetter("batch_id"))]
     return sorted(found, key=attrgetter("since"))
 

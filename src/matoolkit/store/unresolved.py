@@ -34,6 +34,7 @@ from matoolkit.store.undofailures import standing_failures
 
 # Groups of failures that are read at once; people act on the largest.
 _MOST_GROUPS = 200
+_MOST_PHASES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def overdue_phases(tx: Transaction, due_before: datetime, at: datetime) -> list[
 @prepared
 def _overdue(_draft: Drafting, due_before: datetime, at: datetime) -> Select[Any]:
     query = _pending(at).where(phase_executions.c.due_at <= due_before)
-    return query.order_by(phase_executions.c.due_at, phase_executions.c.id).limit(_MOST_GROUPS)
+    return query.order_by(phase_executions.c.due_at, phase_executions.c.id).limit(_MOST_PHASES)
 
 
 def next_phase(tx: Transaction, after: datetime) -> PendingPhase | None:

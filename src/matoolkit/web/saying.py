@@ -40,6 +40,16 @@ class Saying:
         far = at is not None and abs(at - self.now) > _HALF_A_YEAR
         return self._time(at, "{day} %Y %H:%M" if far else "{day} %H:%M")
 
+    def plainly(self, at: datetime) -> str:
+        """Write a date and time as bare text, for what cannot hold more."""
+        here = self.here(at)
+        return here.strftime(f"%a {here.day} %b %H:%M")
+
+    def date(self, at: datetime) -> str:
+        """Write a day without its time."""
+        here = self.here(at)
+        return here.strftime(f"{here.day} %b %Y")
+
     def exactly(self, at: datetime | None) -> Markup:
         """Write a date and time to the second."""
         return self._time(at, "{day} %H:%M:%S")
