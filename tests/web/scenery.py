@@ -12,6 +12,7 @@ from typing import Any
 from matoolkit.domain.messages import WorkerJob
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.store.batches import BatchRow
+from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.runbooks import NewVersion, RunbookRow, publish_version
 from tests.stage import Failing, Stage
 
@@ -46,7 +47,7 @@ phases:
     offset: T-5d
     steps:
       - {name: create-account, worker_id: worker-01, function: New-MailUser, on_failure: undo-account}
-      - {name: assign-licence, worker_id: worker-01, function: Custom-AssignLicence}
+      - {name: assign-licence, worker_id: worker-01, function: Custom-AssignLicence, on_failure: undo-account}
       - {name: join-groups, worker_id: worker-01, function: Add-EntraGroupMember}
   - name: stage-mail
     offset: T-1d
@@ -95,10 +96,10 @@ phases:
 )
 # How many in a thousand fail at a function, and how.
 _FAULTS = {
-    "Custom-AssignLicence": (4, Failing("no licence is left in group EMEA-E5", "LicenceMissing")),
+    "Custom-AssignLicence": (9, Failing("no licence is left in group EMEA-E5", "LicenceMissing")),
     "Custom-CopyMailbox": (9, Failing("the mailbox is over its quota", "QuotaExceeded")),
     "Set-ExchangePrimaryAddress": (6, Failing("the address is in use by another object", "ObjectConflict")),
-    "Remove-EntraUser": (150, Failing("the service answered 503 for 30 minutes", "Unavailable")),
+    "Remove-EntraUser": (400, Failing("the service answered 503 for 30 minutes", "Unavailable")),
 }
 _DAY = timedelta(days=1)
 
@@ -134,17 +135,18 @@ def weekend(stage: Stage, members: int = 200) -> Weekend:
     stage.answers |= {name: {"complete": True, "data": {}} for name in _checks()}
     pace = max(members // 40, 5)
     before = stage.batch_at(groups, people(members // 8, members * 2), days=0)
-    _play(stage, before, ["check", "move"], pace)
     running = stage.batch_at(migration, [*HOSTILE, *people(members)], days=5)
     held = stage.batch_at(migration, people(members // 3, members), days=12)
     stage.batch_at(migration, people(members // 2, members * 3), days=19)
     stage.batch_at(groups, people(members // 20, members * 4), days=9)
     _play(stage, running, ["prepare"], pace)
+    _play(stage, before, ["check", "move"], pace)
     _until(stage, SATURDAY - _DAY)
     _play(stage, running, ["stage-mail"], pace)
     stage.leave(running, *people(3, 40), reason="the source no longer returns it")
     stage.run()
     stage.hold(held)
+    _keep_dead_letter(stage)
     _until(stage, SATURDAY)
     stage.due(running, "cutover")
     _some(stage, rounds=95, most=pace)
@@ -195,6 +197,23 @@ def _some(stage: Stage, *, rounds: int, most: int) -> None:
         stage.clock.advance(timedelta(seconds=40))
         stage.bus.send(stage._results(outcomes))  # noqa: SLF001 - as `work` does, for several workers
         stage.handle()
+
+
+def _keep_dead_letter(stage: Stage) -> None:
+    letter = NewDeadLetter(
+        topic="worker-results",
+        subscription="orchestrator",
+        message_id="result-step-1-1",
+        message_type="WorkerResult",
+        body='{"JobId": "step-1-1", "Status": "Perhaps"}',
+        properties_json="{}",
+        reason="MaxDeliveryCountExceeded",
+        description="'Perhaps' is not a status of a result",
+        delivery_count=10,
+        enqueued_at=stage.now,
+    )
+    with stage.store.transaction() as tx:
+        keep_dead_letters(tx, [letter], stage.now)
 
 
 def _until(stage: Stage, at: datetime) -> None:
