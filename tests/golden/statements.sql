@@ -1,7 +1,7 @@
 -- store.audit.audit_page
 SELECT TOP 7 audit_log.id, audit_log.at, audit_log.actor, audit_log.action, audit_log.subject_type, audit_log.subject_id, audit_log.runbook_name, audit_log.batch_id, audit_log.before_json, audit_log.after_json, audit_log.reason 
 FROM audit_log 
-WHERE audit_log.subject_type = :subject_type_1 AND audit_log.subject_id = :subject_id_1 AND audit_log.batch_id = :batch_id_1 AND audit_log.runbook_name = :runbook_name_1 AND audit_log.id < :id_1 ORDER BY audit_log.id DESC
+WHERE audit_log.subject_type = :subject_type_1 AND audit_log.subject_id = :subject_id_1 AND audit_log.batch_id = :batch_id_1 AND audit_log.runbook_name = :runbook_name_1 AND audit_log.actor = :actor_1 AND audit_log.id < :id_1 ORDER BY audit_log.id DESC
 GO
 
 -- store.audit.record_changes
@@ -726,6 +726,17 @@ GO
 -- store.inits.note_requested
 UPDATE init_executions SET init_count=:p_values_init_count OUTPUT inserted.id WHERE init_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.jobsout.jobs_out
+SELECT anon_1.worker_id, count(*) AS jobs, min(anon_1.dispatched_at) AS oldest_at, min(anon_1.lost_at) AS first_lost_at 
+FROM (SELECT step_executions.worker_id AS worker_id, step_executions.dispatched_at AS dispatched_at, step_executions.lost_at AS lost_at 
+FROM step_executions 
+WHERE step_executions.lost_at IS NOT NULL UNION ALL SELECT init_executions.worker_id AS worker_id, init_executions.dispatched_at AS dispatched_at, init_executions.lost_at AS lost_at 
+FROM init_executions 
+WHERE init_executions.lost_at IS NOT NULL UNION ALL SELECT rollback_executions.worker_id AS worker_id, rollback_executions.dispatched_at AS dispatched_at, rollback_executions.lost_at AS lost_at 
+FROM rollback_executions 
+WHERE rollback_executions.lost_at IS NOT NULL) AS anon_1 GROUP BY anon_1.worker_id ORDER BY anon_1.worker_id
 GO
 
 -- store.leases.acquire_lease
@@ -1865,6 +1876,12 @@ FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_execut
 WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND rollback_executions.batch_id = :batch_id_1
 GO
 
+-- store.undofailures.undo_causes
+SELECT TOP 7 rollback_executions.batch_id, batches.runbook_name, rollback_executions.sequence_name, rollback_executions.step_name, rollback_executions.error_type, min(substring(coalesce(rollback_executions.error_message, ''), 1, 200)) AS error, count(*) AS steps, count(DISTINCT rollback_executions.batch_member_id) AS members, min(rollback_executions.id) AS example_id 
+FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
+WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND rollback_executions.batch_id = :batch_id_1 GROUP BY rollback_executions.batch_id, batches.runbook_name, rollback_executions.sequence_name, rollback_executions.step_name, rollback_executions.error_type, coalesce(rollback_executions.error_fingerprint, substring(coalesce(rollback_executions.error_message, ''), 1, 200)) ORDER BY rollback_executions.batch_id DESC, count(*) DESC, min(rollback_executions.id)
+GO
+
 -- store.undofailures.undo_failure_counts
 SELECT batches.runbook_name, count(rollback_executions.id) AS count 
 FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
@@ -1889,6 +1906,12 @@ GO
 SELECT TOP 7 rollback_executions.id, rollback_executions.batch_id, rollback_executions.batch_member_id, rollback_executions.cause, rollback_executions.sequence_name, rollback_executions.step_name, rollback_executions.status, rollback_executions.attempt, rollback_executions.error_type, rollback_executions.error_message, rollback_executions.completed_at, batches.runbook_name, batch_members.member_key 
 FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
 WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND rollback_executions.batch_id = :batch_id_1 AND rollback_executions.id < :id_1 ORDER BY rollback_executions.id DESC
+GO
+
+-- store.undofailures.undo_steps_like
+SELECT rollback_executions.id 
+FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id, rollback_executions AS one 
+WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_members.epoch = rollback_executions.epoch OR rollback_executions.batch_member_id IS NULL AND init_executions.status IN ('failed', 'poll_timeout')) AND one.id = :id_1 AND rollback_executions.batch_id = one.batch_id AND rollback_executions.sequence_name = one.sequence_name AND rollback_executions.step_name = one.step_name AND coalesce(rollback_executions.error_type, :coalesce_1) = coalesce(one.error_type, :coalesce_2) AND coalesce(rollback_executions.error_fingerprint, substring(coalesce(rollback_executions.error_message, ''), 1, 200)) = coalesce(one.error_fingerprint, substring(coalesce(one.error_message, ''), 1, 200))
 GO
 
 -- store.undoing.known_places

@@ -31,6 +31,7 @@ from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
+from matoolkit.store.jobsout import jobs_out
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.moves import cancel, move_steps
@@ -59,9 +60,11 @@ from matoolkit.store.steps import (
 )
 from matoolkit.store.undofailures import (
     count_undo_failures,
+    undo_causes,
     undo_failures_by_cause,
     undo_failures_of_members,
     undo_failures_page,
+    undo_steps_like,
 )
 from matoolkit.store.undoing import known_places, undoable_members
 from tests.databases import NOON
@@ -181,6 +184,9 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         # Which of its indexes over the status is the best depends on how many rows there are.
         {"ix_rollback_executions_"},
     ),
+    "causes of failed undo steps": (undo_causes, {"ix_rollback_executions_"}),
+    "undo steps that failed alike": (lambda tx: undo_steps_like(tx, 7), {"ix_rollback_executions_"}),
+    "jobs that are out": (jobs_out, {f"ix_{kind}_executions_lost" for kind in ("step", "rollback")}),
     "failed undo steps of a batch": (
         lambda tx: count_undo_failures(tx, batch_id=7),
         {"ix_rollback_executions_"},

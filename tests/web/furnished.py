@@ -34,8 +34,8 @@ def furnish(stage: Stage, held_members: int = 12) -> Furnished:
     """Put some of everything on a stage."""
     with stage.store.transaction() as tx:
         known = [
-            AnnouncedFunction("Create", '[{"name": "Email", "type": "str", "mandatory": true, "secret": false}]'),
-            AnnouncedFunction("License", '[{"name": "User", "type": "str", "mandatory": true, "secret": true}]'),
+            AnnouncedFunction("Create", '[{"name": "Email", "type": "str", "is_mandatory": true, "is_secret": false}]'),
+            AnnouncedFunction("License", '[{"name": "User", "type": "str", "is_mandatory": true, "is_secret": true}]'),
         ]
         announce_functions(tx, WORKER, known, stage.now)
     failed = _failed(stage)

@@ -40,11 +40,16 @@ def function_of(name: str, parameters: Iterable[AnnouncedParameter]) -> Function
     )
 
 
-def _function(row: FunctionRow) -> Function | None:
+def announced_parameters(row: FunctionRow) -> list[AnnouncedParameter] | None:
+    """Return the parameters of a function as its worker announced them, if that has a form that is known here."""
     try:
-        parameters = _PARAMETERS.validate_python(orjson.loads(row.parameters_json))
+        return _PARAMETERS.validate_python(orjson.loads(row.parameters_json))
     except (ValidationError, orjson.JSONDecodeError) as error:
         # A bad announcement of a worker must not block publishing.
         log.warning("worker %s announced %s in a form unknown here: %s", row.worker_id, row.function_name, error)
         return None
-    return function_of(row.function_name, parameters)
+
+
+def _function(row: FunctionRow) -> Function | None:
+    parameters = announced_parameters(row)
+    return None if parameters is None else function_of(row.function_name, parameters)

@@ -121,6 +121,11 @@ class Step(Part):
         description="For a templated `function`: the names it may resolve to. Any other fails the step.",
     )
 
+    @property
+    def known_functions(self) -> tuple[str, ...]:
+        """The functions that it may call, as far as the document says."""
+        return self.allowed_functions or ((self.function,) if "{{" not in self.function else ())
+
 
 Steps: TypeAlias = Annotated[tuple[Step, ...], Field(strict=False)]
 NonEmptySteps: TypeAlias = Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]

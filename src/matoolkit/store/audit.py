@@ -55,6 +55,7 @@ def audit_page(
     subject_id: str | None = None,
     batch_id: int | None = None,
     runbook_name: str | None = None,
+    actor: str | None = None,
     before: int | None = None,
     limit: int = 100,
 ) -> list[AuditEntry]:
@@ -64,6 +65,7 @@ def audit_page(
         "subject_id": subject_id,
         "batch_id": batch_id,
         "runbook_name": runbook_name,
+        "actor": actor,
     }
     query = select_records(AuditEntry, audit_log).where(
         *(audit_log.c[name] == value for name, value in wanted.items() if value is not None)

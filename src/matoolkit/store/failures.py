@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, literal_column, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, select
 
 from matoolkit.domain.states import FAILED_STEPS, UNFINISHED_BATCHES
 from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
@@ -13,14 +13,14 @@ from matoolkit.store.sql.transaction import Transaction
 ERROR_GROUP_LENGTH = 200
 
 
-def shortened_error_of(work: Table) -> ColumnElement[Any]:
+def shortened_error_of(work: FromClause) -> ColumnElement[Any]:
     """Return the beginning of the error with which work failed."""
     # Numbers are written out: two parameters with the same value are not the same expression to GROUP BY.
     text = func.coalesce(work.c.error_message, literal_column("''"))
     return func.substring(text, literal_column("1"), literal_column(str(ERROR_GROUP_LENGTH)))
 
 
-def cause_of(work: Table) -> ColumnElement[Any]:
+def cause_of(work: FromClause) -> ColumnElement[Any]:
     """Return what failures with one cause have in common: a fingerprint; older ones have only their text."""
     return func.coalesce(work.c.error_fingerprint, shortened_error_of(work))
 

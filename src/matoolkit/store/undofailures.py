@@ -66,6 +66,21 @@ class UndoFailureGroup:
     example_key: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class UndoCause:
+    """Undo steps of a batch that failed for one cause; one of them stands for all."""
+
+    batch_id: int
+    runbook_name: str
+    sequence_name: str
+    step_name: str
+    error_type: str | None
+    error: str
+    steps: int
+    members: int
+    example_id: int
+
+
 _IS_FAILED = is_any(_UNDO.status, FAILED_STEPS)
 # Whether something could not be undone for a member in its present epoch.
 IS_LEFT_BEHIND: ColumnElement[bool] = (
@@ -116,6 +131,32 @@ def _by_cause(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
         .group_by(*groups, cause_of(rollback_executions))
         .order_by(func.count().desc(), func.min(_UNDO.id))
     )
+
+
+def undo_causes(tx: Transaction, *, batch_id: int | None = None, limit: int = 100) -> list[UndoCause]:
+    """Group failed undo steps by batch, step and cause, the newest batch first and its largest group first."""
+    groups = (_UNDO.batch_id, batches.c.runbook_name, _UNDO.sequence_name, _UNDO.step_name, _UNDO.error_type)
+    counted = (
+        func.min(shortened_error_of(rollback_executions)).label("error"),
+        func.count().label("steps"),
+        func.count(_UNDO.batch_member_id.distinct()).label("members"),
+        func.min(_UNDO.id).label("example_id"),
+    )
+    query = (
+        _of_batch(batch_id, *groups, *counted)
+        .group_by(*groups, cause_of(rollback_executions))
+        .order_by(_UNDO.batch_id.desc(), func.count().desc(), func.min(_UNDO.id))
+    )
+    return tx.rows(UndoCause, query.limit(limit))
+
+
+def undo_steps_like(tx: Transaction, example_id: int) -> list[int]:
+    """Return the failed undo steps of the same batch that failed at the same step for the same cause, by id."""
+    like, cause = rollback_executions.alias("one"), cause_of(rollback_executions)
+    same = [_UNDO[name] == like.c[name] for name in ("batch_id", "sequence_name", "step_name")]
+    same_type = func.coalesce(_UNDO.error_type, "") == func.coalesce(like.c.error_type, "")
+    found = standing_failures(_UNDO.id).where(like.c.id == example_id, *same, same_type, cause == cause_of(like))
+    return sorted(tx.values(found))
 
 
 def count_undo_failures(tx: Transaction, *, batch_id: int | None = None) -> int:

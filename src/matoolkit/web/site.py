@@ -9,9 +9,12 @@ from matoolkit.doors.bodies import BodyLimit
 from matoolkit.web import assets, live, signing_in
 from matoolkit.web.live import Hub
 from matoolkit.web.pages import (
+    audit,
     batch,
     batch_retry,
     batches,
+    deadletter,
+    deadletters,
     hold,
     holds,
     late,
@@ -20,6 +23,9 @@ from matoolkit.web.pages import (
     publication,
     runbook,
     runbooks,
+    undofailures,
+    undoretry,
+    workers,
 )
 from matoolkit.web.refusals import add_refusals, refusal
 from matoolkit.web.safety import Safety
@@ -35,6 +41,12 @@ _PAGES = (
     holds,
     late,
     hold,
+    deadletters,
+    deadletter,
+    undofailures,
+    undoretry,
+    workers,
+    audit,
     preferences,
     runbooks,
     runbook,
@@ -43,11 +55,14 @@ _PAGES = (
 _TOPICS: Mapping[str, TopicOf] = MappingProxyType(
     {
         "batch": batch.topic_of,
+        "dead-letters": deadletters.topic_of,
         "hold": hold.topic_of,
         "holds": holds.topic_of,
         "now": now.topic_of,
         "runbook": runbook.topic_of,
         "runbooks": runbooks.topic_of,
+        "undo-failures": undofailures.topic_of,
+        "workers": workers.topic_of,
     }
 )
 

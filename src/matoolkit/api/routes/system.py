@@ -26,6 +26,7 @@ class AuditQuery(PageQuery):
     runbook: str | None = None
     subject_type: str | None = None
     subject_id: str | None = None
+    actor: str | None = None
 
 
 @router.get("/healthz")
@@ -82,6 +83,7 @@ def list_changes(serving: Serving, _: Reader, wanted: Annotated[AuditQuery, Quer
             subject_id=wanted.subject_id,
             batch_id=wanted.batch_id,
             runbook_name=wanted.runbook,
+            actor=wanted.actor,
             before=before,
             limit=wanted.limit + 1,
         )

@@ -32,11 +32,12 @@ def list_(
         str | None, typer.Option(help="Only changes to this kind of subject, such as `batch`.")
     ] = None,
     subject_id: Annotated[str | None, typer.Option(help="Only changes to the subject with this id.")] = None,
+    who: Annotated[str | None, typer.Option(help="Only what this person changed.", show_default=False)] = None,
     limit: Limit = 100,
     *,
     all_: All = False,
 ) -> None:
     """List what people changed, newest first. Reads are not recorded."""
-    query = {"batchId": batch, "runbook": runbook, "subjectType": subject_type, "subjectId": subject_id}
+    query = {"batchId": batch, "runbook": runbook, "subjectType": subject_type, "subjectId": subject_id, "actor": who}
     found = session.client.pages(path_of("audit"), None if all_ else limit, **query)
     session.show_pages(found, _ENTRIES, nothing="nobody changed anything")

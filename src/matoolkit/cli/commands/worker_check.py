@@ -20,7 +20,6 @@ from matoolkit.settings import WorkerSettings, load_settings
 from matoolkit.words import counted
 
 if TYPE_CHECKING:
-    from matoolkit.runbook.model import Step
     from matoolkit.worker.checking import Checked
 
 NOT_READY = 1
@@ -79,11 +78,7 @@ def _names(file: str, worker_id: str | None) -> list[str]:
     """List the functions that a runbook calls, in its order; for a name from data, its allowed functions."""
     runbook = parse_runbook(read_file(file, MAX_BYTES))
     steps = [one for one in runbook.every_step() if worker_id is None or one.worker_id == worker_id]
-    return list(dict.fromkeys(name for step in steps for name in _names_of(step)))
-
-
-def _names_of(step: "Step") -> Sequence[str]:
-    return step.allowed_functions or ((step.function,) if "{{" not in step.function else ())
+    return list(dict.fromkeys(name for step in steps for name in step.known_functions))
 
 
 def _checks(settings: WorkerSettings, names: list[str] | None) -> "list[Checked]":
