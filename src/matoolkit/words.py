@@ -126,3 +126,20 @@ def repeats_told(phases: Iterable[str], batches: Sequence[str]) -> str:
 def out_of_use_told(name: str, version: int) -> str:
     """Say what deactivating a version did."""
     return f"{name} v{version} is out of use; batches in flight go on"
+
+
+def made_told(batch: int, members: int, phases: str) -> str:
+    """Say what a new manual batch holds."""
+    return f"batch {batch} has {counted(members, 'member')}; phases: {phases}"
+
+
+def advanced_told(batch: int, action: str, phase: str, members: int, steps: int, following: str) -> str:
+    """Say what began when a manual batch was advanced."""
+    after = f"{counted(steps, 'step')}{f'; next: {following}' if following else ''}"
+    match action:
+        case "init_dispatched":
+            return f"batch {batch}: init has begun, {after}"
+        case "phase_dispatched":
+            return f"batch {batch}: phase '{phase}' has begun, {counted(members, 'member')}, {after}"
+        case _:
+            return f"batch {batch}: nothing is left to do"

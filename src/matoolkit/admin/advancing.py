@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
 
+from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.inits import request_inits
 from matoolkit.announcing.phases import dispatch_and_announce
@@ -30,31 +31,45 @@ class Advance:
     next_phase: str | None = None
 
 
+def next_advance(store: Store, batch_id: int) -> Advance:
+    """Return what an advance would begin now, or refuse as an advance would; nothing is changed."""
+    with store.reading() as tx:
+        return _planned(tx, existing_batch(tx, batch_id))[0]
+
+
 def advance_batch(store: Store, publisher: Publisher, batch_id: int, *, by: str, reason: str | None = None) -> Advance:
     """Start the next part of a manual batch, once the part before has ended."""
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
-        if not batch.is_manual:
-            raise NotManual(batch_id)
-        version = runbooks_by_id(tx, [batch.runbook_id])[0]
-        model = parse_runbook(version.yaml_content)
-        members = sum(count.count for count in member_counts(tx, [batch_id]) if count.status is MemberStatus.ACTIVE)
-        if batch.status is BatchStatus.COMPLETED:
-            return Advance(batch_id, "all_phases_complete")
-        if batch.status is BatchStatus.DETECTED and model.init:
-            request_inits(tx, publisher, version.version, [batch], tx.time())
-            record(tx, batch, "batch.advance", by, reason, None, {"init": version.version})
-            following = next(iter(_in_order(phases_of_batches(tx, [batch_id]))), None)
-            then = following.phase_name if following else None
-            return Advance(batch_id, "init_dispatched", None, members, len(model.init), then)
-        phase, *later = _next_phases(tx, batch, members)
-        activate_batches(tx, [batch_id])
-        dispatch_and_announce(tx, publisher, [phase], {batch_id: batch}, tx.time())
-        advance_to_phase(tx, batch_id, phase.phase_name)
-        record(tx, batch, "batch.advance", by, reason, {"phase": batch.current_phase}, {"phase": phase.phase_name})
-        steps = members * len(model.phases[phase.phase_index].steps)
-        then = later[0].phase_name if later else None
-        return Advance(batch_id, "phase_dispatched", phase.phase_name, members, steps, then)
+        planned, phase = _planned(tx, batch)
+        if phase is not None:
+            activate_batches(tx, [batch_id])
+            dispatch_and_announce(tx, publisher, [phase], {batch_id: batch}, tx.time())
+            advance_to_phase(tx, batch_id, phase.phase_name)
+            record(tx, batch, "batch.advance", by, reason, {"phase": batch.current_phase}, {"phase": phase.phase_name})
+        elif planned.action == "init_dispatched":
+            version = runbooks_by_id(tx, [batch.runbook_id])[0].version
+            request_inits(tx, publisher, version, [batch], tx.time())
+            record(tx, batch, "batch.advance", by, reason, None, {"init": version})
+        return planned
+
+
+def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None]:
+    """Return what comes next, and the phase if it is one."""
+    if not batch.is_manual:
+        raise NotManual(batch.id)
+    model = parse_runbook(runbooks_by_id(tx, [batch.runbook_id])[0].yaml_content)
+    members = sum(count.count for count in member_counts(tx, [batch.id]) if count.status is MemberStatus.ACTIVE)
+    if batch.status is BatchStatus.COMPLETED:
+        return Advance(batch.id, "all_phases_complete"), None
+    if batch.status is BatchStatus.DETECTED and model.init:
+        following = next(iter(_in_order(phases_of_batches(tx, [batch.id]))), None)
+        then = following.phase_name if following else None
+        return Advance(batch.id, "init_dispatched", None, members, len(model.init), then), None
+    phase, *later = _next_phases(tx, batch, members)
+    steps = members * len(model.phases[phase.phase_index].steps)
+    then = later[0].phase_name if later else None
+    return Advance(batch.id, "phase_dispatched", phase.phase_name, members, steps, then), phase
 
 
 def _next_phases(tx: Transaction, batch: BatchRow, members: int) -> list[PhaseRow]:

@@ -160,7 +160,7 @@ def _created(
 ) -> tuple[BatchRow | None, _Tally]:
     """Make a batch of the rows that are in no other batch, if there are any."""
     lock_runbook(tx, runbook_name)
-    version = _version_in_use(tx, runbook_name)
+    version = version_in_use(tx, runbook_name)
     model, at, tally = parse_runbook(version.yaml_content), tx.time(), _Tally()
     excluded = excluded_keys(tx, version.name)
     batch: BatchRow | None = None
@@ -281,7 +281,8 @@ def _manual_batch(tx: Transaction, batch_id: int) -> BatchRow:
     return batch
 
 
-def _version_in_use(tx: Transaction, runbook_name: str) -> RunbookRow:
+def version_in_use(tx: Transaction, runbook_name: str) -> RunbookRow:
+    """Return the version that a new manual batch would follow, or refuse."""
     version = active_runbook(tx, runbook_name)
     if version is not None:
         return version

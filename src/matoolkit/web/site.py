@@ -9,6 +9,7 @@ from matoolkit.doors.bodies import BodyLimit
 from matoolkit.web import assets, live, signing_in
 from matoolkit.web.live import Hub
 from matoolkit.web.pages import (
+    advance,
     audit,
     batch,
     batch_retry,
@@ -18,11 +19,14 @@ from matoolkit.web.pages import (
     hold,
     holds,
     late,
+    manual,
     now,
     preferences,
     publication,
+    query,
     runbook,
     runbooks,
+    switching,
     undofailures,
     undoretry,
     workers,
@@ -50,7 +54,11 @@ _PAGES = (
     preferences,
     runbooks,
     runbook,
+    switching,
+    query,
     publication,
+    manual,
+    advance,
 )
 _TOPICS: Mapping[str, TopicOf] = MappingProxyType(
     {

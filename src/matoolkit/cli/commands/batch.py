@@ -18,7 +18,7 @@ from matoolkit.cli.watching import watch as watch_it
 from matoolkit.cli.watching import watch_items
 from matoolkit.domain.states import BatchStatus
 from matoolkit.errors import BodyTooLarge
-from matoolkit.words import counted
+from matoolkit.words import advanced_told, counted, made_told
 
 if TYPE_CHECKING:
     from matoolkit.cli.http import Client
@@ -151,9 +151,9 @@ def create(
     form = {"runbookName": runbook, **({"reason": reason} if reason else {})}
     done = upload(session, path_of("batches"), form, file)
     if session.is_for_people:
-        members = counted(int(done.get("memberCount") or 0), "member")
-        session.say(f"batch {done.get('batchId')} has {members}; phases: {wording.text(done.get('availablePhases'))}")
-        session.say(f"start it with `matoolkit batch advance {done.get('batchId')}`")
+        number, members = int(done.get("batchId") or 0), int(done.get("memberCount") or 0)
+        session.say(made_told(number, members, wording.text(done.get("availablePhases"))))
+        session.say(f"start it with `matoolkit batch advance {number}`")
     else:
         session.show(done, _CREATED)
 
@@ -249,18 +249,9 @@ def _advance(session: Session, batch: int, reason: str | None) -> dict[str, Any]
     done = session.client.post(path_of("batches", batch, "advance"), {"reason": reason})
     if not session.is_for_people:
         return done
-    steps, following = counted(int(done.get("stepCount") or 0), "step"), wording.text(done.get("nextPhase"))
-    after = f"; next: {following}" if following else ""
-    match done.get("action"):
-        case "init_dispatched":
-            session.say(f"batch {batch}: init has begun, {steps}{after}")
-        case "phase_dispatched":
-            members = counted(int(done.get("memberCount") or 0), "member")
-            session.say(
-                f"batch {batch}: phase '{wording.text(done.get('phaseName'))}' has begun, {members}, {steps}{after}"
-            )
-        case _:
-            session.say(f"batch {batch}: nothing is left to do")
+    members, steps = int(done.get("memberCount") or 0), int(done.get("stepCount") or 0)
+    phase, following = wording.text(done.get("phaseName")), wording.text(done.get("nextPhase"))
+    session.say(advanced_told(batch, str(done.get("action")), phase, members, steps, following))
     return done
 
 
