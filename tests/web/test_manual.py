@@ -75,7 +75,7 @@ def test_from_a_file_to_the_end_in_a_browser(tab: Page, store: Store, stage: Sta
     tab.get_by_role("button", name="Make a batch of 2 members").click()
     expect(tab.locator(".told")).to_have_text("batch 1 has 2 members; phases: first, second")
     for phase in ("first", "second"):
-        tab.goto("/batches/1/advance")
+        tab.get_by_role("link", name="Advance…").click()
         tab.get_by_label("Reason").fill("go")
         tab.get_by_role("button", name=f"Begin {phase} for 2 members").click()
         expect(tab.locator(".told")).to_contain_text(f"batch 1: phase '{phase}' has begun, 2 members, 2 steps")

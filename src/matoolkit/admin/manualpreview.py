@@ -17,7 +17,7 @@ from matoolkit.store.runbooks import RunbookRow
 _MOST_NAMED = 100
 
 
-class LeftOut(StrEnum):
+class Obstacle(StrEnum):
     """Why somebody does not join."""
 
     EXCLUDED = "excluded by a person"
@@ -45,7 +45,7 @@ class ManualPreview:
     row: RunbookRow
     runbook: Runbook
     joining: Group
-    left_out: dict[LeftOut, Group]
+    left_out: dict[Obstacle, Group]
 
     @property
     def phases(self) -> Sequence[str]:
@@ -60,15 +60,15 @@ def preview_manual_batch(store: Store, runbook_name: str, rows: Iterable[Uploade
     with store.reading() as tx:
         row = version_in_use(tx, runbook_name)
         runbook = parse_runbook(row.yaml_content)
-        seen = ManualPreview(row, runbook, Group(), {why: Group() for why in LeftOut})
+        seen = ManualPreview(row, runbook, Group(), {why: Group() for why in Obstacle})
         excluded = excluded_keys(tx, row.name)
         for piece in keyed_pieces(rows, runbook.data_source.primary_key):
             taken = taken_keys(tx, row.name, piece)
             for fold, (key, _) in piece.items():
                 if fold in excluded:
-                    seen.left_out[LeftOut.EXCLUDED].add(key)
+                    seen.left_out[Obstacle.EXCLUDED].add(key)
                 elif fold in taken:
-                    seen.left_out[LeftOut.TAKEN].add(key)
+                    seen.left_out[Obstacle.TAKEN].add(key)
                 else:
                     seen.joining.add(key)
         return seen

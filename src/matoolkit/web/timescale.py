@@ -1,4 +1,4 @@
-"""Days side by side: where a time stands in a drawing, in per cent, in the zone of whoever looks."""
+"""Days side by side: where a time stands in a drawing, in per cent, in the zone of the viewer."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta

@@ -29,7 +29,7 @@ _Flag = Annotated[bool, Form()]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToPublish:
     """A document and how it is to be published, as the form has it; a file goes before what is typed."""
 
     text: str
@@ -48,14 +48,14 @@ def _asked(
     enable: _Flag = False,
     again: _Flag = False,
     strict: _Flag = False,
-) -> Asked:
+) -> ToPublish:
     options = Options(runbook or None, overdue, rerun_init, again, enable, strict)
     # Browsers send typed lines with the line ends of the standard of forms.
     typed = text.replace("\r\n", "\n")
     if file is None or not file.filename:
-        return Asked(typed, typed, False, runbook, options)
+        return ToPublish(typed, typed, False, runbook, options)
     content = file.file.read(MAX_BYTES + 1)
-    return Asked(_readable(content) or typed, content, True, runbook, options)
+    return ToPublish(_readable(content) or typed, content, True, runbook, options)
 
 
 def _readable(content: bytes) -> str:
@@ -65,7 +65,7 @@ def _readable(content: bytes) -> str:
         return ""
 
 
-Given = Annotated[Asked, Depends(_asked)]
+Given = Annotated[ToPublish, Depends(_asked)]
 
 
 @router.get("/new")
@@ -76,7 +76,7 @@ def get_form(request: Request, serving: Serving, viewer: Deciding, runbook: str 
         with serving.services.store.reading() as tx:
             row = latest_runbook(tx, runbook)
         text, name = row.yaml_content, row.name
-    return _form(request, viewer, Asked(text, text, False, name, Options()))
+    return _form(request, viewer, ToPublish(text, text, False, name, Options()))
 
 
 @router.post("/check")
@@ -124,7 +124,7 @@ def put_in_use(
     return elsewhere(request, f"/runbooks/{done.name}", told)
 
 
-def _seen(site: Site, viewer: Viewer, asked: Asked) -> Mapping[str, Any]:
+def _seen(site: Site, viewer: Viewer, asked: ToPublish) -> Mapping[str, Any]:
     """Return what a check shows."""
     services, by = site.services, viewer.identity.name
     draft = draft_of(services.store, asked.content, asked.options, by=by, now=services.clock.now())
@@ -141,7 +141,7 @@ def _seen(site: Site, viewer: Viewer, asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def _facts(asked: Asked, draft: Draft) -> tuple[str, ...]:
+def _facts(asked: ToPublish, draft: Draft) -> tuple[str, ...]:
     """List what a confirmation is about: the document, how it is published, and what that does."""
     planned = draft.planned
     if planned is None:
@@ -151,7 +151,7 @@ def _facts(asked: Asked, draft: Draft) -> tuple[str, ...]:
     return (content_hash(draft.report.source.text), *map(str, kept), *impacts)
 
 
-def _command(asked: Asked) -> str:
+def _command(asked: ToPublish) -> str:
     options = asked.options
     flags = [
         f" --overdue {options.overdue_behavior}" if options.overdue_behavior is not OverdueBehavior.RERUN else "",
@@ -162,14 +162,14 @@ def _command(asked: Asked) -> str:
     return f"matoolkit runbook publish {asked.runbook or 'FILE'}{'.yaml' if asked.runbook else ''}{''.join(flags)}"
 
 
-def _form(request: Request, viewer: Viewer, asked: Asked, *, status: int = 200, **seen: Any) -> Response:
+def _form(request: Request, viewer: Viewer, asked: ToPublish, *, status: int = 200, **seen: Any) -> Response:
     title = f"Publish {asked.runbook}" if asked.runbook else "New runbook"
     frame = Frame(title, "runbooks", f"{_command(asked)} --dry-run", styles=("runbook.css",))
     around: dict[str, Any] = {"asked": asked, "is_part": False, "problem": None, "draft": None, **seen}
     return page(request, viewer, "publication.html", frame, status=status, **around)
 
 
-def _refused(request: Request, viewer: Viewer, asked: Asked, refused: MatoolkitError) -> Response:
+def _refused(request: Request, viewer: Viewer, asked: ToPublish, refused: MatoolkitError) -> Response:
     """Say why not; without scripts the page comes again with all that was typed."""
     if is_fragment(request):
         raise refused
