@@ -35,7 +35,7 @@ CONSTANT = (ast.Assign, ast.AnnAssign)
 LEAVING = (ast.Return, ast.Continue, ast.Raise, ast.Break)
 CONJUNCTIONS = ("and_", "or_")
 CONDITIONS = ("is_", "is_not", "is_any", "among")
-CHANGES = ("change", "change_each")
+CHANGES = ("change", "change_each", "changing", "changing_each")
 ARGUMENTS_BEFORE_GUARDS = 4
 PATIENCE = 20  # a machine may have other things to do: the clock on the wall goes so much faster than a mutant's own
 

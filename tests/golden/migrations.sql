@@ -865,6 +865,77 @@ UPDATE alembic_version SET version_num='0014' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0014 -> 0015
+
+ALTER TABLE batch_members ADD counted_as INTEGER NULL;
+
+GO
+
+CREATE TABLE step_counts (
+    phase_execution_id BIGINT NOT NULL,
+    step_index INTEGER NOT NULL,
+    status NVARCHAR(20) NOT NULL,
+    steps INTEGER NOT NULL,
+    CONSTRAINT pk_step_counts PRIMARY KEY (phase_execution_id, step_index, status),
+    CONSTRAINT fk_step_counts_phase_execution_id FOREIGN KEY(phase_execution_id) REFERENCES phase_executions (id),
+    CONSTRAINT ck_step_counts_status CHECK (status = 'pending' OR status = 'dispatched' OR status = 'succeeded' OR status = 'failed' OR status = 'polling' OR status = 'poll_timeout' OR status = 'cancelled')
+);
+
+GO
+
+CREATE TABLE member_counts (
+    batch_id BIGINT NOT NULL,
+    counted_as INTEGER NOT NULL,
+    members INTEGER NOT NULL,
+    CONSTRAINT pk_member_counts PRIMARY KEY (batch_id, counted_as),
+    CONSTRAINT fk_member_counts_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+
+GO
+
+CREATE TABLE batch_changes (
+    batch_id BIGINT NOT NULL,
+    changes BIGINT NOT NULL,
+    CONSTRAINT pk_batch_changes PRIMARY KEY (batch_id),
+    CONSTRAINT fk_batch_changes_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+
+GO
+
+UPDATE batch_members SET counted_as =
+    CASE WHEN caught_up_at IS NOT NULL THEN 1 ELSE 0 END
+    + CASE WHEN EXISTS (
+            SELECT 1 FROM rollback_executions WHERE rollback_executions.batch_member_id = batch_members.id
+            AND rollback_executions.status IN ('pending', 'dispatched', 'polling')
+        ) OR (
+            status = 'removed' AND removed_at IS NOT NULL AND seen_off_at IS NULL AND remove_reason NOT IN (
+                'excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'
+            )
+        ) THEN 2 ELSE 0 END
+    + CASE WHEN undone_at IS NOT NULL THEN 4 ELSE 0 END
+    + CASE status WHEN 'failed' THEN 8 WHEN 'removed' THEN 16 ELSE 0 END;
+
+GO
+
+INSERT INTO step_counts (phase_execution_id, step_index, status, steps)
+SELECT phase_execution_id, step_index, status, COUNT(*) FROM step_executions
+GROUP BY phase_execution_id, step_index, status;
+
+GO
+
+INSERT INTO member_counts (batch_id, counted_as, members)
+SELECT batch_id, counted_as, COUNT(*) FROM batch_members GROUP BY batch_id, counted_as;
+
+GO
+
+INSERT INTO batch_changes (batch_id, changes) SELECT id, 1 FROM batches;
+
+GO
+
+UPDATE alembic_version SET version_num='0015' WHERE alembic_version.version_num = '0014';
+
+GO
+
 COMMIT;
 
 GO

@@ -20,6 +20,7 @@ IF OBJECT_ID(N'dbo.alembic_version') IS NOT NULL
 BEGIN
     GRANT SELECT ON OBJECT::dbo.alembic_version TO [matoolkit_scheduler];
     GRANT SELECT, INSERT ON OBJECT::dbo.[audit_log] TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_changes] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_members] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batches] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[bus_messages] TO [matoolkit_scheduler];
@@ -30,6 +31,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_counts] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_exclusions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_scheduler];
@@ -40,12 +42,14 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbook_ticks] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbooks] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[set_aside_keys] TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_counts] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_executions] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[worker_functions] TO [matoolkit_scheduler];
     GRANT CREATE TABLE TO [matoolkit_scheduler];
     GRANT ALTER, SELECT, INSERT, UPDATE ON SCHEMA::[matoolkit_data] TO [matoolkit_scheduler];
     GRANT SELECT ON OBJECT::dbo.alembic_version TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT ON OBJECT::dbo.[audit_log] TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_changes] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_members] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batches] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[bus_messages] TO [matoolkit_orchestrator];
@@ -56,6 +60,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_counts] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_exclusions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_orchestrator];
@@ -66,10 +71,12 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbook_ticks] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbooks] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[set_aside_keys] TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_counts] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[worker_functions] TO [matoolkit_orchestrator];
     GRANT SELECT ON OBJECT::dbo.alembic_version TO [matoolkit_api];
     GRANT SELECT, INSERT ON OBJECT::dbo.[audit_log] TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_changes] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_members] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batches] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[bus_messages] TO [matoolkit_api];
@@ -80,6 +87,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[idempotency_keys] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[init_executions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[leases] TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_counts] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_exclusions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[member_inclusions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[outbox] TO [matoolkit_api];
@@ -90,6 +98,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbook_ticks] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[runbooks] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[set_aside_keys] TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_counts] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_executions] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[worker_functions] TO [matoolkit_api];
     GRANT SELECT ON SCHEMA::[matoolkit_data] TO [matoolkit_api];

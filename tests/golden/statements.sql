@@ -244,16 +244,200 @@ SELECT worker_functions.worker_id, worker_functions.function_name, worker_functi
 FROM worker_functions ORDER BY worker_functions.worker_id, worker_functions.function_name
 GO
 
+-- store.counting.changes_of
+SELECT batch_changes.batch_id, batch_changes.changes 
+FROM batch_changes 
+WHERE batch_changes.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.count_again
+SELECT phase_executions.id 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.count_again
+SELECT step_executions.phase_execution_id, step_executions.step_index, step_executions.status, count(*) AS count_1 
+FROM step_executions 
+WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phases) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY step_executions.phase_execution_id, step_executions.step_index, step_executions.status
+GO
+
+-- store.counting.count_again
+SELECT step_counts.phase_execution_id, step_counts.step_index, step_counts.status, step_counts.steps 
+FROM step_counts 
+WHERE step_counts.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_owners) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.count_again
+SELECT batch_members.id, batch_members.batch_id, batch_members.counted_as, CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END + CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 2 ELSE 0 END + CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 4 ELSE 0 END + CASE WHEN (batch_members.status = 'failed') THEN 8 ELSE 0 END + CASE WHEN (batch_members.status = 'removed') THEN 16 ELSE 0 END AS number 
+FROM batch_members 
+WHERE NOT EXISTS (SELECT batch_members.counted_as INTERSECT SELECT CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END + CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 2 ELSE 0 END + CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 4 ELSE 0 END + CASE WHEN (batch_members.status = 'failed') THEN 8 ELSE 0 END + CASE WHEN (batch_members.status = 'removed') THEN 16 ELSE 0 END) AND batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.count_again
+UPDATE batch_members SET counted_as=:p_values_counted_as OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.count_again
+SELECT batch_members.batch_id, batch_members.counted_as, count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.counted_as IS NOT NULL GROUP BY batch_members.batch_id, batch_members.counted_as
+GO
+
+-- store.counting.count_again
+SELECT member_counts.batch_id, member_counts.counted_as, member_counts.members 
+FROM member_counts 
+WHERE member_counts.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_owners) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.count_again
+UPDATE batch_changes SET changes=(batch_changes.changes + anon_1.more) OUTPUT inserted.batch_id FROM batch_changes, (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 WHERE batch_changes.batch_id = anon_1.batch_id
+GO
+
+-- store.counting.count_again
+INSERT INTO batch_changes (batch_id, changes) SELECT anon_1.batch_id AS batch_id, 0 AS changes 
+FROM (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM batch_changes AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_id = anon_1.batch_id))
+GO
+
+-- store.counting.count_again
+UPDATE batch_changes SET changes=(batch_changes.changes + anon_1.more) OUTPUT inserted.batch_id FROM batch_changes, (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 WHERE batch_changes.batch_id = anon_1.batch_id
+GO
+
+-- store.counting.differing_counts
+SELECT batch_members.id, batch_members.batch_id, batch_members.counted_as, CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END + CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 2 ELSE 0 END + CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 4 ELSE 0 END + CASE WHEN (batch_members.status = 'failed') THEN 8 ELSE 0 END + CASE WHEN (batch_members.status = 'removed') THEN 16 ELSE 0 END AS number 
+FROM batch_members 
+WHERE NOT EXISTS (SELECT batch_members.counted_as INTERSECT SELECT CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END + CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 2 ELSE 0 END + CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 4 ELSE 0 END + CASE WHEN (batch_members.status = 'failed') THEN 8 ELSE 0 END + CASE WHEN (batch_members.status = 'removed') THEN 16 ELSE 0 END) AND batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.differing_counts
+SELECT batch_members.batch_id, batch_members.counted_as, count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.counted_as IS NOT NULL GROUP BY batch_members.batch_id, batch_members.counted_as
+GO
+
+-- store.counting.differing_counts
+SELECT member_counts.batch_id, member_counts.counted_as, member_counts.members 
+FROM member_counts 
+WHERE member_counts.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_owners) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.differing_counts
+SELECT phase_executions.id 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.differing_counts
+SELECT step_executions.phase_execution_id, step_executions.step_index, step_executions.status, count(*) AS count_1 
+FROM step_executions 
+WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phases) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY step_executions.phase_execution_id, step_executions.step_index, step_executions.status
+GO
+
+-- store.counting.differing_counts
+SELECT step_counts.phase_execution_id, step_counts.step_index, step_counts.status, step_counts.steps 
+FROM step_counts 
+WHERE step_counts.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_owners) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.write_counts
+UPDATE step_counts SET steps=(step_counts.steps + anon_1.more) OUTPUT inserted.phase_execution_id, inserted.step_index, inserted.status FROM step_counts, (SELECT [phase_execution_id], [step_index], CAST([status] AS NVARCHAR(21)) AS [status], [more] FROM OPENJSON(:p_rows) WITH ([phase_execution_id] BIGINT '$[0]', [step_index] BIGINT '$[1]', [status] NVARCHAR(MAX) '$[2]', [more] BIGINT '$[3]')) AS anon_1 WHERE step_counts.phase_execution_id = anon_1.phase_execution_id AND step_counts.step_index = anon_1.step_index AND step_counts.status = anon_1.status
+GO
+
+-- store.counting.write_counts
+INSERT INTO step_counts (phase_execution_id, step_index, status, steps) SELECT anon_1.phase_execution_id AS phase_execution_id, anon_1.step_index AS step_index, anon_1.status AS status, 0 AS steps 
+FROM (SELECT [phase_execution_id], [step_index], CAST([status] AS NVARCHAR(21)) AS [status], [more] FROM OPENJSON(:p_rows) WITH ([phase_execution_id] BIGINT '$[0]', [step_index] BIGINT '$[1]', [status] NVARCHAR(MAX) '$[2]', [more] BIGINT '$[3]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM step_counts AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.phase_execution_id = anon_1.phase_execution_id AND there.step_index = anon_1.step_index AND there.status = anon_1.status))
+GO
+
+-- store.counting.write_counts
+UPDATE step_counts SET steps=(step_counts.steps + anon_1.more) OUTPUT inserted.phase_execution_id, inserted.step_index, inserted.status FROM step_counts, (SELECT [phase_execution_id], [step_index], CAST([status] AS NVARCHAR(21)) AS [status], [more] FROM OPENJSON(:p_rows) WITH ([phase_execution_id] BIGINT '$[0]', [step_index] BIGINT '$[1]', [status] NVARCHAR(MAX) '$[2]', [more] BIGINT '$[3]')) AS anon_1 WHERE step_counts.phase_execution_id = anon_1.phase_execution_id AND step_counts.step_index = anon_1.step_index AND step_counts.status = anon_1.status
+GO
+
+-- store.counting.write_counts
+SELECT batch_members.id, batch_members.batch_id, batch_members.counted_as, CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END + CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 2 ELSE 0 END + CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 4 ELSE 0 END + CASE WHEN (batch_members.status = 'failed') THEN 8 ELSE 0 END + CASE WHEN (batch_members.status = 'removed') THEN 16 ELSE 0 END AS number 
+FROM batch_members 
+WHERE NOT EXISTS (SELECT batch_members.counted_as INTERSECT SELECT CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END + CASE WHEN ((SELECT TOP 1 1 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 2 ELSE 0 END + CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 4 ELSE 0 END + CASE WHEN (batch_members.status = 'failed') THEN 8 ELSE 0 END + CASE WHEN (batch_members.status = 'removed') THEN 16 ELSE 0 END) AND batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.write_counts
+UPDATE batch_members SET counted_as=:p_values_counted_as OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.counting.write_counts
+UPDATE member_counts SET members=(member_counts.members + anon_1.more) OUTPUT inserted.batch_id, inserted.counted_as FROM member_counts, (SELECT [batch_id], [counted_as], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [counted_as] BIGINT '$[1]', [more] BIGINT '$[2]')) AS anon_1 WHERE member_counts.batch_id = anon_1.batch_id AND member_counts.counted_as = anon_1.counted_as
+GO
+
+-- store.counting.write_counts
+INSERT INTO member_counts (batch_id, counted_as, members) SELECT anon_1.batch_id AS batch_id, anon_1.counted_as AS counted_as, 0 AS members 
+FROM (SELECT [batch_id], [counted_as], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [counted_as] BIGINT '$[1]', [more] BIGINT '$[2]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM member_counts AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_id = anon_1.batch_id AND there.counted_as = anon_1.counted_as))
+GO
+
+-- store.counting.write_counts
+UPDATE member_counts SET members=(member_counts.members + anon_1.more) OUTPUT inserted.batch_id, inserted.counted_as FROM member_counts, (SELECT [batch_id], [counted_as], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [counted_as] BIGINT '$[1]', [more] BIGINT '$[2]')) AS anon_1 WHERE member_counts.batch_id = anon_1.batch_id AND member_counts.counted_as = anon_1.counted_as
+GO
+
+-- store.counting.write_counts
+UPDATE batch_changes SET changes=(batch_changes.changes + anon_1.more) OUTPUT inserted.batch_id FROM batch_changes, (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 WHERE batch_changes.batch_id = anon_1.batch_id
+GO
+
+-- store.counting.write_counts
+INSERT INTO batch_changes (batch_id, changes) SELECT anon_1.batch_id AS batch_id, 0 AS changes 
+FROM (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 
+WHERE NOT (EXISTS (SELECT * 
+FROM batch_changes AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
+WHERE there.batch_id = anon_1.batch_id))
+GO
+
+-- store.counting.write_counts
+UPDATE batch_changes SET changes=(batch_changes.changes + anon_1.more) OUTPUT inserted.batch_id FROM batch_changes, (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 WHERE batch_changes.batch_id = anon_1.batch_id
+GO
+
 -- store.counts.batch_counts
 SELECT batches.runbook_name, batches.status, count(*) AS count 
 FROM batches GROUP BY batches.runbook_name, batches.status ORDER BY batches.runbook_name, batches.status
 GO
 
 -- store.counts.member_counts
-SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
-FROM batch_members 
-WHERE batch_members.batch_id = anon_1.owner AND batch_members.status = anon_1.status) AS anon_2 
-FROM (SELECT [owner], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(MAX) '$[1]')) AS anon_1
+SELECT member_counts.batch_id, member_counts.counted_as, member_counts.members 
+FROM member_counts 
+WHERE member_counts.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND member_counts.members > 0
 GO
 
 -- store.counts.phase_outcomes
@@ -264,11 +448,25 @@ WHERE step_executions.phase_execution_id IN (SELECT anon_2.value
 FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.epoch = batch_members.epoch GROUP BY step_executions.phase_execution_id, step_executions.batch_member_id) AS anon_1 GROUP BY anon_1.phase_execution_id ORDER BY anon_1.phase_execution_id
 GO
 
+-- store.counts.standings
+SELECT member_counts.batch_id, member_counts.counted_as, member_counts.members 
+FROM member_counts 
+WHERE member_counts.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND member_counts.members > 0
+GO
+
 -- store.counts.step_counts
-SELECT anon_1.owner, anon_1.status, (SELECT count(*) AS count_1 
-FROM step_executions 
-WHERE step_executions.phase_execution_id = anon_1.owner AND step_executions.status = anon_1.status) AS anon_2 
-FROM (SELECT [owner], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_pairs) WITH ([owner] BIGINT '$[0]', [status] NVARCHAR(MAX) '$[1]')) AS anon_1
+SELECT step_counts.phase_execution_id, step_counts.step_index, step_counts.status, step_counts.steps AS count 
+FROM step_counts 
+WHERE step_counts.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_counts.steps > 0
+GO
+
+-- store.counts.step_counts_by_place
+SELECT step_counts.phase_execution_id, step_counts.step_index, step_counts.status, step_counts.steps AS count 
+FROM step_counts 
+WHERE step_counts.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_counts.steps > 0
 GO
 
 -- store.datatables.current_keys
@@ -428,7 +626,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -479,7 +677,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -798,7 +996,7 @@ UPDATE leases SET expires_at=:p_until OUTPUT inserted.name, inserted.holder, ins
 GO
 
 -- store.members.fail_members
-UPDATE batch_members SET status=:p_values_status, failed_at=:p_values_failed_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active'
+UPDATE batch_members SET status=:p_values_status, failed_at=:p_values_failed_at OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active'
 GO
 
 -- store.members.follow_new_starts
@@ -809,12 +1007,12 @@ FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.members.insert_members
-INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, source_time, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, anon_1.source_time AS source_time, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
-FROM (SELECT [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [worker_data_json], [caught_up_at], [source_time], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(MAX) '$[1]', [member_key_fold] NVARCHAR(MAX) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(MAX) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]', [place] BIGINT '$[8]')) AS anon_1 ORDER BY anon_1.place
+INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, source_time, counted_as, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, anon_1.source_time AS source_time, anon_1.counted_as AS counted_as, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
+FROM (SELECT [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [worker_data_json], [caught_up_at], [source_time], [counted_as], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(MAX) '$[1]', [member_key_fold] NVARCHAR(MAX) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(MAX) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]', [counted_as] BIGINT '$[8]', [place] BIGINT '$[9]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.members.keep_outputs
-UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch], [worker_data_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]', [worker_data_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch
+UPDATE batch_members SET worker_data_json=anon_1.worker_data_json OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch], [worker_data_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]', [worker_data_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch
 GO
 
 -- store.members.member_labels
@@ -832,53 +1030,53 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.members.note_add_dispatched
-UPDATE batch_members SET add_dispatched_at=:p_values_add_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET add_dispatched_at=:p_values_add_dispatched_at OUTPUT inserted.id, inserted.batch_id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
 -- store.members.note_caught_up
-UPDATE batch_members SET caught_up_at=:p_values_caught_up_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL
+UPDATE batch_members SET caught_up_at=:p_values_caught_up_at OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL
 GO
 
 -- store.members.note_in_source
-UPDATE batch_members SET left_source_at=:p_values_left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET left_source_at=:p_values_left_source_at OUTPUT inserted.id, inserted.batch_id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.left_source_at IS NOT NULL
 GO
 
 -- store.members.note_left_source
-UPDATE batch_members SET left_source_at=:p_values_left_source_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET left_source_at=:p_values_left_source_at OUTPUT inserted.id, inserted.batch_id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active' AND batch_members.left_source_at IS NULL
 GO
 
 -- store.members.note_remove_dispatched
-UPDATE batch_members SET remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET remove_dispatched_at=:p_values_remove_dispatched_at OUTPUT inserted.id, inserted.batch_id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'removed'
 GO
 
 -- store.members.note_seen_off
-UPDATE batch_members SET seen_off_at=:p_values_seen_off_at OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'removed' AND batch_members.seen_off_at IS NULL
+UPDATE batch_members SET seen_off_at=:p_values_seen_off_at OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'removed' AND batch_members.seen_off_at IS NULL
 GO
 
 -- store.members.reactivate_members
-UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, failed_at=:p_values_failed_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, failed_at=:p_values_failed_at OUTPUT inserted.id, inserted.batch_id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'failed'
 GO
 
 -- store.members.refresh_members
-UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
+UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
 GO
 
 -- store.members.remove_members
-UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at OUTPUT inserted.id, inserted.batch_id WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active'
 GO
 
 -- store.members.restart_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=anon_1.first_phase_version, first_phase_place=anon_1.first_phase_place, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version OUTPUT inserted.id FROM batch_members, (SELECT [id], [first_phase_version], [first_phase_place] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [first_phase_version] BIGINT '$[1]', [first_phase_place] BIGINT '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'failed'
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=anon_1.first_phase_version, first_phase_place=anon_1.first_phase_place, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [first_phase_version], [first_phase_place] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [first_phase_version] BIGINT '$[1]', [first_phase_place] BIGINT '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'failed'
 GO
 
 -- store.members.return_members
-UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version, source_time=anon_1.source_time OUTPUT inserted.id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL
+UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version, source_time=anon_1.source_time OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL
 GO
 
 -- store.memberstates.last_completed_phases
@@ -910,7 +1108,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -927,66 +1125,121 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.moves.cancel
-UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'dispatched'
+GO
+
+-- store.moves.cancel
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending'
+GO
+
+-- store.moves.cancel
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'polling'
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET function_name=:p_shared_function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=:p_shared_attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=:p_shared_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [params_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [params_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = :p_shared_attempt - :param_1 AND step_executions.status IN ('pending', 'polling')
+UPDATE step_executions SET function_name=:p_shared_function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=:p_shared_attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=:p_shared_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [params_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [params_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = :p_shared_attempt - :param_1 AND step_executions.status = 'pending'
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET function_name=:p_shared_function_name, params_json=anon_1.params_json, status=:p_values_status, attempt=:p_shared_attempt, job_id=anon_1.job_id, dispatched_at=:p_values_dispatched_at, answered_at=:p_values_answered_at, lost_at=:p_shared_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [params_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [params_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.attempt = :p_shared_attempt - :param_1 AND step_executions.status = 'polling'
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('dispatched', 'pending') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=:p_shared_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_shared_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'pending' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_started_at=coalesce(step_executions.poll_started_at, :g_at), last_polled_at=:p_values_last_polled_at, poll_due_at=anon_1.poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json], [poll_due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]', [poll_due_at] DATETIME2(6) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'pending' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=(step_executions.poll_count + :poll_count_1), retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'pending' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id FROM step_executions, (SELECT [id], [error_type], [error_message], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]', [error_fingerprint] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('pending', 'polling')
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.answered_at IS NULL
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout')
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, lost_at=:p_values_lost_at, retry_count=anon_1.retry_count, retry_after=anon_1.retry_after, throttled_since=anon_1.throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [retry_after], [retry_count], [throttled_since] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [retry_after] DATETIME2(6) '$[4]', [retry_count] BIGINT '$[5]', [throttled_since] DATETIME2(6) '$[6]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.move_steps
-UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id FROM step_executions, (SELECT [id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :g_at
+UPDATE step_executions SET status=:p_values_status, result_json=anon_1.result_json, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [error_type], [error_message], [result_json], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [error_type] NVARCHAR(MAX) '$[2]', [error_message] NVARCHAR(MAX) '$[3]', [result_json] NVARCHAR(MAX) '$[4]', [error_fingerprint] NVARCHAR(MAX) '$[5]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.lost_at <= :g_at
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], [error_type], [error_message], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]', [error_fingerprint] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = 'pending'
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, error_type=anon_1.error_type, error_message=anon_1.error_message, error_fingerprint=anon_1.error_fingerprint, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], [error_type], [error_message], CAST([error_fingerprint] AS NVARCHAR(33)) AS [error_fingerprint] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [error_type] NVARCHAR(MAX) '$[1]', [error_message] NVARCHAR(MAX) '$[2]', [error_fingerprint] NVARCHAR(MAX) '$[3]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status = 'polling'
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET result_json=anon_1.result_json, answered_at=:p_values_answered_at, lost_at=:p_values_lost_at OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id], [result_json] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]', [result_json] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout')
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :g_at
 GO
 
 -- store.moves.reopen
-UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at IS NULL
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'failed' AND step_executions.lost_at IS NULL
+GO
+
+-- store.moves.reopen
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'cancelled' AND step_executions.lost_at IS NULL
+GO
+
+-- store.moves.reopen
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'poll_timeout' AND step_executions.lost_at IS NULL
 GO
 
 -- store.moves.repeat
-UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout', 'succeeded') AND step_executions.lost_at IS NULL
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'failed' AND step_executions.lost_at IS NULL
+GO
+
+-- store.moves.repeat
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'cancelled' AND step_executions.lost_at IS NULL
+GO
+
+-- store.moves.repeat
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'poll_timeout' AND step_executions.lost_at IS NULL
+GO
+
+-- store.moves.repeat
+UPDATE step_executions SET function_name=:p_values_function_name, params_json=:p_values_params_json, status=:p_values_status, job_id=:p_values_job_id, result_json=:p_values_result_json, error_type=:p_values_error_type, error_message=:p_values_error_message, error_fingerprint=:p_values_error_fingerprint, missing_outputs_json=:p_values_missing_outputs_json, completed_at=:p_values_completed_at, answered_at=:p_values_answered_at, poll_started_at=:p_values_poll_started_at, last_polled_at=:p_values_last_polled_at, poll_due_at=:p_values_poll_due_at, poll_count=:p_values_poll_count, retry_count=:p_values_retry_count, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'succeeded' AND step_executions.lost_at IS NULL
 GO
 
 -- store.narrow_executions.batches_of_work
@@ -1202,12 +1455,12 @@ FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.phases.cancel_phases
-UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
 -- store.phases.dispatch_phases
-UPDATE phase_executions SET status=:p_values_status, dispatched_at=:p_values_dispatched_at, dispatch_count=(phase_executions.dispatch_count + :dispatch_count_1), expanded_at=:p_values_expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, dispatched_at=:p_values_dispatched_at, dispatch_count=(phase_executions.dispatch_count + :dispatch_count_1), expanded_at=:p_values_expanded_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
 GO
 
@@ -1228,12 +1481,12 @@ WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runboo
 GO
 
 -- store.phases.move_phases
-UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
 GO
 
 -- store.phases.note_expanded
-UPDATE phase_executions SET expanded_at=:p_values_expanded_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET expanded_at=:p_values_expanded_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
 GO
 
@@ -1261,21 +1514,21 @@ FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.phases.reopen_phases
-UPDATE phase_executions SET status=:p_values_status, expanded_at=coalesce(phase_executions.expanded_at, :g_at), completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, expanded_at=coalesce(phase_executions.expanded_at, :g_at), completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('completed', 'failed', 'skipped')
 GO
 
 -- store.phases.reschedule_phases
-UPDATE phase_executions SET due_at=anon_1.due_at OUTPUT inserted.id FROM phase_executions, (SELECT [id], [due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = 'pending'
+UPDATE phase_executions SET due_at=anon_1.due_at OUTPUT inserted.id, inserted.batch_id FROM phase_executions, (SELECT [id], [due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = 'pending'
 GO
 
 -- store.phases.skip_phases
-UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
 GO
 
 -- store.phases.supersede_phases
-UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
@@ -1450,7 +1703,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -1494,7 +1747,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -1514,7 +1767,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -1718,38 +1971,24 @@ WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1
 GO
 
 -- store.statecounts.state_counts
-SELECT anon_1.batch_id, anon_1.status, anon_1.state, anon_1.has_open_step, count(*) AS count 
-FROM (SELECT batch_members.batch_id AS batch_id, batch_members.status AS status, CASE WHEN ((SELECT TOP 1 1 
-FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND (batch_members.remove_reason NOT IN ('excluded by a person', 'moved', 'the source no longer returned it, and its batch had not begun'))) THEN 'undoing' WHEN (batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL) THEN 'undone' WHEN (batch_members.status = 'removed') THEN 'left' WHEN (batch_members.status = 'failed') THEN 'failed' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND (SELECT TOP 1 1 
+SELECT member_counts.batch_id, member_counts.counted_as, member_counts.members 
+FROM member_counts 
+WHERE member_counts.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND member_counts.members > 0
+GO
+
+-- store.statecounts.state_counts
+SELECT phase_executions.id, phase_executions.batch_id 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM phase_executions 
-WHERE phase_executions.batch_id = batch_members.batch_id AND phase_executions.status = 'pending') IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
-FROM batches 
-WHERE batches.id = batch_members.batch_id AND batches.status IN ('detected', 'init_dispatched')) IS NOT NULL) THEN 'waiting' WHEN (batch_members.status = 'active') THEN 'done' END AS state, CASE WHEN ((SELECT TOP 1 1 
-FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 1 ELSE 0 END AS has_open_step 
-FROM batch_members 
-WHERE batch_members.id IN (SELECT anon_2.batch_member_id 
-FROM (SELECT rollback_executions.batch_member_id AS batch_member_id 
-FROM rollback_executions 
-WHERE rollback_executions.batch_id IN (SELECT anon_3.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_3) AND rollback_executions.status IN ('dispatched', 'pending', 'polling') UNION SELECT batch_members.id AS id 
-FROM batch_members 
-WHERE batch_members.batch_id IN (SELECT anon_4.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_4) AND batch_members.status = 'removed' UNION SELECT batch_members.id AS id 
-FROM batch_members 
-WHERE batch_members.batch_id IN (SELECT anon_5.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_5) AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL) AS anon_2)) AS anon_1 GROUP BY anon_1.batch_id, anon_1.status, anon_1.state, anon_1.has_open_step
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
+GO
+
+-- store.statecounts.state_counts
+SELECT step_counts.phase_execution_id, step_counts.step_index, step_counts.status, step_counts.steps AS count 
+FROM step_counts 
+WHERE step_counts.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_counts.steps > 0
 GO
 
 -- store.statecounts.state_counts
@@ -1757,9 +1996,7 @@ SELECT batches.id AS batch_id, batches.status AS batch_status, CASE WHEN ((SELEC
 FROM phase_executions 
 WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NULL) IS NOT NULL) THEN 1 ELSE 0 END AS is_phase_beginning, CASE WHEN ((SELECT TOP 1 1 
 FROM phase_executions 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'pending') IS NOT NULL) THEN 1 ELSE 0 END AS is_phase_ahead, (SELECT count(DISTINCT step_executions.batch_member_id) AS count_1 
-FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'dispatched' AND step_executions.status IN ('dispatched', 'pending', 'polling')) AS busy 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status = 'pending') IS NOT NULL) THEN 1 ELSE 0 END AS is_phase_ahead 
 FROM batches 
 WHERE batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1773,25 +2010,69 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.steps.cancel_steps_of_batches
-UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'dispatched'
+GO
+
+-- store.steps.cancel_steps_of_batches
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending'
+GO
+
+-- store.steps.cancel_steps_of_batches
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'polling'
 GO
 
 -- store.steps.cancel_steps_of_members
-UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'dispatched'
+GO
+
+-- store.steps.cancel_steps_of_members
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending'
+GO
+
+-- store.steps.cancel_steps_of_members
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'polling'
 GO
 
 -- store.steps.cancel_steps_of_older_epochs
-UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch < (SELECT batch_members.epoch 
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'dispatched' AND step_executions.epoch < (SELECT batch_members.epoch 
+FROM batch_members 
+WHERE batch_members.id = step_executions.batch_member_id)
+GO
+
+-- store.steps.cancel_steps_of_older_epochs
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending' AND step_executions.epoch < (SELECT batch_members.epoch 
+FROM batch_members 
+WHERE batch_members.id = step_executions.batch_member_id)
+GO
+
+-- store.steps.cancel_steps_of_older_epochs
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'polling' AND step_executions.epoch < (SELECT batch_members.epoch 
 FROM batch_members 
 WHERE batch_members.id = step_executions.batch_member_id)
 GO
 
 -- store.steps.cancel_steps_of_phases
-UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('dispatched', 'pending', 'polling')
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'dispatched'
+GO
+
+-- store.steps.cancel_steps_of_phases
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'pending'
+GO
+
+-- store.steps.cancel_steps_of_phases
+UPDATE step_executions SET status=:p_values_status, completed_at=:p_values_completed_at, poll_due_at=:p_values_poll_due_at, retry_after=:p_values_retry_after, throttled_since=:p_values_throttled_since OUTPUT inserted.id, inserted.batch_member_id, inserted.phase_execution_id, inserted.step_index, inserted.batch_id, inserted.job_id, inserted.lost_at WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status = 'polling'
 GO
 
 -- store.steps.current_steps_of_members
@@ -1819,8 +2100,15 @@ FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there.phase_execution_id = :p_alike_phase_execution_id AND there.step_index = :p_alike_step_index)) ORDER BY anon_1.id
 GO
 
+-- store.steps.insert_phase_steps
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+FROM phase_executions 
+WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.steps.insert_steps
-INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index SELECT TOP 2147483647 anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :p_shared_status AS status, :p_shared_attempt AS attempt, :p_shared_poll_count AS poll_count, :p_shared_retry_count AS retry_count, :p_shared_created_at AS created_at 
+INSERT INTO step_executions (step_name, step_index, worker_id, timeout_sec, is_poll_step, poll_interval_sec, poll_timeout_sec, on_failure, max_retries, retry_interval_sec, batch_id, phase_execution_id, batch_member_id, epoch, status, attempt, poll_count, retry_count, created_at) OUTPUT inserted.id, inserted.phase_execution_id, inserted.batch_member_id, inserted.epoch, inserted.step_index, inserted.batch_id SELECT TOP 2147483647 anon_1.step_name AS step_name, anon_1.step_index AS step_index, anon_1.worker_id AS worker_id, anon_1.timeout_sec AS timeout_sec, anon_1.is_poll_step AS is_poll_step, anon_1.poll_interval_sec AS poll_interval_sec, anon_1.poll_timeout_sec AS poll_timeout_sec, anon_1.on_failure AS on_failure, anon_1.max_retries AS max_retries, anon_1.retry_interval_sec AS retry_interval_sec, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.batch_member_id AS batch_member_id, anon_1.epoch AS epoch, :p_shared_status AS status, :p_shared_attempt AS attempt, :p_shared_poll_count AS poll_count, :p_shared_retry_count AS retry_count, :p_shared_created_at AS created_at 
 FROM (SELECT CAST([step_name] AS NVARCHAR(101)) AS [step_name], [step_index], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], [timeout_sec], [is_poll_step], [poll_interval_sec], [poll_timeout_sec], CAST([on_failure] AS NVARCHAR(101)) AS [on_failure], [max_retries], [retry_interval_sec], [batch_id], [phase_execution_id], [batch_member_id], [epoch], [place] FROM OPENJSON(:p_rows) WITH ([step_name] NVARCHAR(MAX) '$[0]', [step_index] BIGINT '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [timeout_sec] BIGINT '$[3]', [is_poll_step] BIT '$[4]', [poll_interval_sec] BIGINT '$[5]', [poll_timeout_sec] BIGINT '$[6]', [on_failure] NVARCHAR(MAX) '$[7]', [max_retries] BIGINT '$[8]', [retry_interval_sec] BIGINT '$[9]', [batch_id] BIGINT '$[10]', [phase_execution_id] BIGINT '$[11]', [batch_member_id] BIGINT '$[12]', [epoch] BIGINT '$[13]', [place] BIGINT '$[14]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM step_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
@@ -1924,11 +2212,11 @@ FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [
 GO
 
 -- store.undoing.undo_members
-UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_shared_removed_by, remove_reason=:p_shared_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, undone_at=:p_values_undone_at, undo_version=:p_shared_undo_version OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status IN ('active', 'failed')
+UPDATE batch_members SET status=:p_values_status, caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_shared_removed_by, remove_reason=:p_shared_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, undone_at=:p_values_undone_at, undo_version=:p_shared_undo_version OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status IN ('active', 'failed')
 GO
 
 -- store.undoing.undo_members
-UPDATE batch_members SET caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_shared_removed_by, remove_reason=:p_shared_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, undone_at=:p_values_undone_at, undo_version=:p_shared_undo_version OUTPUT inserted.id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'removed' AND batch_members.remove_reason = :remove_reason_1
+UPDATE batch_members SET caught_up_at=:p_values_caught_up_at, removed_at=:p_values_removed_at, removed_by=:p_shared_removed_by, remove_reason=:p_shared_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, undone_at=:p_values_undone_at, undo_version=:p_shared_undo_version OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'removed' AND batch_members.remove_reason = :remove_reason_1
 GO
 
 -- store.undoing.undo_progress
@@ -1946,7 +2234,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
@@ -1972,7 +2260,7 @@ WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_execut
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'cancelled') IS NOT NULL) THEN 'stopped' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM step_executions 
-WHERE step_executions.batch_member_id = batch_members.id AND step_executions.epoch = batch_members.epoch AND step_executions.status IN ('dispatched', 'pending', 'polling')) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status IN ('dispatched', 'pending', 'polling') AND step_executions.epoch = batch_members.epoch) IS NOT NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 
 WHERE batches.id = batch_members.batch_id AND batches.status = 'active') IS NOT NULL AND batch_members.caught_up_at IS NULL) THEN 'under_way' WHEN (batch_members.status = 'active' AND (SELECT TOP 1 1 
 FROM batches 

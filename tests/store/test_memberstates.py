@@ -12,6 +12,7 @@ from matoolkit.domain.memberstate import MemberFacts, state_of
 from matoolkit.domain.states import ABSENT, MOVED, BatchStatus, MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow
+from matoolkit.store.counting import count_again
 from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import count_members, members_page
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
@@ -61,6 +62,7 @@ def crowd(
                 tx.execute(update(step_executions).where(mine).values(status=StepStatus.PENDING))
             if facts[3]:
                 world.rollback(tx, batch, number, f"undo-{number}")
+        count_again(tx, [batch.id])
     return batch, members, is_beginning, is_ahead
 
 
@@ -99,6 +101,7 @@ def test_u1_a_member_that_left_is_being_undone_until_it_was_seen_off(store: Stor
             values = {"status": MemberStatus.REMOVED, "removed_at": world.now, "remove_reason": reason}
             seen = {"seen_off_at": world.now} if number == gone else {}
             tx.execute(update(batch_members).where(batch_members.c.id == number).values(**values, **seen))
+        count_again(tx, [batch.id])
     with store.reading() as tx:
         left = MemberState.LEFT
         assert states_of_members(tx, [leaving, moved, gone]) == {leaving: MemberState.UNDOING, moved: left, gone: left}

@@ -15,6 +15,8 @@ from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.states import MOVED
 from matoolkit.store import Store
 from matoolkit.store.batches import batches_by_id, unfinished_batches
+from matoolkit.store.counting import changes_of, differing_counts
+from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import members_page
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.members import members_by_id
@@ -42,6 +44,7 @@ RELEASED = {
     "0012_undo": "4d677ab69bce6a28fd65cf89464a15301ada132b908122060adfae816da1d7fb",
     "0013_undo_failures": "a2feb6311d4fce3abd84711e62a9f51275aaa0324f67bd987352c96e9d4694c0",
     "0014_gates": "fdb310dfd5307c9a5de940861674301230a9bfc69d11507d9d25318421ab50bc",
+    "0015_counts": "131cd0639f377e95187bcac4788b14064bd8dfd2f031883bccde5dc59e389bd0",
 }
 
 # Columns whose values revision 0014 moves to a table of their own.
@@ -124,6 +127,16 @@ def test_an_upgrade_of_revision_0005_makes_the_tables_that_the_code_expects(old:
     store, _ = old
     upgrade(store)
     assert schema_differences(store) == []
+
+
+def test_revision_0015_counts_what_is_there(old: tuple[Store, Rows]) -> None:
+    store, rows = old
+    numbers = [one["id"] for one in rows["batches"]]
+    upgrade(store)
+    with store.transaction() as tx:
+        assert differing_counts(tx, numbers) == []
+        assert sum(one.count for one in member_counts(tx, numbers)) == len(rows["batch_members"])
+        assert changes_of(tx, numbers) == dict.fromkeys(numbers, 1)
 
 
 def test_what_was_under_way_before_an_upgrade_is_seen_after_it(old: tuple[Store, Rows]) -> None:

@@ -25,6 +25,7 @@ from matoolkit.orchestrator import Orchestrator
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.store import Store, open_store
+from matoolkit.store.counting import differing_counts
 from matoolkit.store.upgrade import upgrade
 from tests.databases import NOON
 from tests.scheduler.calendar import TICK, Calendar, People
@@ -177,6 +178,8 @@ def test_after_a_restore_as_the_page_says_nothing_is_lost_and_work_is_repeated(r
     assert len(done) == len(steps) - 2
     assert {step.retry_count for step in steps} == {0}, "no retry is used up"
     assert system.outbox() == 0
+    with system.stage.store.reading() as tx:
+        assert differing_counts(tx, [batch.id]) == []
 
 
 def test_a_phase_whose_announcement_was_read_in_the_lost_time_begins_again(restoring: Restoring) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from matoolkit.domain.states import UNFINISHED_BATCHES
+from matoolkit.domain.states import NOTHING_TO_UNDO, UNFINISHED_BATCHES
 from matoolkit.simulate.database import MemoryDatabase
 from matoolkit.simulate.recording import Entry
 
@@ -271,3 +271,36 @@ def rows_were_taken(database: MemoryDatabase, batch: int, keys: Iterable[str], *
     for key, city in database.look(f"{members} AND member_key IN ({named})"):
         if all(city != reading.get(key) for reading in readings):
             raise Violation(f"{key} was retried in batch {batch} with {city}, and its row says {readings[0].get(key)}")
+
+
+_OPEN = "('pending', 'dispatched', 'polling')"
+_COUNTED = "SELECT phase_execution_id, step_index, status, COUNT(*) FROM step_executions GROUP BY 1, 2, 3"
+_STEP_COUNTS = "SELECT phase_execution_id, step_index, status, steps FROM step_counts WHERE steps <> 0"
+_MEMBERS = f"""
+SELECT m.batch_id, (m.caught_up_at IS NOT NULL) + 2 * (
+        EXISTS (SELECT 1 FROM rollback_executions r WHERE r.batch_member_id = m.id AND r.status IN {_OPEN})
+        OR m.status = 'removed' AND m.seen_off_at IS NULL AND m.remove_reason NOT IN ({{reasons}})
+    ) + 4 * (m.undone_at IS NOT NULL) + 8 * (m.status = 'failed') + 16 * (m.status = 'removed'), COUNT(*)
+FROM batch_members m GROUP BY 1, 2
+"""
+_MEMBER_COUNTS = "SELECT batch_id, counted_as, members FROM member_counts WHERE members <> 0"
+# Who has an open step in a phase has its last step open.
+_AT_WORK = f"""
+SELECT p.id, COUNT(DISTINCT s.batch_member_id), (
+    SELECT SUM(c.steps) FROM step_counts c
+    WHERE c.phase_execution_id = p.id AND c.status IN {_OPEN} AND c.step_index = MAX(s.step_index)
+) AS counted
+FROM phase_executions p JOIN step_executions s ON s.phase_execution_id = p.id AND s.status IN {_OPEN}
+WHERE p.status = 'dispatched' GROUP BY p.id HAVING COUNT(DISTINCT s.batch_member_id) <> counted
+"""
+
+
+def counts_agree(database: MemoryDatabase) -> None:
+    """Demand that what is counted as it changes is what counting finds."""
+    reasons = ", ".join(f"'{reason}'" for reason in sorted(NOTHING_TO_UNDO))
+    pairs = {"steps": (_COUNTED, _STEP_COUNTS), "members": (_MEMBERS.format(reasons=reasons), _MEMBER_COUNTS)}
+    for what, (there, counted) in pairs.items():
+        if (found := sorted(database.look(there))) != (stored := sorted(database.look(counted))):
+            raise Violation(f"{what} are counted as {stored}, and are {found}")
+    if wrong := database.look(_AT_WORK):
+        raise Violation(f"members have open steps in a phase whose last step they have ended: {wrong}")

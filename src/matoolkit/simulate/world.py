@@ -13,7 +13,7 @@ from matoolkit.simulate.coverage import Coverage
 from matoolkit.simulate.crowd import Crowd
 from matoolkit.simulate.endings import everything_ended
 from matoolkit.simulate.faults import Fault, Faults
-from matoolkit.simulate.invariants import Violation, Watch, nobody_twice, outputs_are_found
+from matoolkit.simulate.invariants import Violation, Watch, counts_agree, nobody_twice, outputs_are_found
 from matoolkit.simulate.jobs import Jobs
 from matoolkit.simulate.persons import Persons
 from matoolkit.simulate.plans import Outcome, Plan
@@ -124,6 +124,7 @@ class World:
             versions_are_followed(entries)
             answers_are_true(entries, self.workers.said, self.plant)
             nobody_twice(self.plant.state)
+            counts_agree(self.plant.state)
             outputs_are_found(self.plant.state, entries)
             nothing_forgotten(self.plant.state, message_ids)
 

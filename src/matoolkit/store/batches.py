@@ -25,6 +25,7 @@ from matoolkit.domain.moves.batch import (
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.gates import IS_HELD, is_standing
 from matoolkit.store.moves import make_alike, make_each
+from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import batches, gates
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, rows_by_id, select_records
@@ -149,6 +150,7 @@ def insert_batches(tx: Transaction, new: Sequence[NewBatch], at: datetime) -> li
         return []
     alike = {"detected_at": at, "hold_count": 0}
     ids = tx.values(insert_each(tx, batches, new, alike, returning=(batches.c.id,)))
+    note_batches(tx, ids)
     return batches_by_id(tx, ids)
 
 

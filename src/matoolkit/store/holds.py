@@ -12,8 +12,9 @@ from matoolkit.domain.moves.batch import HOLD
 from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.store.gates import is_standing
 from matoolkit.store.moves import make_alike
+from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import batches, gates
-from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.prepared import Drafting, Ready, prepared
 from matoolkit.store.sql.statements import among, change_each, insert_each, is_any
 from matoolkit.store.sql.transaction import Transaction
 
@@ -69,7 +70,9 @@ def hold_batches(tx: Transaction, holds: Sequence[Hold], at: datetime) -> list[i
         for number, hold in others.items()
     ]
     changed = change_each(tx, gates, restated, _NOT_APPROVED, *_STANDING, _IS_OF_UNFINISHED, differing=("hold_key",))
-    return sorted([*begun, *(others[number].batch_id for number in changed)])
+    again = [others[number].batch_id for number in changed]
+    note_batches(tx, again)
+    return sorted([*begun, *again])
 
 
 _IS_OF_UNFINISHED = gates.c.batch_id.in_(select(batches.c.id).where(is_any(batches.c.status, UNFINISHED_BATCHES)))
@@ -83,7 +86,7 @@ def _standing(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
 
 def release_batches(tx: Transaction, ids: Collection[int], at: datetime, by: str | None = None) -> list[int]:
     """End the holds of batches, and return whose; who approved one has opened it, or who else did, or the scheduler."""
-    return sorted(tx.values(_released(tx, ids, at, by or "scheduler"))) if ids else []
+    return _changed(tx, _released(tx, ids, at, by or "scheduler")) if ids else []
 
 
 @prepared
@@ -94,7 +97,13 @@ def _released(draft: Drafting, ids: Collection[int], at: datetime, by: str) -> U
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:
     """Approve exactly what was shown, once; if the hold now stands for something else, nothing is approved."""
-    return tx.values(_approved(tx, batch_id, hold_key, by, at))
+    return _changed(tx, _approved(tx, batch_id, hold_key, by, at))
+
+
+def _changed(tx: Transaction, statement: Ready) -> list[int]:
+    found = sorted(tx.values(statement))
+    note_batches(tx, found)
+    return found
 
 
 @prepared

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matoolkit.store.executions import InitRow, NewExecution, unstarted
+from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import init_executions
 from matoolkit.store.sql.statements import change, columns_of, insert_each, records_among
 from matoolkit.store.sql.transaction import Transaction
@@ -26,6 +27,7 @@ def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[
     key = ("batch_id", "runbook_version", "step_index")
     statement = insert_each(tx, init_executions, new, unstarted(at), key, columns_of(InitRow, init_executions))
     made = tx.rows(InitRow, statement)
+    note_batches(tx, {init.batch_id for init in made})
     return sorted(made, key=lambda init: init.id)
 
 

@@ -1,5 +1,6 @@
 """Members of batches: reading them and making their moves."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,7 @@ from matoolkit.domain.moves.member import (
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
 from matoolkit.store.moves import guards_of, make_alike, make_each
+from matoolkit.store.noting import note_new_members, standing_of_new
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, columns_of, insert_each, records_among
@@ -149,6 +151,7 @@ class _MemberToInsert:
     worker_data_json: str
     caught_up_at: datetime | None
     source_time: datetime | None
+    counted_as: int
 
 
 def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> list[InsertedMember]:
@@ -158,6 +161,7 @@ def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> l
     rows = [_to_insert(member) for member in new]
     alike = {"status": MemberStatus.ACTIVE, "epoch": 1, "added_at": at}
     returning = columns_of(InsertedMember, batch_members)
+    note_new_members(tx, Counter((row.batch_id, row.counted_as) for row in rows))
     return tx.rows(InsertedMember, insert_each(tx, batch_members, rows, alike, returning=returning))
 
 
@@ -263,4 +267,5 @@ def _to_insert(member: NewMember) -> _MemberToInsert:
         member.worker_data_json,
         member.caught_up_at,
         member.source_time,
+        standing_of_new(member.caught_up_at is not None),
     )

@@ -7,15 +7,16 @@ It says the state of a page of members, of one batch or of many. `statecounts.py
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal_column, not_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, literal_column, not_, select
 
 from matoolkit.domain.memberstate import RULES, StateRule
 from matoolkit.domain.progress import PhaseOrder, phase_order
-from matoolkit.domain.states import NOTHING_TO_UNDO, OPEN_STEPS, MemberState, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.records import record
 from matoolkit.store.dialect.types import OneOf
+from matoolkit.store.memberfacts import HAS_OPEN_STEP, IS_BEING_UNDONE, IS_CAUGHT_UP, IS_UNDONE, has
 from matoolkit.store.phases import phases_of_batches
-from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
+from matoolkit.store.schema import batch_members, batches, phase_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any, select_records
 from matoolkit.store.sql.transaction import Transaction
@@ -46,49 +47,25 @@ class _Beginner:
     first_phase_place: int
 
 
-def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Say that there is such a row. It is looked up by index: for EXISTS, PostgreSQL may read all such rows at once."""
-    return select(literal_column("1")).select_from(table).where(*conditions).limit(1).scalar_subquery().is_not(None)
-
-
-_IS_LEAVING = and_(
-    is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-    batch_members.c.removed_at.is_not(None),
-    batch_members.c.seen_off_at.is_(None),
-    batch_members.c.remove_reason.not_in([literal_column(f"'{reason}'") for reason in sorted(NOTHING_TO_UNDO)]),
-)
-_IS_COMPENSATED = _has(
-    rollback_executions,
-    rollback_executions.c.batch_member_id == batch_members.c.id,
-    is_any(rollback_executions.c.status, OPEN_STEPS),
-)
-HAS_OPEN_STEP = _has(
-    step_executions,
-    step_executions.c.batch_member_id == batch_members.c.id,
-    step_executions.c.epoch == batch_members.c.epoch,
-    is_any(step_executions.c.status, OPEN_STEPS),
-)
-
-
 def phase_is_beginning(batch_id: ColumnElement[Any]) -> ColumnElement[bool]:
     """Say that a phase of a batch has begun and has not given everybody its steps yet."""
     mine = phase_executions.c.batch_id == batch_id
     is_under_way = is_any(phase_executions.c.status, {PhaseStatus.DISPATCHED})
-    return _has(phase_executions, mine, is_under_way, phase_executions.c.expanded_at.is_(None))
+    return has(phase_executions, mine, is_under_way, phase_executions.c.expanded_at.is_(None))
 
 
 def phase_is_ahead(batch_id: ColumnElement[Any]) -> ColumnElement[bool]:
     """Say that a phase of a batch is still to come."""
     mine = phase_executions.c.batch_id == batch_id
-    return _has(phase_executions, mine, is_any(phase_executions.c.status, {PhaseStatus.PENDING}))
+    return has(phase_executions, mine, is_any(phase_executions.c.status, {PhaseStatus.PENDING}))
 
 
 # The facts of `MemberFacts` that are yes or no.
 _CONDITIONS: dict[str, ColumnElement[bool]] = {
-    "is_caught_up": batch_members.c.caught_up_at.is_not(None),
+    "is_caught_up": IS_CAUGHT_UP,
     "has_open_step": HAS_OPEN_STEP,
-    "is_being_undone": or_(_IS_COMPENSATED, _IS_LEAVING),
-    "is_undone": batch_members.c.undone_at.is_not(None),
+    "is_being_undone": IS_BEING_UNDONE,
+    "is_undone": IS_UNDONE,
     "is_phase_beginning": phase_is_beginning(batch_members.c.batch_id),
     "is_phase_ahead": phase_is_ahead(batch_members.c.batch_id),
 }
@@ -98,7 +75,7 @@ def _fact(name: str, wanted: frozenset[Any]) -> ColumnElement[bool]:
     if name == "status":
         return is_any(batch_members.c.status, wanted)
     if name == "batch_status":
-        return _has(batches, batches.c.id == batch_members.c.batch_id, is_any(batches.c.status, wanted))
+        return has(batches, batches.c.id == batch_members.c.batch_id, is_any(batches.c.status, wanted))
     return _CONDITIONS[name] if True in wanted else not_(_CONDITIONS[name])
 
 

@@ -6,6 +6,7 @@ Every function returns the ids of the rows that made the move.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import cache
 from typing import Any
 
@@ -18,9 +19,10 @@ from matoolkit.domain.states import EXCLUDED, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.store.dialect.types import Instant
 from matoolkit.store.executions import TABLES
-from matoolkit.store.schema import runbooks
-from matoolkit.store.sql.prepared import given
-from matoolkit.store.sql.statements import change, change_each, is_any
+from matoolkit.store.noting import note_moved, returned
+from matoolkit.store.schema import runbooks, step_executions
+from matoolkit.store.sql.prepared import Ready, given
+from matoolkit.store.sql.statements import changing, changing_each, is_any
 from matoolkit.store.sql.transaction import Transaction
 
 _NOTHING: Mapping[str, Any] = {}
@@ -64,13 +66,20 @@ _OFTEN_ALIKE: Mapping[Move[Any], tuple[str, ...]] = {
     UNDO_EXCLUDED: ("undo_version", "removed_by", "remove_reason"),
 }
 
+# A job that is out mostly answers; work that is waited for mostly waits for its first job.
+_LIKELIEST = (
+    *(StepStatus.DISPATCHED, StepStatus.PENDING, StepStatus.POLLING),
+    *(StepStatus.FAILED, StepStatus.CANCELLED, StepStatus.POLL_TIMEOUT, StepStatus.SUCCEEDED),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A move as the statements of one table have it; made once, because `prepared` knows conditions by identity."""
 
+    from_state: StrEnum | None
     guards: tuple[ColumnElement[bool], ...]
-    compared: Mapping[str, tuple[str, ...]]
+    compared: Mapping[str, Any]
     fixed: Mapping[str, Any]
     timed: tuple[str, ...]
     needs_time: bool
@@ -109,11 +118,23 @@ def make_each(
     tx: Transaction, table: Table, move: Move[Any], records: Sequence[Any], at: datetime | None = None
 ) -> list[int]:
     """Make a move of many rows, each with the values of its record."""
-    form, alike = _form(table, move), _OFTEN_ALIKE.get(move, ())
-    values = form.values(at)
-    return change_each(
-        tx, table, records, values, *form.guards, **form.compared, often_alike=alike, parameters={"at": at}
-    )
+    moved: set[int] = set()
+    rest, alike = records, _OFTEN_ALIKE.get(move, ())
+    for form in _forms(table, move):
+        if rest := [one for one in rest if one.id not in moved] if moved else rest:
+            statement = changing_each(
+                tx,
+                table,
+                rest,
+                form.values(at),
+                *form.guards,
+                often_alike=alike,
+                returning=returned(table),
+                parameters={"at": at},
+                **form.compared,
+            )
+            moved.update(_noted(tx, table, move, form, statement))
+    return sorted(moved)
 
 
 def make_alike(
@@ -125,8 +146,16 @@ def make_alike(
     brought: Mapping[str, Any] = _NOTHING,
 ) -> list[int]:
     """Make a move of many rows that brings the same to all of them."""
-    form = _form(table, move)
-    return change(tx, table, ids, {**form.values(at), **brought}, *form.guards, parameters={"at": at, **brought})
+    moved: set[int] = set()
+    rest = ids
+    for form in _forms(table, move):
+        if rest := [one for one in rest if one not in moved] if moved else rest:
+            values, parameters = {**form.values(at), **brought}, {"at": at, **brought}
+            statement = changing(
+                tx, table, rest, values, *form.guards, returning=returned(table), parameters=parameters
+            )
+            moved.update(_noted(tx, table, move, form, statement))
+    return sorted(moved)
 
 
 def guards_of(table: Table, move: Move[Any]) -> tuple[ColumnElement[bool], ...]:
@@ -139,14 +168,51 @@ def values_of(table: Table, move: Move[Any], at: datetime | None = None) -> dict
     return _form(table, move).values(at)
 
 
+def forms_of(move: Move[StepStatus]) -> list[tuple[StepStatus, tuple[ColumnElement[bool], ...]]]:
+    """Return each status from which a member's step may make a move, with what must hold for it then."""
+    return [(StepStatus(form.from_state or ""), form.guards) for form in _counted_forms(move)]
+
+
+def _noted(tx: Transaction, table: Table, move: Move[Any], form: _Form, statement: Ready) -> tuple[int, ...]:
+    """Make a move in one of its forms, and note it for the counts."""
+    moved = tx.rows(_row, statement)
+    if not moved:
+        return ()
+    columns: list[tuple[Any, ...]] = list(zip(*moved, strict=True))
+    note_moved(tx, table, move, form.from_state, columns)
+    return columns[0]
+
+
+def _row(*cells: Any) -> tuple[Any, ...]:
+    return cells
+
+
+def _forms(table: Table, move: Move[Any]) -> Sequence[_Form]:
+    """Return the forms of a move: for what is counted by status one for each status from which it may start.
+
+    No database says which status a row had before. So the likeliest is tried first, and mostly that was all.
+    """
+    return _counted_forms(move) if table is step_executions else (_form(table, move),)
+
+
 @cache
-def _form(table: Table, move: Move[Any]) -> _Form:
+def _counted_forms(move: Move[StepStatus]) -> tuple[_Form, ...]:
+    if move.to_state is None:
+        return (_form(step_executions, move),)
+    return tuple(_form(step_executions, move, status) for status in _LIKELIEST if status in move.from_states)
+
+
+@cache
+def _form(table: Table, move: Move[Any], from_state: StrEnum | None = None) -> _Form:
     written = move.writes if move.to_state is None else {"status": move.to_state, **move.writes}
     conditions = [_CONDITIONS[guard](table) for guard in move.guards if guard in _CONDITIONS]
-    if not move.is_from_anywhere:
+    if from_state is not None:
+        conditions.insert(0, is_any(table.c.status, {from_state}))
+    elif not move.is_from_anywhere:
         conditions.insert(0, is_any(table.c.status, move.from_states))
     compared = {"matching": _MATCHING, "following": _FOLLOWING}
     return _Form(
+        from_state=from_state,
         guards=tuple(conditions),
         compared={how: tuple(known[one] for one in move.guards if one in known) for how, known in compared.items()},
         fixed={

@@ -20,6 +20,7 @@ from matoolkit.domain.states import (
 )
 from matoolkit.store.gates import keeps_phases_of_batch
 from matoolkit.store.moves import make_alike, make_each
+from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import (
@@ -89,6 +90,7 @@ def insert_phases(tx: Transaction, new: Sequence[NewPhase]) -> list[PhaseRow]:
     key = ("batch_id", "runbook_version", "phase_index")
     returning = columns_of(PhaseRow, phase_executions)
     made = tx.rows(PhaseRow, insert_each(tx, phase_executions, new, {"dispatch_count": 0}, key, returning))
+    note_batches(tx, {phase.batch_id for phase in made})
     return sorted(made, key=lambda phase: phase.id)
 
 

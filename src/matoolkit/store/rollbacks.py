@@ -6,6 +6,7 @@ from datetime import datetime
 
 from matoolkit.domain.states import FAILED_STEPS, OPEN_STEPS, RollbackCause, StepStatus
 from matoolkit.store.executions import NewExecution, RollbackRow, unstarted
+from matoolkit.store.noting import note_rollbacks
 from matoolkit.store.schema import rollback_executions
 from matoolkit.store.sql.statements import (
     among,
@@ -40,6 +41,7 @@ def insert_rollbacks(tx: Transaction, new: Sequence[NewRollback], at: datetime) 
         return []
     key, returning = ("sequence_key", "step_index"), columns_of(RollbackRow, rollback_executions)
     made = tx.rows(RollbackRow, insert_each(tx, rollback_executions, new, unstarted(at), key, returning))
+    note_rollbacks(tx, {one.batch_id for one in made}, {one.batch_member_id for one in made})
     return sorted(made, key=lambda rollback: rollback.id)
 
 

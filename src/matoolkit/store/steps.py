@@ -1,8 +1,10 @@
 """Steps of members: creating and finding them, for any number of members in one query."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Insert, Update, and_, exists, or_, select, type_coerce, update
@@ -12,8 +14,9 @@ from matoolkit.domain.retrying import PastStep
 from matoolkit.domain.states import StepStatus
 from matoolkit.records import record
 from matoolkit.store.executions import NewExecution, StepRow, steps_by_id, unstarted
-from matoolkit.store.moves import guards_of, values_of
-from matoolkit.store.phases import phases_of_batches
+from matoolkit.store.moves import forms_of, values_of
+from matoolkit.store.noting import note_cancelled_steps, note_new_steps
+from matoolkit.store.phases import phases_by_id, phases_of_batches
 from matoolkit.store.schema import batch_members, step_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import (
@@ -62,6 +65,7 @@ class InsertedStep:
     batch_member_id: int
     epoch: int
     step_index: int
+    batch_id: int
 
 
 @record
@@ -88,6 +92,8 @@ class CancelledStep:
     id: int
     batch_member_id: int
     phase_execution_id: int
+    step_index: int
+    batch_id: int
     job_id: str | None
     lost_at: datetime | None
 
@@ -97,7 +103,10 @@ def insert_steps(tx: Transaction, new: Sequence[NewStep], at: datetime) -> list[
     if not new:
         return []
     returning = columns_of(InsertedStep, step_executions)
-    return tx.rows(InsertedStep, insert_each(tx, step_executions, new, unstarted(at), _KEY, returning))
+    made = tx.rows(InsertedStep, insert_each(tx, step_executions, new, unstarted(at), _KEY, returning))
+    places = Counter((step.phase_execution_id, step.step_index) for step in made)
+    note_new_steps(tx, {step.batch_id for step in made}, places)
+    return made
 
 
 def insert_phase_steps(
@@ -109,9 +118,11 @@ def insert_phase_steps(
     """
     if not member_ids:
         return
+    made: dict[tuple[int, int], int] = {}
     for step in steps:
         alike = Named(asdict(step) | unstarted(at) | {"phase_execution_id": phase.id})
-        tx.execute(_phase_steps(tx, member_ids, alike, phase.version, phase.place))
+        made[phase.id, step.step_index] = tx.changed(_phase_steps(tx, member_ids, alike, phase.version, phase.place))
+    note_new_steps(tx, {owner.batch_id for owner in phases_by_id(tx, [phase.id])}, made)
 
 
 @prepared
@@ -246,10 +257,18 @@ def _cancel(
 ) -> list[CancelledStep]:
     if not ids:
         return []
-    values = values_of(step_executions, CANCEL, at)
-    all_guards = (*guards_of(step_executions, CANCEL), *guards)
-    statement = _cancelled(tx, ids, Named(values), column=step_executions.c[column], guards=all_guards)
-    return rows_by_id(tx, CancelledStep, statement)
+    cancelled: list[CancelledStep] = []
+    # One after the other, because no database says which status a row had before, and the counts have to know.
+    for status, its_guards in forms_of(CANCEL):
+        statement = _cancelled(
+            *(tx, ids, Named(values_of(step_executions, CANCEL, at))),
+            column=step_executions.c[column],
+            guards=(*its_guards, *guards),
+        )
+        if found := tx.rows(CancelledStep, statement):
+            note_cancelled_steps(tx, status, found)
+            cancelled += found
+    return sorted(cancelled, key=attrgetter("id"))
 
 
 @prepared

@@ -29,6 +29,7 @@ _NOT_STATEMENTS = {
     "store.listening",
     "store.moves.make_alike",
     "store.moves.make_each",
+    "store.noting",
 }
 _LIMIT = 7
 

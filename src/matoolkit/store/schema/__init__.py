@@ -2,6 +2,7 @@
 
 from matoolkit.store.schema.administration import audit_log, idempotency_keys, leases, pace
 from matoolkit.store.schema.batches import batch_members, batches, phase_executions
+from matoolkit.store.schema.counts import batch_changes, member_counts, step_counts
 from matoolkit.store.schema.executions import init_executions, rollback_executions, step_executions
 from matoolkit.store.schema.gates import gates
 from matoolkit.store.schema.meanings import MEANINGS
@@ -26,6 +27,7 @@ from matoolkit.store.schema.runbooks import (
 __all__ = [
     "MEANINGS",
     "audit_log",
+    "batch_changes",
     "batch_members",
     "batches",
     "bus_messages",
@@ -36,6 +38,7 @@ __all__ = [
     "idempotency_keys",
     "init_executions",
     "leases",
+    "member_counts",
     "member_exclusions",
     "member_inclusions",
     "metadata",
@@ -47,6 +50,7 @@ __all__ = [
     "runbook_ticks",
     "runbooks",
     "set_aside_keys",
+    "step_counts",
     "step_executions",
     "worker_functions",
 ]

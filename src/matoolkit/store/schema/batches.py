@@ -102,6 +102,12 @@ batch_members = Table(
     Column(
         "source_time", Instant, doc="The last time that the source gave it while this batch had it; empty if manual."
     ),
+    Column(
+        "counted_as",
+        Integer,
+        doc="What `member_counts` counts it as: 1 if it caught up, 2 while it is being undone, 4 if it was undone, "
+        "8 if it failed, 16 if it was removed, added up.",
+    ),
     UniqueConstraint("batch_id", "member_key_fold"),
     one_of("status", MemberStatus, "status"),
     Index("ix_batch_members_status", "batch_id", "status", "id"),

@@ -115,10 +115,27 @@ def change(
     """
     if not ids:
         return []
-    plain, expressions = _told_apart(values)
-    statement = _changed(tx, ids, plain, table=table, expressions=expressions, guards=guards)
     # Databases return changed rows in any order; what follows must not depend on it.
-    return sorted(tx.values(statement.with_parameters(parameters)))
+    return sorted(tx.values(changing(tx, table, ids, values, *guards, parameters=parameters)))
+
+
+def changing(
+    tx: Transaction,
+    table: Table,
+    ids: Collection[int],
+    values: Mapping[str, Any],
+    *guards: ColumnElement[bool],
+    returning: tuple[Column[Any], ...] = (),
+    parameters: Mapping[str, Any] = _NOTHING,
+) -> Ready:
+    """Prepare to change rows alike as `change` does, and to return more of those that changed than their ids."""
+    plain, expressions = _told_apart(values)
+    columns = returning or (table.c.id,)
+    shape = (table, columns, expressions, guards)
+    return _changed(tx, ids, plain, shape=shape).with_parameters(parameters)
+
+
+_Expressions = tuple[tuple[str, Any], ...]
 
 
 @prepared
@@ -127,15 +144,28 @@ def _changed(
     ids: Collection[int],
     values: Named,
     *,
-    table: Table,
-    expressions: tuple[tuple[str, Any], ...],
-    guards: tuple[ColumnElement[bool], ...],
+    shape: tuple[Table, tuple[Column[Any], ...], _Expressions, tuple[ColumnElement[bool], ...]],
 ) -> Update:
+    table, returning, expressions, guards = shape
     chosen = update(table).where(among(draft, table.c.id, ids), *map(draft.dialect.only_checked, guards))
-    return chosen.values({**values, **dict(expressions)}).returning(table.c.id)
+    return chosen.values({**values, **dict(expressions)}).returning(*returning)
 
 
 def change_each(
+    tx: Transaction,
+    table: Table,
+    changes: Sequence[Any],
+    values: Mapping[str, Any],
+    *guards: ColumnElement[bool],
+    differing: tuple[str, ...] = (),
+) -> list[int]:
+    """Change each row to what its record says where the guards hold, and return the ids that changed (rule M3)."""
+    if not changes:
+        return []
+    return sorted(tx.values(changing_each(tx, table, changes, values, *guards, differing=differing)))
+
+
+def changing_each(
     tx: Transaction,
     table: Table,
     changes: Sequence[Any],
@@ -145,9 +175,10 @@ def change_each(
     following: tuple[str, ...] = (),
     differing: tuple[str, ...] = (),
     often_alike: tuple[str, ...] = (),
+    returning: tuple[Column[Any], ...] = (),
     parameters: Mapping[str, Any] = _NOTHING,
-) -> list[int]:
-    """Change each row to what its record says where the guards hold, and return the ids that changed (rule M3).
+) -> Ready:
+    """Prepare to change each row to what its record says where the guards hold, and to return those that changed.
 
     A record has an `id`; its other fields are written to the columns of their names. Those in `matching` the row must
     already have; those in `following` must be one more than what it has, those in `differing` something else. Those in
@@ -155,8 +186,6 @@ def change_each(
     which of them the returned id means. Guards, and values that are expressions, are made once and for all (see
     `prepared`); `parameters` has what is `given`.
     """
-    if not changes:
-        return []
     if len({entry.id for entry in changes}) < len(changes):
         raise ValueError(f"two changes of one row of {table.name}")
     record: Record = type(changes[0])
@@ -164,10 +193,9 @@ def change_each(
     shared = _shared(changes, often_alike)
     names = tuple(name for name in _names_of(record) if name not in shared)
     compared = {"matching": matching, "following": following, "differing": differing}
-    shape = (table, names, expressions, guards)
+    shape = (table, returning or (table.c.id,), names, expressions, guards)
     cells = _cells_of(names, changes)
-    statement = _changed_each(tx, cells, plain, shared, shape=shape, **compared)
-    return sorted(tx.values(statement.with_parameters(parameters)))
+    return _changed_each(tx, cells, plain, shared, shape=shape, **compared).with_parameters(parameters)
 
 
 @prepared
@@ -177,19 +205,19 @@ def _changed_each(
     values: Named,
     shared: Named,
     *,
-    shape: tuple[Table, tuple[str, ...], tuple[tuple[str, Any], ...], tuple[ColumnElement[bool], ...]],
+    shape: tuple[Table, tuple[Column[Any], ...], tuple[str, ...], _Expressions, tuple[ColumnElement[bool], ...]],
     matching: tuple[str, ...],
     following: tuple[str, ...],
     differing: tuple[str, ...],
 ) -> Update:
-    table, names, expressions, guards = shape
+    table, returning, names, expressions, guards = shape
     cells = _cells_given(table, _rows_of(draft, table, names, rows), names, shared)
     checked = [table.c[name] == cells[name] for name in matching]
     checked += [table.c[name] == cells[name] - 1 for name in following]
     checked += [table.c[name].is_distinct_from(cells[name]) for name in differing]
     written = {name: cell for name, cell in cells.items() if name not in ("id", *matching)}
     chosen = update(table).where(table.c.id == cells["id"], *map(draft.dialect.only_checked, [*checked, *guards]))
-    return chosen.values({**written, **values, **dict(expressions)}).returning(table.c.id)
+    return chosen.values({**written, **values, **dict(expressions)}).returning(*returning)
 
 
 def insert_each(

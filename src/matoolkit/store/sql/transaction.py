@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
@@ -59,6 +59,7 @@ class Transaction(Drafting):
         self._connection = runner.connection
         self._told_apart = ToldApart(dialect, self._connection.engine.url)
         self.on_commit: list[Callable[[], object]] = []
+        self._noted: dict[WriteNotes, list[Any]] = {}
 
     @property
     def has_written(self) -> bool:
@@ -69,6 +70,7 @@ class Transaction(Drafting):
     def part(self) -> Iterator[None]:
         """Do a block's work so that it can be undone without the rest of the transaction."""
         reason: StoreError | None = None
+        noted, is_undone = {write: list(notes) for write, notes in self._noted.items()}, True
         try:
             with self._told_apart, self._connection.begin_nested():
                 try:
@@ -76,11 +78,25 @@ class Transaction(Drafting):
                 except StoreError as error:
                     reason = error
                     raise
+            is_undone = False
         except StoreError as error:
             # SQL Server undoes the whole transaction after a deadlock, so the part could not be undone by itself.
             if reason is not None and reason.transient and error is not reason:
                 raise reason from None
             raise
+        finally:
+            if is_undone:
+                self._noted = noted
+
+    def note(self, write: "WriteNotes", what: Any) -> None:
+        """Keep something for `write`, which is called with all of it when the transaction is about to commit."""
+        self._noted.setdefault(write, []).append(what)
+
+    def write_notes(self) -> None:
+        """Write what was noted so far: the transaction is about to commit, or somebody wants to see it now."""
+        while self._noted:
+            write, notes = self._noted.popitem()
+            write(self, notes)
 
     def execute(self, statement: Executable | Ready) -> None:
         """Run a statement."""
@@ -157,6 +173,10 @@ class Transaction(Drafting):
         return self.table_of({"value": kind}, [(value,) for value in values])
 
 
+# Writes what was noted in a transaction.
+WriteNotes = Callable[[Transaction, Sequence[Any]], None]
+
+
 @prepared
 def _time(draft: Drafting) -> Select[Any]:
     return select(draft.now())
@@ -209,6 +229,7 @@ class Store:
             tx = self._transaction(connection)
             with connection.begin():
                 yield tx
+                tx.write_notes()
                 BEFORE_COMMIT.reached()
             AFTER_COMMIT.reached()
         if tx.has_written:
