@@ -6,21 +6,26 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.retrying import retry_members
 from matoolkit.admin.retryplan import Chosen
 from matoolkit.domain.messages import WorkerJob
-from matoolkit.domain.states import MemberStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.failures import failures_by_error
 from tests.orchestrator.runbooks import TWO_PHASES
-from tests.stage import Failing, Stage
+from tests.stage import Failing, Silent, Stage
 from tests.web.conftest import Visitor
 from tests.web.scenery import HOSTILE
 
 pytestmark = pytest.mark.on("sqlite")
 
 _SHOWN = re.compile(r'name="shown" value="([^"]+)"')
+REMOVING = """
+on_member_removed:
+  - {name: tidy, worker_id: worker-01, function: Tidy, params: {Email: '{{Email}}'}}
+"""
 QUOTA = Failing("the mailbox is over its quota", "QuotaExceeded")
 
 
@@ -54,6 +59,11 @@ def shown_at(visitor: Visitor, path: str) -> str:
 def another_retries(stage: Stage, batch: BatchRow, key: str) -> None:
     """Let somebody else retry a member while a preview is open."""
     retry_members(stage.store, stage.bus, batch.id, Chosen([stage.member(batch, key).id]), by="anna")
+
+
+def audit_reasons(stage: Stage, batch: BatchRow) -> list[str | None]:
+    with stage.store.reading() as tx:
+        return [entry.reason for entry in audit_page(tx, batch_id=batch.id)]
 
 
 def failed(stage: Stage, batch: BatchRow) -> int:
@@ -201,3 +211,53 @@ def test_failures_are_a_file_too(visitor: Visitor, batch: BatchRow) -> None:
     lines = visitor.get(f"/batches/{batch.id}/failures.csv").text.splitlines()
     assert lines[0].startswith("phase_name,step_name,error_type,error")
     assert lines[1].startswith("cutover,move,QuotaExceeded,the mailbox is over its quota")
+
+
+def test_o12_a_batch_is_cancelled(tab: Page, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 3)
+    stage.answers["Move"] = Silent()
+    stage.due(batch, "prepare", "cutover")
+    stage.run()
+    tab.goto(f"/batches/{batch.id}")
+    tab.get_by_role("link", name="Cancel batch…").click()
+    form = tab.locator("form.decide")
+    expect(form).to_contain_text("2 phases are dropped (cutover, check), and 3 steps that wait are not sent")
+    expect(form).to_contain_text("3 steps are under way")
+    form.get_by_label("Reason").fill("wrong list")
+    form.get_by_role("button", name=f"Cancel batch {batch.id}").click()
+    expect(tab.locator(".told")).to_contain_text("3 jobs in flight cannot be recalled")
+    expect(tab.get_by_role("link", name="Cancel batch…")).to_have_count(0)
+    assert stage.reload(batch).status is BatchStatus.CANCELLED
+
+
+def test_o12_a_batch_that_has_ended_is_not_cancelled(visitor: Visitor, stage: Stage, batch: BatchRow) -> None:
+    path = f"/batches/{batch.id}/cancel"
+    mark = shown_at(visitor, path)
+    cancel_batch(stage.store, stage.bus, batch.id, by="anna")
+    answer = visitor.send_form(path, shown=mark, reason="wrong list")
+    assert (answer.status_code, "AD" in answer.text) == (409, True)
+    assert "wrong list" not in audit_reasons(stage, batch)
+
+
+def test_u2_members_of_a_batch_are_undone_as_shown(visitor: Visitor, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES + REMOVING), 3)
+    stage.due(batch, "prepare")
+    stage.run()
+    path = f"/batches/{batch.id}/undo"
+    shown = visitor.get(f"{path}?keys=u0%0D%0AU1").text
+    assert "2 members</b> (<bdi>u0</bdi>, <bdi>u1</bdi>): version 1 runs" in shown.replace("\n", "")
+    (mark,) = _SHOWN.findall(shown)
+    refused = visitor.send_form(path, shown=mark, reason="wrong wave")
+    assert (refused.status_code, "WB409" in refused.text) == (409, True), "everybody was not what was shown"
+    answer = visitor.send_form(path, shown=mark, keys="u0\r\nU1", reason="wrong wave")
+    assert answer.status_code == 303
+    stage.run()
+    assert stage.functions().count("Tidy") == 2
+    assert audit_reasons(stage, batch) == ["wrong wave"]
+
+
+def test_u2_a_key_that_nobody_has_is_refused_and_stays_in_the_form(visitor: Visitor, batch: BatchRow) -> None:
+    shown = visitor.get(f"/batches/{batch.id}/undo?keys=u0%0D%0Anobody").text
+    assert "nobody" in shown
+    assert re.search(r"<code>[A-Z]{2}\d{3}</code>", shown)
+    assert "Undo 1 member" not in shown

@@ -3,21 +3,28 @@
 A refusal leaves the form standing, with what was typed, and shows what would happen as it is now.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
 
+from pydantic import StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
 from matoolkit.doors.problems import problem
-from matoolkit.errors import MatoolkitError, PreviewChanged
-from matoolkit.web.rendering import Frame, fragment, is_fragment, page
+from matoolkit.errors import MatoolkitError, MissingAnswer, PreviewChanged, Refused
+from matoolkit.store import Store
+from matoolkit.web.rendering import Frame, elsewhere, fragment, is_fragment, page
 from matoolkit.web.sealing import Seal
+from matoolkit.web.serving import Site
 from matoolkit.web.visiting import Viewer
 
 _PURPOSE = "decision"
+
+MeantT = TypeVar("MeantT")
+# A reason that was not given is refused in the form, not before it.
+TypedReason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=1000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,51 @@ class Decision:
 
     def _facts(self) -> tuple[str, ...]:
         return self.address, repr(sorted(self.asked.items())), sha256(repr(self.plan).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Act(Generic[MeantT]):
+    """What a person does after having seen what it would do.
+
+    `meant` finds out what is asked for, before any transaction begins: it may read a source. `decision` plans it, and
+    shows the form without a plan if there is nothing to plan from. `work` does it and says what was done.
+    """
+
+    meant: Callable[[], MeantT]
+    decision: Callable[[Store, MeantT | None], Decision]
+    work: Callable[[Store, MeantT], str]
+
+
+def preview(request: Request, viewer: Viewer, site: Site, act: Act[Any], reason: str = "") -> Response:
+    """Show what an act would do, and ask for the reason."""
+    decision, refused = _planned(site, act)
+    return decide(request, viewer, site.seal, decision, refused=refused, reason=reason)
+
+
+def carry_out(request: Request, viewer: Viewer, site: Site, act: Act[Any], *, reason: str, shown: str) -> Response:
+    """Do what was shown; if that would no longer happen, or cannot, show the form again with what was typed."""
+    try:
+        if not reason:
+            raise MissingAnswer("a reason is missing")
+        meant = act.meant()
+        with site.services.store.transaction() as tx:
+            store = site.services.store.within(tx)
+            decision = act.decision(store, meant)
+            decision.require(site.seal, shown)
+            told = act.work(store, meant)
+    except Refused as refused:
+        decision, again = _planned(site, act)
+        return decide(request, viewer, site.seal, decision, refused=again or refused, reason=reason)
+    site.looks.forget()
+    return elsewhere(request, decision.back, done=told)
+
+
+def _planned(site: Site, act: Act[Any]) -> tuple[Decision, Refused | None]:
+    store = site.services.store
+    try:
+        return act.decision(store, act.meant()), None
+    except Refused as refused:
+        return act.decision(store, None), refused
 
 
 def decide(

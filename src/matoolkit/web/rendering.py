@@ -125,10 +125,11 @@ def _environment() -> Environment:
         "asset": assets.address_of,
         "glyph_of": saying.glyph_of,
         "named": named,
+        "offset_of": saying.offset_of,
         "percent": saying.percent,
         "role_of": saying.role_of,
         "signed": saying.signed,
         "state": saying.state,
     }
-    made.filters |= {"n": saying.number, "plural": saying.plural, "shown": saying.shown}
+    made.filters |= {"n": saying.number, "plain": saying.plain, "plural": saying.plural, "shown": saying.shown}
     return made

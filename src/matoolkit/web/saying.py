@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
+from matoolkit.runbook.offsets import Offset
 from matoolkit.visible import visible
 from matoolkit.words import LOOKS, UNKNOWN, counted, distance, gap_to
 
@@ -113,10 +114,14 @@ def glyph_of(word: object) -> str:
 
 
 def shown(text: object, longest: int = _CUT) -> Markup:
-    """Write a text from elsewhere: cut, with control characters written out, and no influence on what is around it."""
+    """Write a text from elsewhere as `plain` does, with no influence on what is around it."""
+    return Markup("<bdi>{}</bdi>").format(plain(text, longest))
+
+
+def plain(text: object, longest: int = _CUT) -> str:
+    """Write a text from elsewhere where there is no place for elements: cut, with control characters written out."""
     told = "" if text is None else str(text)
-    cut = told if len(told) <= longest else f"{told[: longest - 1]}…"
-    return Markup("<bdi>{}</bdi>").format(visible(cut))
+    return visible(told if len(told) <= longest else f"{told[: longest - 1]}…")
 
 
 def number(count: int | None) -> str:
@@ -132,3 +137,8 @@ def plural(count: int, noun: str) -> str:
 def percent(part: float, whole: float) -> str:
     """Write a share in per cent, as a coordinate of a drawing."""
     return f"{100 * part / whole:.2f}%" if whole else "0%"
+
+
+def offset_of(minutes: int) -> str:
+    """Write a distance from T as runbooks do."""
+    return str(Offset(minutes))

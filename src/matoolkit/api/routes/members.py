@@ -8,6 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from matoolkit.admin.csvfiles import csv_lines, read_csv
+from matoolkit.admin.exporting import MEMBER_COLUMNS, member_rows
 from matoolkit.admin.manual import ManualChange, ManualUpload, remove_from_manual_batch
 from matoolkit.admin.queries import existing_batch, member_history, member_keys, member_views
 from matoolkit.admin.secrecy import secret_columns
@@ -41,8 +42,6 @@ from matoolkit.store.steps import steps_in_state_page, steps_page
 router = APIRouter(prefix="/api", tags=["members"])
 
 _CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
-_MEMBER_COLUMNS = ("id", "member_key", "status", "epoch", "added_at", "removed_at", "remove_reason", "failed_at")
-_DERIVED = ("state", "last_completed_phase")
 _STEP_COLUMNS = (
     *("id", "member_key", "phase_name", "step_name", "status", "attempt", "function_name", "worker_id"),
     *("error_type", "error_message", "dispatched_at", "completed_at"),
@@ -91,9 +90,7 @@ def list_members(
 @router.get("/batches/{batch_id}/members.csv", response_class=Response, responses=_CSV)
 def export_members(batch_id: RowId, serving: Serving, _: Reader) -> StreamingResponse:
     """Return all members of a batch as CSV, with cells that no spreadsheet executes."""
-    with serving.store.reading() as tx:
-        existing_batch(tx, batch_id)
-    return _csv(f"batch-{batch_id}-members.csv", (*_MEMBER_COLUMNS, *_DERIVED), _all_members(serving, batch_id))
+    return _csv(f"batch-{batch_id}-members.csv", MEMBER_COLUMNS, member_rows(serving.store, batch_id))
 
 
 @router.post("/batches/{batch_id}/members", response_model=AddedMembers)
@@ -211,19 +208,6 @@ def _steps(
         rows = steps_in_state_page(tx, meant, status, after=after, limit=limit)
     keys = member_keys(tx, {row.batch_member_id for row in rows})
     return [step_shape(row, keys.get(row.batch_member_id, ""), names.get(row.phase_execution_id, "")) for row in rows]
-
-
-def _all_members(serving: Services, batch_id: int) -> Iterator[list[Any]]:
-    after = 0
-    while True:
-        with serving.store.reading() as tx:
-            members = member_views(tx, members_page(tx, batch_id, after=after, limit=MOST_AT_ONCE))
-        if not members:
-            return
-        for member in members:
-            stored = [getattr(member.row, name) for name in _MEMBER_COLUMNS]
-            yield [*stored, member.state, member.last_completed_phase]
-        after = members[-1].row.id
 
 
 def _all_steps(serving: Services, batch_id: int) -> Iterator[list[Any]]:

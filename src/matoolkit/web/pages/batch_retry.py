@@ -1,10 +1,9 @@
 """Failed members of a batch try again: a group with the same error, one member, or all of them."""
 
-from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Form, Query
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,19 +15,19 @@ from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.admin.retryrows import rows_in_source
 from matoolkit.domain.retrying import DataChoice, VersionChoice
 from matoolkit.doors.services import Services
-from matoolkit.errors import MissingAnswer, Refused
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store
 from matoolkit.store.runbooks import runbooks_by_id
-from matoolkit.web.deciding import Decision, decide
+from matoolkit.web.deciding import Act, Decision, TypedReason, carry_out, preview
 from matoolkit.web.forms import Choice, Number
 from matoolkit.web.pages.batch import BatchId
-from matoolkit.web.rendering import elsewhere
-from matoolkit.web.serving import Serving
-from matoolkit.web.visiting import Changing, Deciding
+from matoolkit.web.serving import Serving, Site
+from matoolkit.web.visiting import Changing, Deciding, Viewer
 from matoolkit.words import counted
 
 router = APIRouter(prefix="/batches/{batch_id}/retry")
+
+_Meant: TypeAlias = tuple[Chosen, Terms]
 
 _ROWS = {
     DataChoice.LAST_READING: "as the source had them when it was last read",
@@ -37,7 +36,7 @@ _ROWS = {
 }
 
 
-class Asked(BaseModel):
+class AskedRetry(BaseModel):
     """Whose retry is meant, under which terms, and what was typed and shown."""
 
     model_config = ConfigDict(extra="ignore")
@@ -48,7 +47,7 @@ class Asked(BaseModel):
     begin_with: Choice[str] = None
     keep_done: bool = False
     data: Choice[DataChoice] = None
-    reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1000)] = ""
+    reason: TypedReason = ""
     shown: str = ""
 
     def command(self, batch_id: int) -> str:
@@ -66,56 +65,38 @@ class Asked(BaseModel):
 
 @router.get("")
 def preview_retry(
-    request: Request, serving: Serving, viewer: Deciding, batch_id: BatchId, asked: Annotated[Asked, Query()]
+    request: Request, serving: Serving, viewer: Deciding, batch_id: BatchId, asked: Annotated[AskedRetry, Query()]
 ) -> Response:
     """Show what a retry would do, and ask for the reason."""
-    services = serving.services
-    decision = partial(_decision, services.store, batch_id, asked)
-    try:
-        plan = preview_member_retry(services.store, batch_id, *_meant(services, batch_id, asked))
-    except Refused as refused:
-        return decide(request, viewer, serving.seal, decision(), refused=refused, reason=asked.reason)
-    return decide(request, viewer, serving.seal, decision(plan), reason=asked.reason)
+    return preview(request, viewer, serving, _act(serving, viewer, batch_id, asked), asked.reason)
 
 
 @router.post("")
 def retry(
-    request: Request, serving: Serving, viewer: Changing, batch_id: BatchId, asked: Annotated[Asked, Form()]
+    request: Request, serving: Serving, viewer: Changing, batch_id: BatchId, asked: Annotated[AskedRetry, Form()]
 ) -> Response:
     """Let the members try again whose retry was shown."""
-    services = serving.services
-    try:
-        if not asked.reason:
-            raise MissingAnswer("a retry needs a reason")
-        # Sources are read before any transaction begins.
-        meant = _meant(services, batch_id, asked)
-        with services.store.transaction() as tx:
-            store = services.store.within(tx)
-            plan = preview_member_retry(store, batch_id, *meant)
-            _decision(store, batch_id, asked, plan).require(serving.seal, asked.shown)
-            retry_members(store, services.publisher, batch_id, *meant, by=viewer.identity.name, reason=asked.reason)
-    except Refused as refused:
-        return _refused(request, serving, viewer, batch_id, asked, refused)
-    serving.looks.forget()
-    told = f"{counted(_count(plan), 'member')} of batch {batch_id} retried"
-    return elsewhere(request, _back(batch_id, asked), done=f"{told}{_left_out(plan)}.")
+    act = _act(serving, viewer, batch_id, asked)
+    return carry_out(request, viewer, serving, act, reason=asked.reason, shown=asked.shown)
 
 
-def _refused(
-    request: Request, serving: Serving, viewer: Changing, batch_id: int, asked: Asked, refused: Refused
-) -> Response:
-    """Show the form again with what was typed, and what would happen now."""
-    services = serving.services
-    try:
-        plan = preview_member_retry(services.store, batch_id, *_meant(services, batch_id, asked))
-    except Refused as again:
-        decision, refused = _decision(services.store, batch_id, asked), again
-    else:
-        decision = _decision(services.store, batch_id, asked, plan)
-    return decide(request, viewer, serving.seal, decision, refused=refused, reason=asked.reason)
+def _act(site: Site, viewer: Viewer, batch_id: int, asked: AskedRetry) -> Act[_Meant]:
+    services = site.services
+
+    def decision(store: Store, meant: _Meant | None) -> Decision:
+        plan = preview_member_retry(store, batch_id, *meant) if meant else None
+        return _decision(store, batch_id, asked, plan)
+
+    def work(store: Store, meant: _Meant) -> str:
+        by = viewer.identity.name
+        done = retry_members(store, services.publisher, batch_id, *meant, by=by, reason=asked.reason)
+        left_out = f", {len(done.left_out):,} left out" if done.left_out else ""
+        return f"{counted(_count(done), 'member')} of batch {batch_id} retried{left_out}."
+
+    return Act(lambda: _meant(services, batch_id, asked), decision, work)
 
 
-def _meant(services: Services, batch_id: int, asked: Asked) -> tuple[Chosen, Terms]:
+def _meant(services: Services, batch_id: int, asked: AskedRetry) -> _Meant:
     chosen = Chosen(member_ids=[asked.member] if asked.member else None)
     if asked.like is not None:
         with services.store.reading() as tx:
@@ -128,7 +109,7 @@ def _meant(services: Services, batch_id: int, asked: Asked) -> tuple[Chosen, Ter
     return chosen, Terms(asked.version, asked.begin_with, asked.keep_done, asked.data, rows)
 
 
-def _decision(store: Store, batch_id: int, asked: Asked, plan: MemberRetry | None = None) -> Decision:
+def _decision(store: Store, batch_id: int, asked: AskedRetry, plan: MemberRetry | None = None) -> Decision:
     with store.reading() as tx:
         batch = existing_batch(tx, batch_id)
         (version,) = runbooks_by_id(tx, [batch.runbook_id])
@@ -159,9 +140,5 @@ def _count(plan: MemberRetry) -> int:
     return len(plan.going_on) + len(plan.beginning_again)
 
 
-def _left_out(plan: MemberRetry) -> str:
-    return f", {len(plan.left_out):,} left out" if plan.left_out else ""
-
-
-def _back(batch_id: int, asked: Asked) -> str:
+def _back(batch_id: int, asked: AskedRetry) -> str:
     return f"/batches/{batch_id}/members/{asked.member}" if asked.member else f"/batches/{batch_id}"
