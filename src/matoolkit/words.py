@@ -65,7 +65,7 @@ LOOKS: Mapping[str, Look] = {
 
 NOTHING_NEEDS_A_PERSON = (
     "Nothing needs a person: no batch is held, no phase is overdue, nobody has failed, nothing waits to be undone, "
-    "the last ticks worked, and every message was handled."
+    "the last ticks worked, no worker with jobs is silent, and every message was handled."
 )
 _MOST_NAMED = 5
 

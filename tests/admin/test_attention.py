@@ -14,11 +14,21 @@ from matoolkit.admin.undoplan import Wanted
 from matoolkit.admin.undoretries import retry_undo
 from matoolkit.scheduler.leasing import LEASE, SchedulerLease
 from matoolkit.store.batches import BatchRow
+from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
 from matoolkit.store.deadletters import NewDeadLetter, discard_dead_letters, keep_dead_letters
 from matoolkit.store.runbooks import clear_error, record_error
 from matoolkit.words import LOOKS
 from tests.orchestrator.runbooks import ONE_STEP, TWO_PHASES, WITH_INIT, WITH_ROLLBACK
-from tests.stage import Failing, Stage
+from tests.stage import Failing, Silent, Stage
+
+LONG = ONE_STEP.replace("name: create,", "name: create, timeout: 2d,")
+POLLED = """
+phases:
+  - name: prepare
+    offset: T-5d
+    steps:
+      - {name: copy, worker_id: worker-01, function: Copy, poll: {interval: 5m, timeout: 2d}}
+"""
 
 
 def look(stage: Stage) -> Attention:
@@ -172,6 +182,59 @@ def test_u6_a_runbook_whose_tick_failed_needs_a_person_until_one_works(stage: St
     with stage.store.transaction() as tx:
         clear_error(tx, runbook.id)
     assert look(stage).matters == []
+
+
+def test_u6_a_worker_that_has_jobs_and_says_nothing_needs_a_person(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(LONG), 3)
+    stage.answers["Create"] = Silent()
+    stage.due(batch, "prepare")
+    stage.run()
+    since = stage.now
+    stage.clock.advance(timedelta(minutes=9))
+    assert look(stage).matters == []
+    stage.clock.advance(timedelta(minutes=1))
+    matter = the_one(stage)
+    assert (matter.kind, matter.sentence, matter.since) == ("silent", "worker-01 has jobs and says nothing", since)
+    assert matter.detail.startswith("3 jobs out, each lost when its time is over")
+    stage.cancel_steps(batch)
+    assert the_one(stage).kind == "silent", "a job that cannot be recalled is still out"
+    stage.clock.advance(timedelta(days=3))
+    stage.sweep()
+    stage.run()
+    assert MatterKind.SILENT not in {matter.kind for matter in look(stage).matters}
+
+
+def test_u6_a_worker_that_ends_other_steps_or_answers_polls_is_not_silent(stage: Stage) -> None:
+    stuck, well = stage.batch(stage.publish(LONG), 1), stage.batch(stage.publish(POLLED, "polled"), 1)
+    stage.answers.update(Create=Silent(), Copy=lambda _: {"complete": False})
+    stage.due(stuck, "prepare")
+    stage.run()
+    stage.clock.advance(timedelta(minutes=7))
+    stage.due(well, "prepare")
+    stage.run()
+    stage.clock.advance(timedelta(minutes=7))
+    assert look(stage).matters == [], "seven minutes ago it answered that its work is not complete"
+    stage.answers["Copy"] = None
+    stage.sweep()
+    stage.run()
+    stage.clock.advance(timedelta(minutes=9))
+    assert look(stage).matters == [], "nine minutes ago a step of it ended"
+    stage.clock.advance(timedelta(minutes=1))
+    assert the_one(stage).since == stage.now - timedelta(minutes=10)
+
+
+@pytest.mark.on("sqlite")
+def test_u6_a_worker_that_has_just_begun_is_not_silent(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(LONG), 1)
+    stage.answers["Create"] = Silent()
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.clock.advance(timedelta(minutes=10))
+    with stage.store.transaction() as tx:
+        announce_functions(tx, "worker-01", [AnnouncedFunction("Create", "[]")], stage.now)
+    assert look(stage).matters == []
+    stage.clock.advance(timedelta(minutes=10))
+    assert the_one(stage).kind == "silent"
 
 
 def test_u6_dead_letters_need_a_person_until_they_are_resolved(stage: Stage) -> None:

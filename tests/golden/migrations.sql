@@ -936,6 +936,16 @@ UPDATE alembic_version SET version_num='0015' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0015 -> 0016
+
+CREATE INDEX ix_step_executions_ended ON step_executions (worker_id, status, completed_at) WHERE completed_at IS NOT NULL;
+
+GO
+
+UPDATE alembic_version SET version_num='0016' WHERE alembic_version.version_num = '0015';
+
+GO
+
 COMMIT;
 
 GO

@@ -1532,6 +1532,51 @@ UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_comp
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
+-- store.pulse.beginnings_since
+SELECT TOP 1000 phase_executions.due_at, batches.detected_at, phase_executions.dispatched_at 
+FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
+WHERE phase_executions.dispatched_at >= :p_since AND phase_executions.due_at IS NOT NULL AND phase_executions.status IN ('completed', 'dispatched', 'failed') AND batches.hold_count = :hold_count_1 ORDER BY phase_executions.dispatched_at DESC
+GO
+
+-- store.pulse.count_jobs_out
+SELECT count(*) AS count_1 
+FROM step_executions 
+WHERE step_executions.lost_at IS NOT NULL
+GO
+
+-- store.pulse.endings_by_minute
+SELECT anon_1.[begin], anon_1.worker_id, anon_1.status, (SELECT count(*) AS count_1 
+FROM step_executions 
+WHERE step_executions.worker_id = anon_1.worker_id AND step_executions.status = anon_1.status AND step_executions.completed_at >= anon_1.[begin] AND step_executions.completed_at < anon_1.until) AS count 
+FROM (SELECT [begin], [until], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_cells) WITH ([begin] DATETIME2(6) '$[0]', [until] DATETIME2(6) '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [status] NVARCHAR(MAX) '$[3]')) AS anon_1
+GO
+
+-- store.pulse.last_answers
+SELECT anon_1.worker_id, max(anon_1.last_polled_at) AS at 
+FROM (SELECT TOP 1000 step_executions.worker_id AS worker_id, step_executions.last_polled_at AS last_polled_at 
+FROM step_executions 
+WHERE step_executions.status = 'polling' ORDER BY step_executions.poll_due_at DESC, step_executions.id DESC) AS anon_1 GROUP BY anon_1.worker_id
+GO
+
+-- store.pulse.last_endings
+SELECT anon_1.worker_id, (SELECT max(step_executions.completed_at) AS max_1 
+FROM step_executions 
+WHERE step_executions.worker_id = anon_1.worker_id AND step_executions.status = anon_1.status AND step_executions.completed_at IS NOT NULL) AS at 
+FROM (SELECT CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], CAST([status] AS NVARCHAR(21)) AS [status] FROM OPENJSON(:p_pairs) WITH ([worker_id] NVARCHAR(MAX) '$[0]', [status] NVARCHAR(MAX) '$[1]')) AS anon_1
+GO
+
+-- store.pulse.last_hellos
+SELECT worker_functions.worker_id, max(worker_functions.announced_at) AS at 
+FROM worker_functions GROUP BY worker_functions.worker_id ORDER BY worker_functions.worker_id
+GO
+
+-- store.pulse.oldest_jobs_out
+SELECT anon_1.worker_id, count(*) AS jobs, min(anon_1.dispatched_at) AS oldest_at 
+FROM (SELECT TOP 2000 step_executions.worker_id AS worker_id, step_executions.dispatched_at AS dispatched_at 
+FROM step_executions 
+WHERE step_executions.lost_at IS NOT NULL ORDER BY step_executions.lost_at, step_executions.id) AS anon_1 GROUP BY anon_1.worker_id ORDER BY anon_1.worker_id
+GO
+
 -- store.queue.bury_expired
 SELECT TOP 7 bus_messages.id 
 FROM bus_messages WITH (UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK) 

@@ -50,6 +50,7 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
+from matoolkit.store.pulse import count_jobs_out, endings_by_minute, last_answers, last_endings, oldest_jobs_out
 from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, forget_ids, lock_due
 from matoolkit.store.reporting import ReportFilter, failed_people, phase_tallies, report_page, tried_steps
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
@@ -208,6 +209,17 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "causes of failed undo steps": (undo_causes, {"ix_rollback_executions_"}),
     "undo steps that failed alike": (lambda tx: undo_steps_like(tx, 7), {"ix_rollback_executions_"}),
     "jobs that are out": (jobs_out, {f"ix_{kind}_executions_lost" for kind in ("step", "rollback")}),
+    "jobs that will be given up first": (oldest_jobs_out, {"ix_step_executions_lost"}),
+    "how many jobs are out": (count_jobs_out, {"ix_step_executions_lost"}),
+    "who answered polls last": (last_answers, {"ix_step_executions_poll"}),
+    "what ended in the last hour": (
+        lambda tx: endings_by_minute(tx, ["worker-01"], LATER),
+        {"ix_step_executions_ended"},
+    ),
+    "when a step of workers last ended": (
+        lambda tx: last_endings(tx, ["worker-01"]),
+        {"ix_step_executions_ended"},
+    ),
     "failed undo steps of a batch": (
         lambda tx: count_undo_failures(tx, batch_id=7),
         {"ix_rollback_executions_"},

@@ -45,6 +45,7 @@ RELEASED = {
     "0013_undo_failures": "a2feb6311d4fce3abd84711e62a9f51275aaa0324f67bd987352c96e9d4694c0",
     "0014_gates": "fdb310dfd5307c9a5de940861674301230a9bfc69d11507d9d25318421ab50bc",
     "0015_counts": "131cd0639f377e95187bcac4788b14064bd8dfd2f031883bccde5dc59e389bd0",
+    "0016_pulse": "5f2b4b290760cef88cee67c672b07c0b0954182e4a372fc97d19a0a87ab47362",
 }
 
 # Columns whose values revision 0014 moves to a table of their own.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from matoolkit.admin.workforce import SILENT_AFTER, look_at_workers, silent_workers
+from matoolkit.admin.workforce import look_at_workers
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.store.audit import audit_page
 from matoolkit.store.deadletters import dead_letters_page
@@ -123,13 +123,13 @@ def test_w6_workers_say_what_they_can_do_and_what_is_missing(visitor: Visitor, s
     assert ("busy", WORKER) not in missing
     (worker,) = look_at_workers(stage.store).workers
     assert worker.out is not None
-    assert (worker.id, worker.out.jobs, silent_workers(stage.store)) == (WORKER, 2, [])
+    assert (worker.id, worker.out.jobs, worker.silent) == (WORKER, 2, None)
     assert [(row["function"], row["secret"]) for row in rows(visitor, "/workers.csv")] == [
         ("Create", "no"),
         ("License", "yes"),
     ]
-    stage.clock.advance(SILENT_AFTER + timedelta(minutes=1))
-    assert [worker.id for worker in silent_workers(stage.store)] == [WORKER]
+    stage.clock.advance(timedelta(minutes=10))
+    assert [worker.silent is not None for worker in look_at_workers(stage.store).workers] == [True]
     stage.work()
     stage.handle()
     assert look_at_workers(stage.store).workers[0].out is None

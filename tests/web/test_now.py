@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -65,6 +66,20 @@ def test_the_calendar_has_all_waves_in_words_and_moves_by_its_address(visitor: V
     assert 'sse-connect="/live/now/8"' in later
     assert visitor.get("/", params={"weeks": 521}).status_code == 422
     assert visitor.get("/live/now/521").status_code == 422
+
+
+def test_the_last_hour_is_told_in_numbers_and_their_largest(visitor: Visitor, site: Site, stage: Stage) -> None:
+    assert "no step ended" in visitor.get("/").text
+    batch = stage.batch(stage.publish(ONE_STEP), 90)
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.clock.advance(timedelta(minutes=2))
+    site.looks.forget()
+    shown = visitor.get("/").text
+    assert "<b>1.5</b> steps a minute" in shown
+    assert "90 in the hour, at most 90 in a minute" in shown
+    assert "<b>0</b> jobs out" in shown
+    assert "<b>1 of 1</b> workers ended steps" in shown
 
 
 def test_of_hundreds_of_waves_some_are_drawn_and_the_page_says_how_many(visitor: Visitor, stage: Stage) -> None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
 
+from matoolkit.admin.silence import SilentWorker, silent_workers
 from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import last_ticks
 from matoolkit.store.leases import Lease, known_leases
@@ -52,6 +53,7 @@ class MatterKind(StrEnum):
     UNDO_FAILED = "undo_failed"
     FAILED = "failed"
     SOURCE = "source"
+    SILENT = "silent"
     DEAD_LETTER = "dead_letter"
 
 
@@ -257,6 +259,23 @@ def _failing(runbook: FailingRunbook) -> Matter:
     )
 
 
+def _silent(tx: Transaction, at: datetime) -> list[Matter]:
+    workers = sorted(silent_workers(tx, at), key=attrgetter("since", "worker_id"))
+    return [_silence(worker) for worker in workers]
+
+
+def _silence(worker: SilentWorker) -> Matter:
+    jobs = f"{counted(worker.jobs, 'job')}{' or more' if worker.may_be_more else ''}"
+    return Matter(
+        MatterKind.SILENT,
+        f"{worker.worker_id} has jobs and says nothing",
+        f"{jobs} out, each lost when its time is over; a function that takes that long looks the same",
+        worker.since,
+        "/workers",
+        "matoolkit worker catalogue",
+    )
+
+
 def _letters(tx: Transaction, _: datetime) -> list[Matter]:
     return [_letter(group) for group in open_letters(tx)]
 
@@ -284,6 +303,7 @@ _LOOKS: Sequence[Callable[[Transaction, datetime], list[Matter]]] = (
     _undo_failures,
     _failures,
     _sources,
+    _silent,
     _letters,
 )
 _LISTS = {
@@ -292,5 +312,6 @@ _LISTS = {
     MatterKind.UNDO_FAILED: ("/undo-failures", "matoolkit undo-failure list --all"),
     MatterKind.FAILED: ("/batches", "matoolkit batch list"),
     MatterKind.SOURCE: ("/runbooks", "matoolkit runbook list"),
+    MatterKind.SILENT: ("/workers", "matoolkit worker catalogue"),
     MatterKind.DEAD_LETTER: ("/dead-letters", "matoolkit dead-letter list --all"),
 }

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from matoolkit.admin.catalogue import announced_parameters
+from matoolkit.admin.silence import SilentWorker, silent_workers
 from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.errors import InvalidRunbook
 from matoolkit.runbook.parse import parse_runbook
@@ -13,9 +14,6 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.catalogue import FunctionRow, known_functions
 from matoolkit.store.jobsout import JobsOut, jobs_out
 from matoolkit.store.runbooks import RunbookRow, active_runbooks
-
-# A job that a worker holds is answered sooner than this, unless its function takes long.
-SILENT_AFTER = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +32,7 @@ class Worker:
     announced_at: datetime | None
     functions: Sequence[WorkerFunction]
     out: JobsOut | None
-
-    def is_silent(self, now: datetime) -> bool:
-        """Tell whether it has had a job for long and has not answered."""
-        return self.out is not None and self.out.oldest_at is not None and now - self.out.oldest_at > SILENT_AFTER
+    silent: SilentWorker | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +58,12 @@ class Workforce:
 def look_at_workers(store: Store) -> Workforce:
     """Look at all workers, and at the functions that active runbooks need of them."""
     with store.reading() as tx:
+        at = tx.time()
         announced, out = _announced(tx), {one.worker_id: one for one in jobs_out(tx)}
-        workers = [_worker(name, announced.get(name, ()), out.get(name)) for name in sorted({*announced, *out})]
-        return Workforce(tx.time(), workers, list(_missing(active_runbooks(tx), announced)))
-
-
-def silent_workers(store: Store) -> list[Worker]:
-    """Return the workers that have had a job for long and have not answered."""
-    with store.reading() as tx:
-        workers = [_worker(one.worker_id, (), one) for one in jobs_out(tx)]
-        return [worker for worker in workers if worker.is_silent(tx.time())]
+        silent = {one.worker_id: one for one in silent_workers(tx, at)}
+        names = sorted({*announced, *out})
+        workers = [_worker(name, announced.get(name, ()), out.get(name), silent.get(name)) for name in names]
+        return Workforce(at, workers, list(_missing(active_runbooks(tx), announced)))
 
 
 def _announced(tx: Transaction) -> Mapping[str, Sequence[FunctionRow]]:
@@ -82,9 +73,9 @@ def _announced(tx: Transaction) -> Mapping[str, Sequence[FunctionRow]]:
     return found
 
 
-def _worker(name: str, rows: Sequence[FunctionRow], out: JobsOut | None) -> Worker:
+def _worker(name: str, rows: Sequence[FunctionRow], out: JobsOut | None, silent: SilentWorker | None) -> Worker:
     functions = [WorkerFunction(row.function_name, announced_parameters(row)) for row in rows]
-    return Worker(name, max((row.announced_at for row in rows), default=None), functions, out)
+    return Worker(name, max((row.announced_at for row in rows), default=None), functions, out, silent)
 
 
 def _missing(runbooks: Sequence[RunbookRow], announced: Mapping[str, Sequence[FunctionRow]]) -> Iterator[Missing]:

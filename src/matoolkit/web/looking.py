@@ -55,14 +55,14 @@ class Looks:
         """Count what waits for a person."""
         return self.taken("open", self._open_matters)
 
-    def taken(self, key: Hashable, look: Callable[[], SeenT]) -> SeenT:
-        """Return what was seen within the last second, or look."""
+    def taken(self, key: Hashable, look: Callable[[], SeenT], times: int = 1) -> SeenT:
+        """Return what was seen within the last second, or look; what costs more is good for so many times as long."""
         with self._lock:
             if len(self._kept) > _MOST_KEPT:
                 self._kept.clear()
             kept = self._kept.setdefault(key, _Kept())
         with kept.lock:
-            if self._clock.monotonic() - kept.taken_at >= self._seconds:
+            if self._clock.monotonic() - kept.taken_at >= self._seconds * times:
                 begun = self._clock.monotonic()
                 kept.seen, kept.taken_at = look(), begun
             return cast("SeenT", kept.seen)

@@ -74,6 +74,10 @@ class Saying:
         """Write how long something has lasted."""
         return distance(self.now - at) if at else ""
 
+    def lasting(self, duration: timedelta) -> str:
+        """Write a duration."""
+        return distance(duration)
+
     def took(self, begun: datetime | None, ended: datetime | None) -> str:
         """Write how long something took; short times with a decimal."""
         if begun is None or ended is None or ended < begun:

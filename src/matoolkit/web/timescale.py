@@ -1,5 +1,6 @@
 """Days side by side: where a time stands in a drawing, in per cent, in the zone of the viewer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -62,3 +63,10 @@ class TimeScale:
     def _midnight(self, day: int) -> datetime:
         # Through UTC: a day on which clocks change is not 24 hours long.
         return datetime.combine(self.monday + timedelta(days=day), time(), self.zone).astimezone(ZoneInfo("UTC"))
+
+
+def polyline(values: Sequence[float], height: int = 32) -> str:
+    """Write values side by side as the points of a line in a box 100 wide; the largest is at the top."""
+    top, room = max(values, default=0) or 1, height - 4
+    step = 100 / max(1, len(values) - 1)
+    return " ".join(f"{at * step:.1f},{height - 2 - room * value / top:.1f}" for at, value in enumerate(values))

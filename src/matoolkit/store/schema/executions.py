@@ -126,6 +126,15 @@ rollback_executions = Table(
     sqlite_autoincrement=True,
 )
 
+# How much each worker did in a minute, and when it last did something (rule U6).
+partial_index(
+    "ix_step_executions_ended",
+    step_executions.c.worker_id,
+    step_executions.c.status,
+    step_executions.c.completed_at,
+    where=step_executions.c.completed_at.is_not(None),
+)
+
 partial_index(
     "ix_rollback_executions_failed",
     rollback_executions.c.id,
