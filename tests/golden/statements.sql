@@ -995,6 +995,25 @@ GO
 UPDATE leases SET expires_at=:p_until OUTPUT inserted.name, inserted.holder, inserted.token, inserted.expires_at WHERE leases.name = :p_name AND leases.token = :p_token AND leases.expires_at > sysutcdatetime()
 GO
 
+-- store.matrix.members_of_matrix
+SELECT batch_members.id, batch_members.epoch, batch_members.status, CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END AS is_caught_up, CASE WHEN (batch_members.undone_at IS NOT NULL) THEN 1 ELSE 0 END AS is_undone, batch_members.first_phase_version, batch_members.first_phase_place 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id ORDER BY batch_members.id
+GO
+
+-- store.matrix.members_with_key_part
+SELECT TOP 7 batch_members.id 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold LIKE :member_key_fold_1 ESCAPE '/' ORDER BY batch_members.id
+GO
+
+-- store.matrix.packed_steps_of_phase
+SELECT anon_1.batch_member_id, anon_1.epoch, anon_1.part, CAST(sum(anon_1.byte) AS BIGINT) AS packed 
+FROM (SELECT step_executions.batch_member_id AS batch_member_id, step_executions.epoch AS epoch, step_executions.step_index / 7 AS part, (CASE WHEN (step_executions.status = 'pending') THEN 1 WHEN (step_executions.status = 'dispatched') THEN 2 WHEN (step_executions.status = 'succeeded') THEN 4 WHEN (step_executions.status = 'failed') THEN 5 WHEN (step_executions.status = 'polling') THEN 3 WHEN (step_executions.status = 'poll_timeout') THEN 6 WHEN (step_executions.status = 'cancelled') THEN 7 END + CASE WHEN (step_executions.attempt > 15) THEN 15 ELSE step_executions.attempt END * 16) * CAST(CASE WHEN (step_executions.step_index % 7 = 0) THEN 1 WHEN (step_executions.step_index % 7 = 1) THEN 256 WHEN (step_executions.step_index % 7 = 2) THEN 65536 WHEN (step_executions.step_index % 7 = 3) THEN 16777216 WHEN (step_executions.step_index % 7 = 4) THEN 4294967296 WHEN (step_executions.step_index % 7 = 5) THEN 1099511627776 WHEN (step_executions.step_index % 7 = 6) THEN 281474976710656 END AS BIGINT) AS byte 
+FROM step_executions 
+WHERE step_executions.phase_execution_id = :p_phase_id) AS anon_1 GROUP BY anon_1.batch_member_id, anon_1.epoch, anon_1.part
+GO
+
 -- store.members.fail_members
 UPDATE batch_members SET status=:p_values_status, failed_at=:p_values_failed_at OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [epoch] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [epoch] BIGINT '$[1]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.epoch = anon_1.epoch AND batch_members.status = 'active'
 GO

@@ -67,7 +67,9 @@ class _Watch:
         viewer = self.viewer.like_others(self.site.services.clock.now())
         seen = {"open": self.site.looks.open_matters(), **self.topic.look()}
         templates = {**_FRAME_PARTS, **self.topic.parts}
-        return {name: _event(name, rendered(viewer, part, viewer=viewer, **seen)) for name, part in templates.items()}
+        parts = {name: rendered(viewer, part, viewer=viewer, **seen) for name, part in templates.items()}
+        signals = {name: signal() for name, signal in self.topic.signals.items()}
+        return {name: _event(name, text) for name, text in (parts | signals).items()}
 
 
 class Hub:

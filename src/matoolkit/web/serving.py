@@ -11,6 +11,7 @@ from matoolkit.doors.identity import SignIn
 from matoolkit.doors.services import Services
 from matoolkit.web.entrance import Entrance
 from matoolkit.web.looking import Looks
+from matoolkit.web.matrices import Matrices
 from matoolkit.web.sealing import Seal
 
 
@@ -31,9 +32,11 @@ class Site:
     entrance: Entrance | None = None
     fresh_seconds: float = 1.0
     looks: Looks = field(init=False)
+    matrices: Matrices = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "looks", Looks(self.services.store, self.fresh_seconds))
+        object.__setattr__(self, "matrices", Matrices(self.services.store, self.fresh_seconds))
 
     @property
     def signs_out(self) -> bool:

@@ -16,6 +16,7 @@ from matoolkit.errors import Flaw, InvalidRequest
 from matoolkit.store.failures import FailureGroup, failures_by_error
 from matoolkit.web.files import csv_file
 from matoolkit.web.forms import LARGEST_ID, RowNumber
+from matoolkit.web.matrixlegend import LEGEND
 from matoolkit.web.rendering import Frame, page
 from matoolkit.web.serving import Serving, Site
 from matoolkit.web.timeline import time_line
@@ -53,7 +54,7 @@ def topic_of(site: Site, key: str) -> Topic:
             "can_retry": view.batch.status in MEMBERS_CAN_BE_RETRIED,
         }
 
-    return Topic(f"batch/{number}", _PARTS, look)
+    return Topic(f"batch/{number}", _PARTS, look, {"matrix": lambda: site.matrices.version(number)})
 
 
 def number_of(key: str) -> int:
@@ -74,9 +75,10 @@ def get_batch(request: Request, serving: Serving, viewer: Looking, batch_id: Bat
         f"matoolkit batch get {batch_id} --watch",
         f"/batches/{batch_id}/members.csv",
         topic,
-        styles=("batch.css",),
+        styles=("batch.css", "matrix.css"),
+        scripts=("matrix.js",),
     )
-    return page(request, viewer, "batch.html", frame, **seen)
+    return page(request, viewer, "batch.html", frame, legend=LEGEND, **seen)
 
 
 @router.get("/failures.csv")
