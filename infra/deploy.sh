@@ -81,7 +81,7 @@ stage_admin-api() {
     "sqlServerFqdn=$server" \
     "sqlDatabaseName=$(text scheduler-orchestrator sqlDatabaseName)" \
     "entraIdTenantId=$ENTRA_ID_TENANT_ID" "entraIdClientId=$ENTRA_ID_CLIENT_ID" \
-    "entraIdAudience=$ENTRA_ID_AUDIENCE" "sourceSettings=${SOURCE_SETTINGS:-{\}}" \
+    "entraIdAudience=$ENTRA_ID_AUDIENCE" "webAddress=${WEB_ADDRESS:-}" "sourceSettings=${SOURCE_SETTINGS:-{\}}" \
     "deployerPrincipalId=${DEPLOYER_PRINCIPAL_ID:-}"
 }
 

@@ -14,6 +14,8 @@ param shortName string
 param subnetId string
 @description('Settings of the app by name; those that the host needs are added.')
 param settings object
+@description('Identities that the app has beside its own, each by its id with an empty object.')
+param identities object = {}
 @description('Functions that always have one instance.')
 param alwaysReady array = []
 @description('Most instances at the same time.')
@@ -110,7 +112,10 @@ resource app 'Microsoft.Web/sites@2024-11-01' = {
   name: name
   location: location
   kind: 'functionapp,linux'
-  identity: { type: 'SystemAssigned' }
+  identity: {
+    type: empty(identities) ? 'SystemAssigned' : 'SystemAssigned, UserAssigned'
+    userAssignedIdentities: empty(identities) ? null : identities
+  }
   properties: {
     serverFarmId: plan.id
     httpsOnly: true

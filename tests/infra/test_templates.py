@@ -359,6 +359,17 @@ def test_only_the_admin_api_is_told_who_may_sign_in() -> None:
     assert {app for app, given in settings_of_apps().items() if entra <= set(given)} == {"adminApi"}
 
 
+def test_the_pages_are_given_settings_that_belong_together() -> None:
+    """Without a client secret: the identity of the pages is one of the app, and its name is handed to the app."""
+    text = ADMIN_API.read_text(encoding="utf-8")
+    given = set(re.findall(r"MATOOLKIT_WEB_\w+", text))
+    assert given == {"MATOOLKIT_WEB_ADDRESS", "MATOOLKIT_WEB_KEY", "MATOOLKIT_WEB_IDENTITY"}
+    assert given <= SERVICE
+    (identity,) = of_kind(ADMIN_API, "Microsoft.ManagedIdentity/userAssignedIdentities")
+    assert f"'${{{identity.symbol}.id}}': {{}}" in text
+    assert f"MATOOLKIT_WEB_IDENTITY: {identity.symbol}.properties.clientId" in text
+
+
 def test_a_worker_is_given_settings_that_the_code_reads_and_no_database() -> None:
     given = set(environment_of_worker())
     assert {"WORKER_ID", "SERVICE_BUS_NAMESPACE", "KEY_VAULT_NAME", "CERT_NAME"} <= given

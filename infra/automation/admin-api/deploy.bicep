@@ -12,6 +12,8 @@ param entraIdTenantId string
 param entraIdClientId string
 @description('Audience that tokens must have, such as api://{client-id}.')
 param entraIdAudience string
+@description('Address at which browsers find the pages, such as https://migrate.contoso.example. Empty: nobody signs in to pages. It needs the secret web-key in the vault.')
+param webAddress string = ''
 @description('Output of the deployment scheduler-orchestrator.')
 param sqlServerFqdn string
 @description('Output of the deployment scheduler-orchestrator.')
@@ -39,6 +41,19 @@ resource vault 'Microsoft.KeyVault/vaults@2024-11-01' existing = {
   }
 }
 
+// The pages prove with it that they are the application that people sign in to. It has no role anywhere.
+resource pages 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' = {
+  name: '${adminApiAppName}-pages'
+  location: location
+}
+
+var webKey = '@Microsoft.KeyVault(VaultName=${shared.keyVaultName};SecretName=web-key)'
+var webSettings = empty(webAddress) ? {} : {
+  MATOOLKIT_WEB_ADDRESS: webAddress
+  MATOOLKIT_WEB_KEY: webKey
+  MATOOLKIT_WEB_IDENTITY: pages.properties.clientId
+}
+
 module adminApi '../../modules/function-app.bicep' = {
   name: 'admin-api-app'
   params: {
@@ -49,7 +64,8 @@ module adminApi '../../modules/function-app.bicep' = {
     subnetId: shared.subnets.adminApi
     isPublic: isPublic
     deployerPrincipalId: deployerPrincipalId
-    settings: union(sourceSettings, {
+    identities: { '${pages.id}': {} }
+    settings: union(sourceSettings, webSettings, {
       MATOOLKIT_DATABASE_URL: '@Microsoft.KeyVault(SecretUri=${vault::adminApiSql.properties.secretUri})'
       MATOOLKIT_CLOUD: shared.cloud
       MATOOLKIT_BUS: 'servicebus'
@@ -64,5 +80,7 @@ module adminApi '../../modules/function-app.bicep' = {
   }
 }
 
+@description('The subject of the federated credential of the application, see docs/how-to/sign-in.md.')
+output webIdentityPrincipalId string = pages.properties.principalId
 output adminApiAppName string = adminApi.outputs.name
 output adminApiUrl string = 'https://${adminApi.outputs.hostName}'

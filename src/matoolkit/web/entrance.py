@@ -27,6 +27,7 @@ _MOST_WAITING = 8
 _BUSY = frozenset({408, 429})
 _FIRST_FAULT = 500
 _NUMBER = re.compile(r"AADSTS\d{3,9}\b")
+_NOT_ACCEPTED = "Entra does not accept what this application asks for"
 _DECLINED = "it was declined, or this person is not assigned to the application"
 # What Entra's words mean. With the others Entra does not know the application, or does not like what it asked for.
 _OF_PERSON = {
@@ -95,9 +96,7 @@ class Entrance:
         number = _number_in(description)
         if error in _PASSING:
             return EntryUnavailable(f"Entra has a fault{number}")
-        if error in _OF_PERSON:
-            return EntryRefused(f"{_OF_PERSON[error]}{number}")
-        return EntryBroken(f"Entra does not accept what this application asks for{number}")
+        return EntryRefused(f"{_OF_PERSON.get(error, _NOT_ACCEPTED)}{number}")
 
     def _redeemed(self, code: str, entry: Entry) -> dict[str, Any]:
         """Return what Entra issues for a code."""
@@ -135,8 +134,14 @@ class Entrance:
             raise self._away("the answer is not one of Entra's")
         self._outage.worked()
         if not answer.is_success:
-            raise self.refused(str(found.get("error")), str(found.get("error_description")))
+            raise self._not_redeemed(str(found.get("error")), str(found.get("error_description")))
         return found
+
+    def _not_redeemed(self, error: str, description: str) -> MatoolkitError:
+        """Return what an error means that Entra itself has told us: it may be about the application."""
+        if error in _OF_PERSON or error in _PASSING:
+            return self.refused(error, description)
+        return EntryBroken(f"{_NOT_ACCEPTED}{_number_in(description)}")
 
     def _away(self, why: str) -> EntryUnavailable:
         self._outage.failed(MatoolkitError(why))

@@ -8,7 +8,7 @@ HOME = "/"
 _LONGEST = 1000
 _MOST_LAYERS = 4
 # Browsers read `\` like `/`, and leave out tabs and line ends, so `/\t/evil.example` is another site.
-_PLACE = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f-\x9f]*")
+_PLACE = re.compile(r"/[^\\\x00-\x20\x7f-\x9f]*")
 _OURS_ALONE = re.compile(r"/sign(in|out|ed-out)(?![\w-])")
 
 
