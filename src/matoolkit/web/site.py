@@ -18,6 +18,7 @@ from matoolkit.web.pages import (
     batches,
     deadletter,
     deadletters,
+    find,
     hold,
     holds,
     late,
@@ -45,6 +46,7 @@ from matoolkit.web.visiting import may_send
 
 _PAGES = (
     now,
+    find,
     batches,
     batch,
     matrix,
