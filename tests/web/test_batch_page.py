@@ -14,6 +14,7 @@ from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.failures import failures_by_error
+from matoolkit.web.serving import Site
 from tests.orchestrator.runbooks import TWO_PHASES
 from tests.stage import Failing, Silent, Stage
 from tests.web.conftest import Visitor
@@ -191,7 +192,7 @@ def test_hostile_texts_are_texts(visitor: Visitor, stage: Stage) -> None:
 
 
 def test_a_page_takes_the_same_number_of_statements_for_few_and_for_many(
-    visitor: Visitor, stage: Stage, statements: Callable[[], list[str]]
+    visitor: Visitor, site: Site, stage: Stage, statements: Callable[[], list[str]]
 ) -> None:
     counted = []
     for many in (10, 300):
@@ -199,12 +200,13 @@ def test_a_page_takes_the_same_number_of_statements_for_few_and_for_many(
         stage.answers["Move"] = failing_for("u0", "u1", "u2")
         stage.due(batch, "prepare", "cutover")
         stage.run()
-        visitor.get("/preferences")
+        visitor.get(f"/batches/{batch.id}")
+        site.looks.forget()
         statements()
         answer = visitor.get(f"/batches/{batch.id}")
         counted.append(len(statements()))
         assert len(answer.content) < 60_000
-    assert counted[0] >= counted[1] > 0
+    assert counted[0] == counted[1] > 0
 
 
 def test_failures_are_a_file_too(visitor: Visitor, batch: BatchRow) -> None:

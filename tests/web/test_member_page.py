@@ -15,6 +15,7 @@ from matoolkit.domain.states import MemberState, MemberStatus
 from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
+from matoolkit.web.serving import Site
 from tests.orchestrator.runbooks import ONE_STEP, TWO_PHASES
 from tests.stage import WORKER, Failing, Silent, Stage
 from tests.web.conftest import Visitor
@@ -236,18 +237,19 @@ def test_the_list_is_a_file_too(visitor: Visitor, batch: BatchRow) -> None:
 
 
 def test_pages_of_members_take_the_same_number_of_statements_for_few_and_for_many(
-    visitor: Visitor, stage: Stage, statements: Callable[[], list[str]]
+    visitor: Visitor, site: Site, stage: Stage, statements: Callable[[], list[str]]
 ) -> None:
     counted = []
     for many in (10, 300):
         batch = stage.batch(stage.publish(TWO_PHASES, f"wave-{many}"), many)
         stage.due(batch, "prepare")
         stage.run()
-        visitor.get("/preferences")
         found = []
         for path in (f"/batches/{batch.id}/members", path_of(stage, batch), f"/batches/{batch.id}/undo"):
+            visitor.get(path)
+            site.looks.forget()
             statements()
             assert len(visitor.get(path).content) < 60_000
             found.append(len(statements()))
         counted.append(found)
-    assert all(few >= many > 0 for few, many in zip(*counted, strict=True))
+    assert counted[0] == counted[1]

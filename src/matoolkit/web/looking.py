@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from matoolkit.admin.looking import BatchLook, look_at_batch
+from matoolkit.admin.progress import PhaseProgress, phase_progress
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.store import Store
@@ -15,6 +16,9 @@ from matoolkit.store.undofailures import count_undo_failures
 
 _SECONDS = 1.0
 _MOST_KEPT = 200
+_LONGEST = 60.0
+# Looks whose cost grows with members take at most a twentieth of the time.
+_SHARE = 20
 
 SeenT = TypeVar("SeenT")
 
@@ -34,6 +38,7 @@ class _Kept:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     taken_at: float = float("-inf")
+    took: float = 0.0
     seen: Any = None
 
 
@@ -51,20 +56,29 @@ class Looks:
         """Look at a batch."""
         return self.taken(("batch", batch_id), lambda: look_at_batch(self._store, batch_id))
 
+    def progress(self, batch_id: int) -> PhaseProgress | None:
+        """Look at how members go through the phase of a batch that runs or ran last."""
+        return self.taken(("progress", batch_id), lambda: phase_progress(self._store, batch_id), share=_SHARE)
+
     def open_matters(self) -> OpenMatters:
         """Count what waits for a person."""
         return self.taken("open", self._open_matters)
 
-    def taken(self, key: Hashable, look: Callable[[], SeenT], times: int = 1) -> SeenT:
-        """Return what was seen within the last second, or look; what costs more is good for so many times as long."""
+    def taken(self, key: Hashable, look: Callable[[], SeenT], times: int = 1, share: int = 0) -> SeenT:
+        """Return what was seen within the last second, or look; what costs more is good for so many times as long.
+
+        With a share, a look is good for at least so many times as long as it took, up to a minute.
+        """
         with self._lock:
             if len(self._kept) > _MOST_KEPT:
                 self._kept.clear()
             kept = self._kept.setdefault(key, _Kept())
         with kept.lock:
-            if self._clock.monotonic() - kept.taken_at >= self._seconds * times:
+            good_for = max(self._seconds * times, min(share * kept.took, _LONGEST))
+            if self._clock.monotonic() - kept.taken_at >= good_for:
                 begun = self._clock.monotonic()
                 kept.seen, kept.taken_at = look(), begun
+                kept.took = self._clock.monotonic() - begun
             return cast("SeenT", kept.seen)
 
     def forget(self) -> None:

@@ -15,8 +15,8 @@ from matoolkit.store.executions import InitRow
 from matoolkit.words import distance
 
 _EDGE = 3.0
-# The part of the line that a folded stretch takes, and the least that a stretch takes in which something happened.
-_FOLDED, _LEAST = 9.0, 1.5
+# The part of the line that a folded stretch takes, the least that another takes, and the most of all folded ones.
+_FOLDED, _LEAST, _MOST_FOLDED = 9.0, 1.5, 0.6
 _FOLDED_FROM = timedelta(hours=1)
 _LEAST_BETWEEN_LABELS = 13.0
 _LONGEST_OVERDUE = timedelta(minutes=1)
@@ -152,13 +152,13 @@ def _places(times: Sequence[datetime], spans: Sequence[tuple[datetime, datetime]
         _FOLDED if fold else max(100.0 * ((end - start) / lasting if lasting else 0), _LEAST)
         for (start, end), fold in zip(stretches, folded, strict=True)
     ]
-    # What is folded keeps its width as far as there is room; the rest shares what is left.
-    fixed = min(sum(width for width, fold in zip(widths, folded, strict=True) if fold), 60.0 if lasting else 100.0)
+    # What is folded keeps its width as far as there is room, and the rest shares what is left.
+    room, fixed = 100.0 - 2 * _EDGE, _FOLDED * sum(folded)
+    fixed = room if all(folded) else min(fixed, room * _MOST_FOLDED)
     shared = sum(width for width, fold in zip(widths, folded, strict=True) if not fold)
-    free = 100.0 - 2 * _EDGE - fixed
     places, x = [_EDGE], _EDGE
     for width, fold in zip(widths, folded, strict=True):
-        x += fixed / sum(folded) if fold else free * width / shared
+        x += fixed / sum(folded) if fold else (room - fixed) * width / shared
         places.append(x)
     return places[: len(times)]
 

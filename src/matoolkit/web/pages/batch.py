@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from matoolkit.admin.queries import existing_batch
 from matoolkit.domain.batch import MEMBERS_CAN_BE_RETRIED
-from matoolkit.domain.states import ENDED_BATCHES, MemberState
+from matoolkit.domain.states import ENDED_BATCHES, MemberState, StepStatus
 from matoolkit.errors import Flaw, InvalidRequest
 from matoolkit.store.failures import FailureGroup, failures_by_error
 from matoolkit.web.files import csv_file
@@ -31,6 +31,7 @@ _PARTS = {
     "head": "batch/head.html",
     "phases": "batch/phases.html",
     "failures": "batch/failures.html",
+    "progress": "batch/progress.html",
     "deeds": "batch/deeds.html",
 }
 _MOST_GROUPS = 20
@@ -49,6 +50,8 @@ def topic_of(site: Site, key: str) -> Topic:
             "batch": view.batch,
             "states": list(MemberState),
             "line": time_line(seen),
+            "progress": site.looks.progress(number),
+            "step_states": list(StepStatus),
             "most": _MOST_GROUPS,
             "is_over": view.batch.status in ENDED_BATCHES,
             "can_retry": view.batch.status in MEMBERS_CAN_BE_RETRIED,
