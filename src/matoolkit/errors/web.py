@@ -50,7 +50,7 @@ class SessionOver(NotSignedIn):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"{why}; nothing was changed",
-            hint="sign in on a second page; then come back to this one, which keeps what you typed, and send it again",
+            hint="sign in on a second page, then go back to the form, which keeps what you typed, and send it again",
         )
 
 
