@@ -136,7 +136,13 @@ def with_pages(site: Site) -> FastAPI:
 
 @contextmanager
 def place(
-    services: Services, clock: Clock, folder: Path, environ: Mapping[str, str] | None = None, **other: str
+    services: Services,
+    clock: Clock,
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    streams: bool = True,
+    **other: str,
 ) -> Iterator[Place]:
     """Serve an Entra, an API and pages that sign in there with a certificate."""
     both, alone = make_certificate(folder, is_rsa=True)
@@ -148,6 +154,6 @@ def place(
         entra.home = settings.web_address or ""
         way = way_to_pages(settings, door, clock, environ or {})
         known = replace(services, sign_in=door, clock=clock)
-        doors = Addresses(create_app(known), with_pages(site_of(known, way, settings)))
+        doors = Addresses(create_app(known), with_pages(site_of(known, way, settings, streams=streams)))
         with serving_app(doors, socket, doors.close) as address:
             yield Place(entra, address, way, both, stack)

@@ -157,3 +157,28 @@ def test_a_live_page_says_that_the_session_has_ended(
     opened.value.close()
     expect(tab.locator("#refused")).to_be_empty(timeout=LONG)
     expect(tab.locator("#live")).to_contain_text("live")
+
+
+def test_a_page_that_asks_by_itself_says_it_too_and_takes_nobodys_place_away(
+    browser: Browser, services: Services, clock: VirtualClock, tmp_path: Path, batch: BatchRow
+) -> None:
+    """Where answers cannot be streamed, every part asks every five seconds, and each of them is refused."""
+    with place(services, clock, tmp_path, streams=False) as pages, tab_of(browser, pages.address) as tab:
+        tab.goto("/batches")
+        expect(tab.locator("footer")).to_contain_text(ANN)
+        tab.clock.install()
+        tab.goto(f"/batches/{batch.id}")
+        expect(tab.locator("#live")).to_contain_text("asks every 5 s")
+        find = tab.get_by_role("searchbox").first
+        find.fill("a")
+        clock.advance(HOURS)
+        for _ in range(2):
+            tab.clock.run_for(5_000)
+            expect(tab.locator("#refused")).to_contain_text("your session has ended")
+            expect(find).to_be_focused()
+        with tab.context.expect_page() as opened:
+            tab.get_by_role("link", name="Sign in on a second page").click()
+        expect(opened.value.locator("footer")).to_contain_text(ANN)
+        opened.value.close()
+        tab.clock.run_for(5_000)
+        expect(tab.locator("#refused")).to_be_empty()

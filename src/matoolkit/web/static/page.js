@@ -122,12 +122,13 @@
   document.addEventListener("htmx:afterSettle", (event) => note(event.target));
   note(document);
 
+  const byItself = (part) => part.getAttribute("hx-trigger")?.startsWith("every");
   // While pages ask instead of being sent, a part with a form in it waits too.
   document.addEventListener("htmx:beforeRequest", (event) => {
     const asked = event.detail.elt;
-    if (asked.getAttribute("hx-trigger")?.startsWith("every") && (busy(asked) || document.visibilityState !== "visible")) event.preventDefault();
+    if (byItself(asked) && (busy(asked) || document.visibilityState !== "visible")) event.preventDefault();
   });
-  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) heard(); });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) { heard(); if (byItself(event.detail.elt)) signedIn(); } });
 
   // A refusal is shown where the form has a place for it, and the form keeps its text.
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -137,7 +138,8 @@
     event.detail.target = place;
     event.detail.swapOverride = "innerHTML";
     event.detail.shouldSwap = true;
-    setTimeout(() => place.focus());
+    // What nobody asked for takes nobody's place away, and goes when it is no longer true.
+    if (byItself(elt)) place.dataset.by = "polling"; else setTimeout(() => place.focus());
   });
   document.addEventListener("htmx:beforeRequest", (event) => {
     for (const place of event.detail.elt.querySelectorAll?.(".refused") ?? []) place.replaceChildren();
