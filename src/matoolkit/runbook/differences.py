@@ -61,7 +61,7 @@ def differences(before: Runbook, after: Runbook) -> Differences:
         ("phases", list(_phases(before, after))),
         ("rollbacks", list(_rollbacks(before, after))),
         (
-            "removal",
+            "what a removal runs",
             list(_steps("on_member_removed", before.on_member_removed, after.on_member_removed, before, after)),
         ),
     ]
