@@ -249,8 +249,10 @@ def test_u2_members_of_a_batch_are_undone_as_shown(visitor: Visitor, stage: Stag
     shown = visitor.get(f"{path}?keys=u0%0D%0AU1").text
     assert "2 members</b> (<bdi>u0</bdi>, <bdi>u1</bdi>): version 1 runs" in shown.replace("\n", "")
     (mark,) = _SHOWN.findall(shown)
-    refused = visitor.send_form(path, shown=mark, reason="wrong wave")
+    refused = visitor.send_form(path, shown=mark, who="everybody", reason="wrong wave")
     assert (refused.status_code, "WB409" in refused.text) == (409, True), "everybody was not what was shown"
+    nobody = visitor.send_form(path, shown=mark, reason="wrong wave")
+    assert (nobody.status_code, "nobody is chosen" in nobody.text) == (422, True)
     answer = visitor.send_form(path, shown=mark, keys="u0\r\nU1", reason="wrong wave")
     assert answer.status_code == 303
     stage.run()

@@ -209,7 +209,7 @@ def test_hostile_names_are_texts(visitor: Visitor, stage: Stage) -> None:
     stage.due(batch, "prepare", "cutover")
     stage.run()
     paths = [f"/batches/{batch.id}/members", *(path_of(stage, batch, key) for key in HOSTILE)]
-    for path in [*paths, f"{paths[1]}/exclude", f"/batches/{batch.id}/undo"]:
+    for path in [*paths, f"{paths[1]}/exclude", f"/batches/{batch.id}/undo?who=everybody"]:
         answer = visitor.get(path)
         assert answer.status_code == 200
         assert not re.search("<script>alert|<b>bold|\x1b|\u202e", answer.text)
@@ -245,7 +245,7 @@ def test_pages_of_members_take_the_same_number_of_statements_for_few_and_for_man
         stage.due(batch, "prepare")
         stage.run()
         found = []
-        for path in (f"/batches/{batch.id}/members", path_of(stage, batch), f"/batches/{batch.id}/undo"):
+        for path in (f"/batches/{batch.id}/members", path_of(stage, batch), f"/batches/{batch.id}/undo?who=everybody"):
             visitor.get(path)
             site.looks.forget()
             statements()

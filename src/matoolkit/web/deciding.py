@@ -62,11 +62,12 @@ class Decision:
 class Act(Generic[MeantT]):
     """What a person does after having seen what it would do.
 
-    `meant` finds out what is asked for, before any transaction begins: it may read a source. `decision` plans it, and
-    shows the form without a plan if there is nothing to plan from. `work` does it and says what was done.
+    `meant` finds out what is asked for, before any transaction begins: it may read a source. Nothing is meant until a
+    person has chosen. `decision` plans it, and shows the form without a plan if there is nothing to plan from. `work`
+    does it and says what was done.
     """
 
-    meant: Callable[[], MeantT]
+    meant: Callable[[], MeantT | None]
     decision: Callable[[Store, MeantT | None], Decision]
     work: Callable[[Store, MeantT], str]
 
@@ -83,6 +84,8 @@ def carry_out(request: Request, viewer: Viewer, site: Site, act: Act[Any], *, re
         if not reason:
             raise MissingAnswer("a reason is missing")
         meant = act.meant()
+        if meant is None:
+            raise MissingAnswer("nobody is chosen")
         with site.services.store.transaction() as tx:
             store = site.services.store.within(tx)
             decision = act.decision(store, meant)

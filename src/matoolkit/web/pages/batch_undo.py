@@ -1,6 +1,6 @@
 """Members of a batch are undone: everybody, those in a state, those with the same error, or those with certain keys."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, Query
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -38,11 +38,16 @@ class AskedUndo(BaseModel):
 
     member: Number = None
     like: Number = None
-    state: Choice[MemberState] = None
+    who: Choice[MemberState | Literal["everybody"]] = None
     keys: Annotated[str, StringConstraints(strip_whitespace=True, max_length=_MOST_TYPED)] = ""
     version: Choice[VersionChoice] = None
     reason: TypedReason = ""
     shown: str = ""
+
+    @property
+    def state(self) -> MemberState | None:
+        """The state of those who are meant, if it matters."""
+        return self.who if isinstance(self.who, MemberState) else None
 
     def command(self, batch_id: int) -> str:
         """Return the command that shows the same; keys are left for the person to fill in."""
@@ -89,11 +94,14 @@ def _act(site: Site, viewer: Viewer, batch_id: int, asked: AskedUndo) -> Act[Wan
     return Act(lambda: _meant(services, batch_id, asked), decision, work)
 
 
-def _meant(services: Services, batch_id: int, asked: AskedUndo) -> Wanted:
+def _meant(services: Services, batch_id: int, asked: AskedUndo) -> Wanted | None:
+    """Say who is meant; nobody before a person has chosen, for a plan for everybody takes its time."""
     if asked.member is not None:
         history = member_history(services.store, batch_id, asked.member)
         return Wanted(member_keys=[history.member.row.member_key])
     keys = [line.strip() for line in asked.keys.splitlines() if line.strip()] or None
+    if not (keys or asked.who or asked.like):
+        return None
     if asked.like is None:
         return Wanted(keys, asked.state)
     with services.store.reading() as tx:
