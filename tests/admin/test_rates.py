@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from matoolkit.admin.rates import rates_of_last_hour
+from matoolkit.admin.rates import KnownMinutes, rates_of_last_hour
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
+from tests.databases import NOON
 from tests.orchestrator.runbooks import ONE_STEP, TWO_PHASES
 from tests.stage import Failing, Silent, Stage
 
@@ -25,12 +26,30 @@ def test_steps_are_counted_in_the_minute_in_which_they_ended(stage: Stage) -> No
     assert (seen.steps, seen.failed, seen.jobs_out) == (10, 1, 0)
     assert len(seen.minutes) == 60
     assert [(minute.begin, minute.steps, minute.failed, minute.workers) for minute in seen.minutes if minute.steps] == [
-        (stage.now - timedelta(minutes=31), 4, 1, 1),
-        (stage.now - timedelta(minutes=20), 6, 0, 1),
+        (NOON, 4, 1, 1),
+        (NOON + timedelta(minutes=10), 6, 0, 1),
     ]
     assert seen.busiest.steps == 6
     stage.clock.advance(timedelta(minutes=35))
     assert rates_of_last_hour(stage.store).steps == 6, "what ended earlier than an hour ago no longer counts"
+
+
+def test_minutes_that_are_over_are_counted_once(stage: Stage) -> None:
+    known = KnownMinutes()
+    runbook = stage.publish(ONE_STEP)
+    for _ in range(3):
+        batch = stage.batch(runbook, 2)
+        stage.due(batch, "prepare")
+        stage.run()
+        stage.clock.advance(timedelta(minutes=7))
+        assert rates_of_last_hour(stage.store, known).minutes == rates_of_last_hour(stage.store).minutes
+    assert rates_of_last_hour(stage.store, known).steps == 6
+    with stage.store.transaction() as tx:
+        announce_functions(tx, "worker-02", [AnnouncedFunction("Other", "[]")], stage.now)
+    assert rates_of_last_hour(stage.store, known).minutes == rates_of_last_hour(stage.store).minutes
+    assert rates_of_last_hour(stage.store, known).workers == 2
+    stage.clock.advance(timedelta(hours=2))
+    assert rates_of_last_hour(stage.store, known).steps == 0
 
 
 def test_jobs_that_are_out_and_workers_that_are_known_are_counted(stage: Stage) -> None:

@@ -1551,6 +1551,26 @@ UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_comp
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
 GO
 
+-- store.progress.begun_by
+SELECT anon_1.slot, count(*) AS count 
+FROM (SELECT CASE WHEN (step_executions.dispatched_at <= :dispatched_at_1) THEN 0 ELSE 1 END AS slot 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.dispatched_at IS NOT NULL AND step_executions.phase_execution_id = :phase_execution_id_1 AND step_executions.step_index = :step_index_1) AS anon_1 GROUP BY anon_1.slot
+GO
+
+-- store.progress.step_tallies
+SELECT step_executions.step_index, step_executions.step_name, step_executions.status, count(*) AS count 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.phase_execution_id = :phase_execution_id_1 GROUP BY step_executions.step_index, step_executions.step_name, step_executions.status ORDER BY step_executions.step_index, step_executions.step_name, step_executions.status
+GO
+
+-- store.progress.through_by
+SELECT anon_1.slot, count(*) AS count 
+FROM (SELECT CASE WHEN (step_executions.completed_at <= :completed_at_1) THEN 0 ELSE 1 END AS slot 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.completed_at IS NOT NULL AND step_executions.phase_execution_id = :phase_execution_id_1 AND step_executions.step_index = :step_index_1 AND step_executions.status = 'succeeded') AS anon_1 GROUP BY anon_1.slot
+GO
+
 -- store.pulse.beginnings_since
 SELECT TOP 1000 phase_executions.due_at, batches.detected_at, phase_executions.dispatched_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 

@@ -213,7 +213,7 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "how many jobs are out": (count_jobs_out, {"ix_step_executions_lost"}),
     "who answered polls last": (last_answers, {"ix_step_executions_poll"}),
     "what ended in the last hour": (
-        lambda tx: endings_by_minute(tx, ["worker-01"], LATER),
+        lambda tx: endings_by_minute(tx, ["worker-01"], [LATER]),
         {"ix_step_executions_ended"},
     ),
     "when a step of workers last ended": (

@@ -3,11 +3,13 @@
 Only steps of members count. How often services throttled is not stored, so nothing is said of it here.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import chain
+from types import MappingProxyType
 
 from matoolkit.domain.states import FAILED_STEPS
 from matoolkit.errors import InvalidRunbook
@@ -15,6 +17,7 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.pulse import (
     Beginning,
+    Endings,
     beginnings_since,
     count_jobs_out,
     endings_by_minute,
@@ -23,8 +26,9 @@ from matoolkit.store.pulse import (
 )
 from matoolkit.store.runbooks import runbooks_by_id, runbooks_in_use
 
-_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
-_MINUTES = 60
+_MINUTE, _MINUTES = timedelta(minutes=1), 60
+# What ended in the latest minutes may be committed yet.
+_UNSETTLED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,33 +73,52 @@ class Rates:
         return max((one.lag for one in self.minutes if one.lag is not None), default=None)
 
 
-def rates_of_last_hour(store: Store) -> Rates:
-    """Look at the last hour."""
+@dataclass(slots=True)
+class KnownMinutes:
+    """Minutes that are over, as they were counted: they do not change, so an hour is counted once, minute by minute."""
+
+    # Both are replaced at once, so that two who count at the same time do not mix what they know.
+    _of: tuple[Sequence[str], Mapping[datetime, Sequence[Endings]]] = ((), MappingProxyType({}))
+
+    def counted(self, tx: Transaction, workers: Sequence[str], begins: Sequence[datetime]) -> list[Endings]:
+        """Return what ended in minutes; the latest ones are counted every time."""
+        known_workers, ended = self._of
+        known = ended if known_workers == workers else {}
+        settled, latest = begins[:-_UNSETTLED], begins[-_UNSETTLED:]
+        missing = [*(begin for begin in settled if begin not in known), *latest]
+        found: dict[datetime, list[Endings]] = {begin: [] for begin in missing}
+        for one in endings_by_minute(tx, workers, missing):
+            found[one.begin].append(one)
+        kept = {begin: found.get(begin) or known.get(begin, ()) for begin in settled}
+        self._of = (workers, kept)
+        return [*chain.from_iterable(kept.values()), *chain.from_iterable(found[begin] for begin in latest)]
+
+
+def rates_of_last_hour(store: Store, known: KnownMinutes | None = None) -> Rates:
+    """Look at the last hour: 60 minutes of the clock, of which the last one has not ended yet."""
     with store.reading() as tx:
         at = tx.time()
+        end = at.replace(second=0, microsecond=0) + _MINUTE
+        begins = [end - _MINUTE * number for number in range(_MINUTES, 0, -1)]
         workers = _workers(tx)
-        ended = endings_by_minute(tx, workers, at)
+        ended = (known or KnownMinutes()).counted(tx, workers, begins)
         steps, failed = Counter[datetime](), Counter[datetime]()
-        heard: dict[datetime, set[str]] = {}
+        heard: dict[datetime, set[str]] = defaultdict(set)
         for one in ended:
             steps[one.begin] += one.count
-            heard.setdefault(one.begin, set()).add(one.worker_id)
+            heard[one.begin].add(one.worker_id)
             if one.status in FAILED_STEPS:
                 failed[one.begin] += one.count
-        lags = _lags(beginnings_since(tx, at - _HOUR), at)
-        begins = [at - _MINUTE * number for number in range(_MINUTES, 0, -1)]
-        minutes = [
-            Minute(begin, steps[begin], failed[begin], len(heard.get(begin, ())), lags.get(begin)) for begin in begins
-        ]
+        lags = _lags(beginnings_since(tx, begins[0]))
+        minutes = [Minute(begin, steps[begin], failed[begin], len(heard[begin]), lags.get(begin)) for begin in begins]
         return Rates(at, minutes, count_jobs_out(tx), len({one.worker_id for one in ended}), len(workers))
 
 
-def _lags(begun: Sequence[Beginning], at: datetime) -> dict[datetime, timedelta]:
+def _lags(begun: Sequence[Beginning]) -> dict[datetime, timedelta]:
     """Say for each minute how long the slowest phase waited; a batch that was found late did not wait before."""
     found: dict[datetime, timedelta] = {}
     for one in begun:
-        age = at - one.dispatched_at
-        begin = at - _MINUTE * (age // _MINUTE + (1 if age % _MINUTE else 0) or 1)
+        begin = one.dispatched_at.replace(second=0, microsecond=0)
         lag = max(timedelta(), one.dispatched_at - max(one.due_at, one.detected_at))
         found[begin] = max(lag, found.get(begin, lag))
     return found

@@ -17,7 +17,6 @@ from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import is_any
 from matoolkit.store.sql.transaction import Transaction
 
-_MINUTES = 60
 # Of the jobs that are out, those that will be given up first; of the steps that poll, those that answered last.
 MOST_JOBS, _MOST_POLLS = 2000, 1000
 _MOST_PHASES = 1000
@@ -62,12 +61,11 @@ class Beginning:
     dispatched_at: datetime
 
 
-def endings_by_minute(tx: Transaction, worker_ids: Collection[str], end: datetime) -> list[Endings]:
-    """Count the steps of members that ended in the hour before a time, by minute, worker and status."""
-    begins = [end - timedelta(minutes=minute) for minute in range(_MINUTES, 0, -1)]
+def endings_by_minute(tx: Transaction, worker_ids: Collection[str], begins: Collection[datetime]) -> list[Endings]:
+    """Count the steps of members that ended in minutes, by minute, worker and status."""
     cells = [
         (begin, begin + timedelta(minutes=1), worker_id, status)
-        for begin in begins
+        for begin in sorted(begins)
         for worker_id in sorted(worker_ids)
         for status in _WORKED
     ]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from matoolkit.admin.looking import BatchLook, look_at_batch
 from matoolkit.admin.progress import PhaseProgress, phase_progress
+from matoolkit.admin.rates import KnownMinutes, Rates, rates_of_last_hour
 from matoolkit.clock import Clock, SystemClock
 from matoolkit.domain.states import DeadLetterStatus
 from matoolkit.store import Store
@@ -51,6 +52,7 @@ class Looks:
         self._clock = clock or SystemClock()
         self._kept: dict[Hashable, _Kept] = {}
         self._lock = threading.Lock()
+        self._minutes = KnownMinutes()
 
     def batch(self, batch_id: int) -> BatchLook:
         """Look at a batch."""
@@ -59,6 +61,10 @@ class Looks:
     def progress(self, batch_id: int) -> PhaseProgress | None:
         """Look at how members go through the phase of a batch that runs or ran last."""
         return self.taken(("progress", batch_id), lambda: phase_progress(self._store, batch_id), share=_SHARE)
+
+    def rates(self) -> Rates:
+        """Look at the last hour; minutes that are over are counted once."""
+        return self.taken("rates", lambda: rates_of_last_hour(self._store, self._minutes))
 
     def open_matters(self) -> OpenMatters:
         """Count what waits for a person."""

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from matoolkit.admin.attention import Attention, what_needs_a_person
-from matoolkit.admin.rates import Rates, rates_of_last_hour
 from matoolkit.admin.waves import WaveCalendar, wave_calendar
 from matoolkit.errors import Flaw, InvalidRequest
 from matoolkit.runbook.offsets import Offset
@@ -31,8 +30,6 @@ _AROUND_NOW = "all"
 _WEEKS, _WEEKS_BACK, _FARTHEST = 8, 2, 520
 # Midnight comes to some zones so much earlier or later than to UTC.
 _ZONES_APART = timedelta(hours=14)
-# The last hour is counted anew only after so many looks at the rest.
-_SELDOM = 15
 
 Shift = Annotated[int, Query(ge=-_FARTHEST, le=_FARTHEST)]
 
@@ -49,7 +46,7 @@ def topic_of(site: Site, key: str) -> Topic:
             "calendar": _calendar(site, monday),
             "scale_of": partial(_scale, monday),
             "offset_of": Offset,
-            "rates": _rates(site),
+            "rates": site.looks.rates(),
             "line": polyline,
             "shift": shift,
             "weeks": _WEEKS,
@@ -79,10 +76,6 @@ def _calendar(site: Site, monday: date) -> WaveCalendar:
     scale = _scale(monday, ZoneInfo("UTC"))
     begin, end = scale.begin - _ZONES_APART, scale.end + _ZONES_APART
     return site.looks.taken(("waves", monday), lambda: wave_calendar(site.services.store, begin, end))
-
-
-def _rates(site: Site) -> Rates:
-    return site.looks.taken("rates", lambda: rates_of_last_hour(site.services.store), _SELDOM)
 
 
 @router.get("/")
