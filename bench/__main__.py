@@ -16,6 +16,7 @@ BENCHES = (
     "wide",
     "api",
     "pages",
+    "matrix",
     "commands",
     "worker",
     "bus",

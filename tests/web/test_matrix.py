@@ -2,16 +2,19 @@
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from struct import unpack_from
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from matoolkit.domain.matrix import CellState
 from matoolkit.store.batches import BatchRow
 from matoolkit.web.serving import Site
+from tests.servers.pages import serving_pages
 from tests.stage import Failing, Stage
 from tests.waiting import until
 from tests.web.conftest import Visitor
@@ -263,6 +266,51 @@ def test_colours_follow_the_theme(tab: Page, matrix: Locator) -> None:
     until(lambda: colour(tab, x, y) == [0xFF, 0x8A, 0x76])
     tab.evaluate("() => { document.documentElement.dataset.theme = 'light' }")
     until(lambda: colour(tab, x, y) == failed)
+
+
+def test_where_answers_cannot_be_streamed_it_asks_again(
+    browser: Browser, site: Site, stage: Stage, batch: BatchRow
+) -> None:
+    with serving_pages(replace(site, streams=False)) as address:
+        context = browser.new_context(base_url=address)
+        tab = context.new_page()
+        tab.clock.install()
+        tab.goto(f"/batches/{batch.id}")
+        expect(tab.locator("#mx-found")).to_have_text("41 of 41 members")
+        stage.join(batch, "joan")
+
+        def asks() -> bool:
+            tab.clock.run_for(5_100)
+            return tab.locator("#mx-found").text_content() == "42 of 42 members"
+
+        until(asks, pause=0.5)
+        context.close()
+
+
+def test_without_a_script_there_is_a_sentence_and_the_list(browser: Browser, address: str, batch: BatchRow) -> None:
+    context = browser.new_context(base_url=address, java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(f"/batches/{batch.id}")
+    expect(tab.get_by_text("needs JavaScript")).to_be_visible()
+    expect(tab.locator("#mx-window")).to_be_hidden()
+    tab.get_by_role("link", name="The list of members").click()
+    expect(tab.get_by_text("u7", exact=True)).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_matrix(tab: Page, matrix: Locator, theme: Literal["light", "dark"]) -> None:
+    tab.emulate_media(color_scheme=theme)
+    found = Axe().run(tab, context="#matrix")
+    assert found.response["violations"] == []
+
+
+def test_a_key_of_another_script_turns_nothing_around_it(tab: Page, batch: BatchRow, stage: Stage) -> None:
+    stage.join(batch, "\u05d3\u05d5\u05d3@contoso.com")
+    tab.goto(f"/batches/{batch.id}")
+    expect(tab.locator("#mx-found")).to_contain_text("42 of 42", timeout=PATIENCE)
+    tab.locator("#mx-window").press("End")
+    expect(tab.locator("#mx-say")).to_contain_text("\u2068\u05d3\u05d5\u05d3@contoso.com\u2069 · first")
 
 
 def test_nothing_moves_as_the_cells_come(tab: Page, batch: BatchRow) -> None:

@@ -17,7 +17,8 @@ from matoolkit.domain.states import PhaseStatus, StepStatus
 from matoolkit.errors import InvalidRunbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
-from matoolkit.store.counts import MemberCount, StepCount, member_counts, step_counts
+from matoolkit.store.counting import changes_of
+from matoolkit.store.counts import PlacedStepCount, step_counts_by_place
 from matoolkit.store.matrix import STEPS_TOGETHER, members_of_matrix, packed_steps_of_phase
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbook_version
@@ -57,20 +58,16 @@ class Everybody:
 class _Facts:
     """What tells cheaply whether something may have changed."""
 
+    changes: int
     phases: Sequence[PhaseRow]
-    counts: Mapping[int, Sequence[StepCount]]
-    members: Sequence[MemberCount]
-
-    @property
-    def has_moving_steps(self) -> bool:
-        """Whether jobs are out, whose steps may change without changing a count."""
-        return any(one.status in _MOVING for counted in self.counts.values() for one in counted)
+    counts: Mapping[int, Sequence[PlacedStepCount]]
 
     def is_at_rest(self, phase_id: int, before: "_Facts | None") -> bool:
         """Whether nothing can have happened in a phase since it was looked at before."""
         counted = self.counts.get(phase_id, ())
         if before is None:
             return not counted
+        # Jobs that are out may come back and go out again without a count being another.
         return counted == before.counts.get(phase_id, ()) and not any(one.status in _MOVING for one in counted)
 
 
@@ -88,13 +85,14 @@ class Matrix:
 def read_matrix(store: Store, batch_id: int, before: Matrix | None = None) -> Matrix:
     """Read the matrix of a batch, or what can have changed of it since it was read before.
 
-    The counts are read first: what happens while cells are read is noticed at the next look. Each phase is read by
-    itself, so that no transaction lasts long.
+    What tells of changes is read first: what happens while cells are read is noticed at the next look. Each phase is
+    read by itself, so that no transaction lasts long.
     """
     with store.reading() as tx:
-        facts = _facts(tx, batch_id)
-        if before is not None and before.facts == facts and not facts.has_moving_steps:
+        changes = changes_of(tx, [batch_id]).get(batch_id, 0)
+        if before is not None and before.facts.changes == changes:
             return before
+        facts = _facts(tx, batch_id, changes)
         members = _everybody(tx, batch_id)
         known = before is not None and _ids(before.facts.phases) == _ids(facts.phases)
         columns = before.columns if before and known else _columns(tx, batch_id, facts.phases)
@@ -118,14 +116,13 @@ def read_matrix(store: Store, batch_id: int, before: Matrix | None = None) -> Ma
     return Matrix(columns, members, cells, facts, steps)
 
 
-def _facts(tx: Transaction, batch_id: int) -> _Facts:
+def _facts(tx: Transaction, batch_id: int, changes: int) -> _Facts:
     found = phases_of_batches(tx, [batch_id])
     phases = sorted(
         (phase for phase in found if phase.status is not PhaseStatus.SUPERSEDED), key=lambda phase: phase.order
     )
-    counted = sorted(step_counts(tx, _ids(phases)), key=lambda one: (one.phase_execution_id, one.status))
-    by_phase = {number: list(some) for number, some in groupby(counted, lambda one: one.phase_execution_id)}
-    return _Facts(phases, by_phase, member_counts(tx, [batch_id]))
+    counted = groupby(step_counts_by_place(tx, _ids(phases)), lambda one: one.phase_execution_id)
+    return _Facts(changes, phases, {number: list(some) for number, some in counted})
 
 
 def _ids(phases: Sequence[PhaseRow]) -> list[int]:

@@ -86,8 +86,11 @@ class Matrices:
         self._name = secrets.token_hex(4)
 
     def version(self, batch_id: int) -> str:
-        """Return the version of what is kept, at once; if it is time to, a look begins."""
-        shown, _ = self._asked(batch_id)
+        """Return the version of what is kept, at once; if it is time to, a look begins.
+
+        Nobody looks for those who watch a batch without its matrix.
+        """
+        shown = self._asked(batch_id)[0] if batch_id in self._kept else None
         return shown.version if shown else ""
 
     def shown(self, batch_id: int) -> "Future[Shown]":

@@ -10,7 +10,6 @@
   const FAILED = [5, 6], SUCCEEDED = 4, STATES = 16;
   const id = (name) => document.getElementById(`mx-${name}`);
   const box = document.getElementById("matrix");
-  if (!box) return;
   const [all, cells, frame, room, said, story] = ["all", "cells", "window", "room", "say", "story"].map(id);
   const [found, order, only, search] = ["found", "order", "only", "search"].map(id);
   const whole = new Intl.NumberFormat("en");
@@ -61,11 +60,10 @@
     performance.measure(head.columns ? "matrix-drawn" : "matrix-changed", { start: arrived });
   }
   function replace(head, received) {
-    const isFirst = !columns.length;
+    openAtFailure = !columns.length;
     ({ columns, members } = head);
     bytes = received;
     keys.clear();
-    if (isFirst) openAtFailure = true;
   }
   function change(changes) { // the cell above, its new byte below
     for (const one of changes) bytes[one >>> 8] = one & 255;
@@ -120,8 +118,7 @@
       const text = search.value.trim();
       try {
         const answer = text ? await (await ask("find", { key: text })).json() : null;
-        if (text !== search.value.trim()) return; // more was typed meanwhile
-        searched = answer;
+        if (text === search.value.trim()) searched = answer; // or else more was typed meanwhile
       } catch { found.textContent = "The search was not answered."; return; }
       choose(); draw();
     }, 250);
@@ -289,7 +286,7 @@
   let learning = 0;
   function learn(from, to) {
     clearTimeout(learning);
-    const unknown = Array.from(rows.subarray(Math.max(0, from), to)).filter((member) => !keys.has(member)).slice(0, MOST_KEYS);
+    const near = Array.from(rows.subarray(Math.max(0, from), to)), unknown = near.filter((member) => !keys.has(member)).slice(0, MOST_KEYS);
     if (unknown.length) learning = setTimeout(() => keysOf(unknown).then(() => { tell(false); draw(); }, () => {}), 60);
   }
   async function keysOf(places) {
@@ -313,8 +310,10 @@
     if (!rows.length) return "Nobody matches. Clear the filter to see all.";
     const member = rows[at.row], { phase, step } = columns[at.column], attempts = attemptsAt(member, at.column);
     const { glyph, word } = signs[stateAt(member, at.column)];
-    return `${keys.get(member)?.key ?? "…"} · ${phase} / ${step} · ${glyph} ${word}${attempts ? `, attempt ${counted(attempts)}` : ""} · row ${whole.format(at.row + 1)}`;
+    return `${alone(keys.get(member)?.key ?? "…")} · ${phase} / ${step} · ${glyph} ${word}${attempts ? `, attempt ${counted(attempts)}` : ""} · row ${whole.format(at.row + 1)}`;
   }
+  // A key of another script must not turn the words around it.
+  const alone = (key) => (/^[ -~]*$/.test(key) ? key : `\u2068${key}\u2069`);
   async function tellStory() {
     asksStory = new AbortController();
     const { signal } = asksStory;
@@ -354,15 +353,12 @@
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-page, 0], PageDown: [page, 0], Home: [-end, 0], End: [end, 0] };
     const go = steps[event.key];
     if (go) move(at.row + go[0], at.column + go[1]);
-    else if (event.key === "n") nextFailure();
-    else if (event.key === "Enter") open(at.row);
-    else return;
+    else if (event.key === "n") nextFailure(); else if (event.key === "Enter") open(at.row); else return;
     event.preventDefault();
   });
   function spot(event) { // the row and the column under the pointer; the keys are column -1
     const row = Math.floor((event.offsetY - heading() + frame.scrollTop) / ROW), x = event.offsetX - keyWidth();
-    const isCell = event.offsetY >= heading() && row < rows.length && columns.length;
-    return isCell ? { row, column: x < 0 ? -1 : within(Math.floor(x / cellWidth()), columns.length - 1) } : null;
+    return event.offsetY >= heading() && row < rows.length && columns.length ? { row, column: x < 0 ? -1 : within(Math.floor(x / cellWidth()), columns.length - 1) } : null;
   }
   cells.addEventListener("pointermove", (event) => {
     const here = spot(event);
