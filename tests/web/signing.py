@@ -100,6 +100,7 @@ class Place:
     address: str
     way: WayToPages
     certificate: Path
+    site: FastAPI
     open: ExitStack
 
     def browser(self) -> Browser:
@@ -154,6 +155,7 @@ def place(
         entra.home = settings.web_address or ""
         way = way_to_pages(settings, door, clock, environ or {})
         known = replace(services, sign_in=door, clock=clock)
-        doors = Addresses(create_app(known), with_pages(site_of(known, way, settings, streams=streams)))
+        site = with_pages(site_of(known, way, settings, streams=streams))
+        doors = Addresses(create_app(known), site)
         with serving_app(doors, socket, doors.close) as address:
-            yield Place(entra, address, way, both, stack)
+            yield Place(entra, address, way, both, site, stack)

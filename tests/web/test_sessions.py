@@ -1,5 +1,6 @@
 """Sessions: how long they last, what is in them, what ends them, and which door takes what."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -7,7 +8,8 @@ from http.cookies import Morsel, SimpleCookie
 from pathlib import Path
 
 import pytest
-from fastapi import Response
+from fastapi import APIRouter, Response
+from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from matoolkit.clock import SystemClock, VirtualClock
@@ -282,3 +284,54 @@ def test_the_first_sign_in_is_not_needed_for_what_is_public(pages: Place) -> Non
     assert page.status_code == 200
     assert onward_from(page) is None
     assert browser.look("/healthz").status_code == 200
+
+
+PUBLIC = {"/signin", "/signin/done", "/signout/everywhere", "/signed-out", "/static/{hashed}/{name}"}
+
+
+def addresses_of(pages: Place) -> Iterator[tuple[str, str]]:
+    """Return method and address of every page; what is asked for need not be there."""
+    for route in routes_of(pages.site.router):
+        if route.path not in PUBLIC:
+            yield from ((method, re.sub(r"\{[^}]+\}", "1", route.path)) for method in route.methods or ())
+
+
+def routes_of(router: APIRouter) -> Iterator[APIRoute]:
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            yield route
+        else:
+            yield from routes_of(route.original_router)  # type: ignore[attr-defined]
+
+
+def test_nobody_sees_or_sends_anything_without_signing_in(pages: Place) -> None:
+    browser = pages.browser()
+    asked = list(addresses_of(pages))
+    assert len(asked) > 20
+    for method, path in asked:
+        answer = browser.http.request(method, f"{pages.address}{path}")
+        if method == "GET":
+            assert (answer.status_code, answer.headers["location"][:11]) == (303, "/signin?to="), path
+        else:
+            assert (answer.status_code, "WB401" in answer.text) == (401, True), path
+
+
+def test_nothing_is_changed_without_the_mark_of_a_form(pages: Place) -> None:
+    """Not even by a form of another site, which cannot read the mark that belongs to this person and browser."""
+    browser, other = pages.signed_in(), pages.signed_in()
+    mark = other.token()
+    changes = [path for method, path in addresses_of(pages) if method != "GET"]
+    assert len(changes) > 5
+    for path in changes:
+        for form in ({}, {"csrf": ""}, {"csrf": mark}):
+            answer = browser.send(path, **form)
+            assert (answer.status_code, "WB403" in answer.text) == (403, True), (path, answer.text[-400:])
+
+
+def test_without_the_role_nothing_is_changed(pages: Place) -> None:
+    browser = pages.signed_in(roles=["Reader"])
+    mark = browser.token()
+    for method, path in addresses_of(pages):
+        if method != "GET" and path not in ("/signout", "/preferences"):
+            answer = browser.send(path, csrf=mark)
+            assert (answer.status_code, "AP403" in answer.text) == (403, True), path
