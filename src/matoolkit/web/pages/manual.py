@@ -93,7 +93,7 @@ def make(
 
 
 def _filled(site: Site, filling: ManualUpload) -> tuple[ManualChange, MatoolkitError | None]:
-    """Fill the batch part by part; what breaks after the first part leaves a batch, of which the person must know."""
+    """Fill the batch part by part. If it breaks off after the first part, there is a batch, and the person is told."""
     made: ManualChange | None = None
     try:
         for part in filling.parts(lambda change: change):
