@@ -27,7 +27,7 @@ class SilentWorker:
 
 
 def silent_workers(tx: Transaction, at: datetime) -> list[SilentWorker]:
-    """Return the workers that have a job that has been out for long, and of whom nothing was heard since, by name."""
+    """Return the workers, by name, that have had a job for long and have said nothing since."""
     out = oldest_jobs_out(tx)
     longest = at - tx.lasting(_SILENT)
     suspects = [one for one in out if one.oldest_at <= longest]
