@@ -95,7 +95,7 @@ class KnownMinutes:
 
 
 def rates_of_last_hour(store: Store, known: KnownMinutes | None = None) -> Rates:
-    """Look at the last hour: 60 minutes of the clock, of which the last one has not ended yet."""
+    """Look at the last hour: 60 minutes of the clock; the last one has not ended yet."""
     with store.reading() as tx:
         at = tx.time()
         end = at.replace(second=0, microsecond=0) + _MINUTE

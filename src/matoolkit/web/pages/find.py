@@ -18,7 +18,7 @@ from matoolkit.web.visiting import Looking
 router = APIRouter()
 
 
-class Sought(BaseModel):
+class Searched(BaseModel):
     """What was typed, and whether keys that contain it are wanted beside those that are it."""
 
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
@@ -32,7 +32,7 @@ class Sought(BaseModel):
 
 
 @router.get("/find")
-def find_anything(request: Request, serving: Serving, viewer: Looking, wanted: Annotated[Sought, Query()]) -> Response:
+def find_anything(request: Request, serving: Serving, viewer: Looking, wanted: Annotated[Searched, Query()]) -> Response:
     """Go to what is meant, or list what may be."""
     found = find(serving.services.store, wanted.q, parts_too=wanted.parts)
     if found.count == 1 and not wanted.parts:
@@ -43,7 +43,7 @@ def find_anything(request: Request, serving: Serving, viewer: Looking, wanted: A
 
 
 @router.get("/find.csv")
-def found_as_file(serving: Serving, _: Looking, wanted: Annotated[Sought, Query()]) -> Response:
+def found_as_file(serving: Serving, _: Looking, wanted: Annotated[Searched, Query()]) -> Response:
     """Return what was found as a file."""
     heading = ["batch", "member", "key", "state", "runbook", "batch status", "T"]
     return csv_file("found", heading, _rows(find(serving.services.store, wanted.q, parts_too=wanted.parts)))
