@@ -32,7 +32,9 @@ class Searched(BaseModel):
 
 
 @router.get("/find")
-def find_anything(request: Request, serving: Serving, viewer: Looking, wanted: Annotated[Searched, Query()]) -> Response:
+def find_anything(
+    request: Request, serving: Serving, viewer: Looking, wanted: Annotated[Searched, Query()]
+) -> Response:
     """Go to what is meant, or list what may be."""
     found = find(serving.services.store, wanted.q, parts_too=wanted.parts)
     if found.count == 1 and not wanted.parts:
