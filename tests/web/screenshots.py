@@ -1,7 +1,7 @@
 """Pictures of the pages, taken of a made-up weekend in a real browser.
 
-.venv/bin/python docs/screenshots.py                        take them again, into docs/reference/pages/
-.venv/bin/python docs/screenshots.py --serve 8099 --members 10000    serve the weekend instead, to look at it
+python -m tests.web.screenshots                                  take them again, into docs/reference/pages/
+python -m tests.web.screenshots --serve 8099 --members 10000     serve the weekend instead, to look at it
 """
 
 import argparse
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
+
+from playwright.sync_api import Browser
 
 from matoolkit.bus.wire import decode
 from matoolkit.clock import SystemClock, VirtualClock
@@ -29,6 +31,8 @@ from tests.web.scenery import SATURDAY, Weekend, weekend
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "reference" / "pages"
 MEMBERS = 2_000
+WIDE, NARROW, HEIGHT = 1440, 390, 900
+SETTLES_MS = 2_000
 
 
 @contextmanager
@@ -48,7 +52,7 @@ def served(members: int, port: int = 0) -> Iterator[tuple[str, Weekend]]:
 
 
 def take(address: str, scene: Weekend) -> None:
-    """Take a picture of each page."""
+    """Take the pictures that the documentation shows."""
     batch = f"/batches/{scene.running.id}"
     pages = {
         "now": "/",
@@ -60,14 +64,19 @@ def take(address: str, scene: Weekend) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with browsing() as browser:
         for name, path in pages.items():
-            for looks, width in (("", 1440), ("-dark", 1440), ("-narrow", 390)):
-                theme: Literal["dark", "light"] = "dark" if looks == "-dark" else "light"
-                context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-                tab = context.new_page()
-                tab.goto(address + path, wait_until="load")
-                tab.wait_for_timeout(1_500)
-                tab.screenshot(path=PICTURES / f"{name}{looks}.png", full_page=True)
-                context.close()
+            _picture(browser, f"{address}{path}", name, WIDE)
+        _picture(browser, address, "now-dark", WIDE, "dark")
+        _picture(browser, f"{address}{batch}", "batch-narrow", NARROW)
+
+
+def _picture(browser: Browser, url: str, name: str, width: int, theme: Literal["dark", "light"] = "light") -> None:
+    context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=theme)
+    tab = context.new_page()
+    tab.goto(url, wait_until="load")
+    # The matrix loads later than the page.
+    tab.wait_for_timeout(SETTLES_MS)
+    tab.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+    context.close()
 
 
 if __name__ == "__main__":
