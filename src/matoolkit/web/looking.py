@@ -70,8 +70,8 @@ class Looks:
         """Count what waits for a person."""
         return self.taken("open", self._open_matters)
 
-    def taken(self, key: Hashable, look: Callable[[], SeenT], times: int = 1, share: int = 0) -> SeenT:
-        """Return what was seen within the last second, or look; what costs more is good for so many times as long.
+    def taken(self, key: Hashable, look: Callable[[], SeenT], share: int = 0) -> SeenT:
+        """Return what was seen within the last second, or look.
 
         With a share, a look is good for at least so many times as long as it took, up to a minute.
         """
@@ -80,7 +80,7 @@ class Looks:
                 self._kept.clear()
             kept = self._kept.setdefault(key, _Kept())
         with kept.lock:
-            good_for = max(self._seconds * times, min(share * kept.took, _LONGEST))
+            good_for = max(self._seconds, min(share * kept.took, _LONGEST))
             if self._clock.monotonic() - kept.taken_at >= good_for:
                 begun = self._clock.monotonic()
                 kept.seen, kept.taken_at = look(), begun

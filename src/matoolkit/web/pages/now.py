@@ -46,6 +46,7 @@ def topic_of(site: Site, key: str) -> Topic:
             "calendar": _calendar(site, monday),
             "scale_of": partial(_scale, monday),
             "offset_of": Offset,
+            "minutes_lie_between": _minutes_lie_between,
             "rates": site.looks.rates(),
             "line": polyline,
             "shift": shift,
@@ -70,6 +71,11 @@ def _monday(now: datetime, shift: int) -> date:
 
 def _scale(monday: date, zone: ZoneInfo) -> TimeScale:
     return TimeScale(zone, monday, _WEEKS)
+
+
+def _minutes_lie_between(earlier: datetime, later: datetime) -> bool:
+    """Tell whether a distance is told: shorter ones read differently every second, and would be sent every second."""
+    return later - earlier >= timedelta(minutes=1)
 
 
 def _calendar(site: Site, monday: date) -> WaveCalendar:
