@@ -89,7 +89,7 @@ def test_fifteen_attempts_stand_for_all_above(stage: Stage, batch: BatchRow) -> 
     assert MOST_ATTEMPTS == 15
 
 
-def test_more_steps_than_a_number_holds(stage: Stage) -> None:
+def test_a_phase_of_many_steps_has_a_column_for_each(stage: Stage) -> None:
     steps = "".join(f"      - {{name: s{n}, worker_id: worker-01, function: Custom-S{n}}}\n" for n in range(17))
     long = stage.batch(stage.publish(f"phases:\n  - name: long\n    offset: T-0\n    steps:\n{steps}"), ["ada", "alan"])
     stage.due(long, "long")

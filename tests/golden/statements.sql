@@ -1008,10 +1008,9 @@ WHERE batch_members.batch_id = :batch_id_1 AND batch_members.member_key_fold LIK
 GO
 
 -- store.matrix.packed_steps_of_phase
-SELECT anon_1.batch_member_id, anon_1.epoch, anon_1.part, CAST(sum(anon_1.byte) AS BIGINT) AS packed 
-FROM (SELECT step_executions.batch_member_id AS batch_member_id, step_executions.epoch AS epoch, step_executions.step_index / 7 AS part, (CASE WHEN (step_executions.status = 'pending') THEN 1 WHEN (step_executions.status = 'dispatched') THEN 2 WHEN (step_executions.status = 'succeeded') THEN 4 WHEN (step_executions.status = 'failed') THEN 5 WHEN (step_executions.status = 'polling') THEN 3 WHEN (step_executions.status = 'poll_timeout') THEN 6 WHEN (step_executions.status = 'cancelled') THEN 7 END + CASE WHEN (step_executions.attempt > 15) THEN 15 ELSE step_executions.attempt END * 16) * CAST(CASE WHEN (step_executions.step_index % 7 = 0) THEN 1 WHEN (step_executions.step_index % 7 = 1) THEN 256 WHEN (step_executions.step_index % 7 = 2) THEN 65536 WHEN (step_executions.step_index % 7 = 3) THEN 16777216 WHEN (step_executions.step_index % 7 = 4) THEN 4294967296 WHEN (step_executions.step_index % 7 = 5) THEN 1099511627776 WHEN (step_executions.step_index % 7 = 6) THEN 281474976710656 END AS BIGINT) AS byte 
+SELECT CAST(CAST(step_executions.batch_member_id - :p_first_member AS BIGINT) * 4294967296 + CAST(step_executions.epoch % 4096 AS BIGINT) * 1048576 + step_executions.step_index * 256 + CASE WHEN (step_executions.status = 'pending') THEN 1 WHEN (step_executions.status = 'dispatched') THEN 2 WHEN (step_executions.status = 'succeeded') THEN 4 WHEN (step_executions.status = 'failed') THEN 5 WHEN (step_executions.status = 'polling') THEN 3 WHEN (step_executions.status = 'poll_timeout') THEN 6 WHEN (step_executions.status = 'cancelled') THEN 7 END + CASE WHEN (step_executions.attempt > 15) THEN 15 ELSE step_executions.attempt END * 16 AS BIGINT) AS packed 
 FROM step_executions 
-WHERE step_executions.phase_execution_id = :p_phase_id) AS anon_1 GROUP BY anon_1.batch_member_id, anon_1.epoch, anon_1.part
+WHERE step_executions.phase_execution_id = :p_phase_id
 GO
 
 -- store.members.fail_members

@@ -4,7 +4,6 @@ The bytes go step by step, and within a step member by member, in the order of t
 what was seen before: only phases in which something moves, or whose counts are others now, are read again.
 """
 
-import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,19 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.counting import changes_of
 from matoolkit.store.counts import PlacedStepCount, step_counts_by_place
-from matoolkit.store.matrix import STEPS_TOGETHER, members_of_matrix, packed_steps_of_phase
+from matoolkit.store.matrix import (
+    EPOCH_SHIFT,
+    EPOCHS,
+    INDEX_SHIFT,
+    MEMBER_SHIFT,
+    members_of_matrix,
+    packed_steps_of_phase,
+)
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbook_version
 
 _MOVING = frozenset({StepStatus.DISPATCHED, StepStatus.POLLING})
-_BYTES = 8
+_CELL, _INDEX, _EPOCH = (1 << INDEX_SHIFT) - 1, (1 << EPOCH_SHIFT - INDEX_SHIFT) - 1, EPOCHS - 1
 # In quotes, because Python 3.11 cannot subscript it.
 Numbers: TypeAlias = "array[int]"
 
@@ -173,20 +179,15 @@ def _everybody(tx: Transaction, batch_id: int) -> Everybody:
 
 def _steps_of_phase(tx: Transaction, phase_id: int, wide: int, members: Everybody) -> list[bytes]:
     """Return the columns of a phase; 0 stands where somebody has no such step in the present epoch."""
-    places = {number: place for place, number in enumerate(members.ids)}
-    parts = [array("q", bytes(_BYTES * len(members))) for _ in range(0, wide, STEPS_TOGETHER)]
-    for row in packed_steps_of_phase(tx, phase_id):
-        place = places.get(row.batch_member_id)
-        if place is not None and members.epochs[place] == row.epoch and row.part < len(parts):
-            parts[row.part][place] = row.packed
-    together = [_lowest_first(part) for part in parts]
-    return [together[index // STEPS_TOGETHER][index % STEPS_TOGETHER :: _BYTES] for index in range(wide)]
-
-
-def _lowest_first(numbers: Numbers) -> bytes:
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
+    columns = [bytearray(len(members)) for _ in range(wide)]
+    first = members.ids[0] if members.ids else 0
+    places = {number - first: place for place, number in enumerate(members.ids)}
+    epochs = [epoch % EPOCHS for epoch in members.epochs]
+    for packed in packed_steps_of_phase(tx, phase_id, first):
+        place, index = places.get(packed >> MEMBER_SHIFT), packed >> INDEX_SHIFT & _INDEX
+        if place is not None and epochs[place] == packed >> EPOCH_SHIFT & _EPOCH and index < wide:
+            columns[index][place] = packed & _CELL
+    return [bytes(column) for column in columns]
 
 
 def _filled(steps: Sequence[bytes], phase: PhaseRow, place: int, members: Everybody) -> list[bytes]:

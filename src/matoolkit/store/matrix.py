@@ -1,9 +1,9 @@
-"""The steps of all members of a batch, read as numbers: of many rows the database makes few, and those are small."""
+"""The steps of all members of a batch, read as numbers, because they are many."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Integer, Select, case, cast, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Integer, Select, case, cast, literal_column, select
 
 from matoolkit.domain.keys import folded
 from matoolkit.domain.matrix import MOST_ATTEMPTS, SHIFT, STATE_OF_STEP
@@ -14,8 +14,10 @@ from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import contains, is_any
 from matoolkit.store.sql.transaction import Transaction
 
-# Bytes of steps in one number; an eighth would reach its sign.
-STEPS_TOGETHER = 7
+# A packed step is, from its lowest bits on: eight of its cell, twelve of its place in the phase, twelve of its epoch,
+# and how far the member's number is from the first one's.
+INDEX_SHIFT, EPOCH_SHIFT, MEMBER_SHIFT = 8, 20, 32
+EPOCHS = 1 << MEMBER_SHIFT - EPOCH_SHIFT
 
 
 @record
@@ -29,19 +31,6 @@ class MatrixMember:
     is_undone: int
     first_phase_version: int | None
     first_phase_place: int | None
-
-
-@record
-class PackedSteps:
-    """Up to seven steps of a member in a phase, a byte each, the first of them lowest; 0 is a step that is not there.
-
-    They are the steps from `7 * part` on.
-    """
-
-    batch_member_id: int
-    epoch: int
-    part: int
-    packed: int
 
 
 def members_of_matrix(tx: Transaction, batch_id: int) -> list[MatrixMember]:
@@ -64,30 +53,23 @@ def _members(_draft: Drafting, batch_id: int) -> Select[Any]:
     return query.where(mine.batch_id == batch_id).order_by(mine.id)
 
 
-def packed_steps_of_phase(tx: Transaction, phase_id: int) -> list[PackedSteps]:
-    """Return the steps of all members in a phase, in all their epochs, in no order."""
-    return tx.rows(PackedSteps, _packed(tx, phase_id))
+def packed_steps_of_phase(tx: Transaction, phase_id: int, first_member: int) -> list[int]:
+    """Return the steps of all members in a phase, in all their epochs, in no order, each as one number.
+
+    There may be hundreds of thousands, and one column is read in half the time of two. They are not grouped in the
+    database: that would save rows, but for the sake of the groups SQLite would run through the steps of all batches.
+    """
+    return tx.values(_packed(tx, phase_id, first_member))
 
 
 @prepared
-def _packed(_draft: Drafting, phase_id: int) -> Select[Any]:
+def _packed(_draft: Drafting, phase_id: int, first_member: int) -> Select[Any]:
     mine = step_executions.c
-    # A table below the grouping, because not every database sees that two expressions are the same.
-    each = (
-        select(
-            mine.batch_member_id,
-            mine.epoch,
-            (mine.step_index // _number(STEPS_TOGETHER)).label("part"),
-            (_byte() * _place()).label("byte"),
-        )
-        .where(mine.phase_execution_id == phase_id)
-        .subquery()
-        .c
-    )
-    whose = (each.batch_member_id, each.epoch, each.part)
-    # PostgreSQL adds numbers up to one without a limit, which drivers read slowly.
-    packed = cast(func.sum(each.byte), BigInteger).label("packed")
-    return select(*whose, packed).group_by(*whose)
+    member = cast(mine.batch_member_id - first_member, BigInteger) * _number(1 << MEMBER_SHIFT)
+    epoch = cast(mine.epoch % _number(EPOCHS), BigInteger) * _number(1 << EPOCH_SHIFT)
+    # SQL Server takes a large literal for a decimal, so the sum is cast too.
+    packed = cast(member + epoch + mine.step_index * _number(1 << INDEX_SHIFT) + _byte(), BigInteger)
+    return select(packed.label("packed")).where(mine.phase_execution_id == phase_id)
 
 
 def _byte() -> ColumnElement[Any]:
@@ -95,11 +77,6 @@ def _byte() -> ColumnElement[Any]:
     attempt = step_executions.c.attempt
     attempts = case((attempt > _number(MOST_ATTEMPTS), _number(MOST_ATTEMPTS)), else_=attempt)
     return case(*states) + attempts * _number(1 << SHIFT)
-
-
-def _place() -> ColumnElement[Any]:
-    index = step_executions.c.step_index % _number(STEPS_TOGETHER)
-    return cast(case(*((index == _number(n), _number(1 << 8 * n)) for n in range(STEPS_TOGETHER))), BigInteger)
 
 
 def _yes_or_no(condition: ColumnElement[bool]) -> ColumnElement[Any]:
