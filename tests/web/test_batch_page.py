@@ -15,7 +15,7 @@ from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.failures import failures_by_error
 from matoolkit.web.serving import Site
-from tests.orchestrator.runbooks import TWO_PHASES
+from tests.orchestrator.runbooks import TWO_PHASES, WITH_INIT
 from tests.stage import Failing, Silent, Stage
 from tests.web.conftest import Visitor
 from tests.web.scenery import HOSTILE
@@ -265,3 +265,25 @@ def test_u2_a_key_that_nobody_has_is_refused_and_stays_in_the_form(visitor: Visi
     assert "nobody" in shown
     assert re.search(r"<code>[A-Z]{2}\d{3}</code>", shown)
     assert "Undo 1 member" not in shown
+
+
+def test_o14_a_failed_init_is_shown_with_its_error_and_runs_again(tab: Page, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT), 2)
+    stage.answers["Group"] = Failing("the group exists already", "Conflict")
+    stage.run()
+    tab.goto(f"/batches/{batch.id}")
+    expect(tab.locator("main")).to_contain_text("The init failed: the group exists already")
+    tab.get_by_role("link", name="Retry init…").click()
+    tab.get_by_label("Reason").fill("group deleted")
+    tab.get_by_role("button", name="Run the init of version 1 again").click()
+    expect(tab.locator(".told")).to_contain_text("the init of version 1 runs again")
+    stage.answers["Group"] = None
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
+    assert audit_reasons(stage, batch) == ["group deleted"]
+
+
+def test_o14_an_init_that_has_not_failed_is_not_run_again(visitor: Visitor, batch: BatchRow) -> None:
+    shown = visitor.get(f"/batches/{batch.id}/init/retry").text
+    assert "only an init that failed can be retried" in shown
+    assert "again</button>" not in shown

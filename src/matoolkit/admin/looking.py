@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matoolkit.admin.queries import BatchDetail, PhaseView, batch_detail
-from matoolkit.domain.states import PhaseStatus
+from matoolkit.domain.states import FAILED_STEPS, PhaseStatus
 from matoolkit.store import Store
 from matoolkit.store.audit import AuditEntry, audit_page
+from matoolkit.store.executions import InitRow
 from matoolkit.store.failures import FailureGroup, failures_by_error
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.runbooks import runbooks_by_id
@@ -30,6 +31,12 @@ class BatchLook:
         """The phases that count, in the order of their time; those of an older version are superseded."""
         current = [view for view in self.detail.phases if view.phase.status is not PhaseStatus.SUPERSEDED]
         return sorted(current, key=lambda view: view.phase.order)
+
+    @property
+    def failed_inits(self) -> list[InitRow]:
+        """The steps of the latest init that failed."""
+        latest = max((init.runbook_version for init in self.detail.inits), default=0)
+        return [one for one in self.detail.inits if one.runbook_version == latest and one.status in FAILED_STEPS]
 
     @property
     def next_phase(self) -> PhaseRow | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.following import change_phases
 from matoolkit.announcing.inits import request_inits
@@ -31,7 +32,7 @@ from matoolkit.store.inflight import batches_in_flight
 from matoolkit.store.inits import inits_of_batches, note_requested
 from matoolkit.store.members import remove_members
 from matoolkit.store.moves import reopen, repeat
-from matoolkit.store.narrow_members import active_members
+from matoolkit.store.narrow_members import NarrowMember, active_members
 from matoolkit.store.rollbacks import rollbacks_of_batches
 from matoolkit.store.runbooks import RunbookRow, active_runbook, lock_runbook, runbooks_by_id
 
@@ -51,12 +52,21 @@ def retry_init(store: Store, publisher: Publisher, batch_id: int, *, by: str, re
         return retry_init_within(tx, publisher, batch_id, by, reason)
 
 
+def preview_init_retry(store: Store, batch_id: int) -> InitRetry:
+    """Say which version's init would run again, and who would be left out; nothing is changed."""
+    with store.reading() as tx:
+        batch = existing_batch(tx, batch_id)
+        _require_retryable(batch)
+        _refuse_unsettled(tx, batch, inits_of_batches(tx, [batch_id]))
+        keys = tuple(member.member_key for member in _taken(tx, batch))
+        return InitRetry(batch_id, _version_to_run(tx, batch).version, keys)
+
+
 def retry_init_within(tx: Transaction, publisher: Publisher, batch_id: int, by: str, reason: str | None) -> InitRetry:
     """Run the init of a batch again, as part of a larger change."""
     batch = locked_batch(tx, batch_id)
     lock_runbook(tx, batch.runbook_name)
-    if batch.status not in INIT_CAN_BE_RETRIED:
-        raise WrongBatchStatus(batch_id, batch.status, "only an init that failed can be retried")
+    _require_retryable(batch)
     inits = inits_of_batches(tx, [batch_id])
     _refuse_unsettled(tx, batch, inits)
     version = _version_to_run(tx, batch)
@@ -85,6 +95,11 @@ def version_that_failed(inits: Sequence[InitRow]) -> int | None:
     return latest if any(init.status in FAILED_STEPS for init in inits if init.runbook_version == latest) else None
 
 
+def _require_retryable(batch: BatchRow) -> None:
+    if batch.status not in INIT_CAN_BE_RETRIED:
+        raise WrongBatchStatus(batch.id, batch.status, "only an init that failed can be retried")
+
+
 def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) -> None:
     if version_that_failed(inits) is None:
         raise NothingToRetry(f"batch {batch.id}", "its init has not failed")
@@ -97,11 +112,15 @@ def _refuse_unsettled(tx: Transaction, batch: BatchRow, inits: list[InitRow]) ->
 
 def _leave_out(tx: Transaction, batch: BatchRow, by: str) -> tuple[str, ...]:
     """Remove members that another batch took since, or for which another batch still runs something (T5)."""
-    active = {folded(member.member_key): member for member in active_members(tx, batch.id)}
-    taken = taken_keys(tx, batch.runbook_name, active, besides=batch.id)
-    gone = [member for fold, member in active.items() if fold in taken]
+    gone = _taken(tx, batch)
     remove_members(tx, [member.id for member in gone], by, MOVED, tx.time())
     return tuple(member.member_key for member in gone)
+
+
+def _taken(tx: Transaction, batch: BatchRow) -> list[NarrowMember]:
+    active = {folded(member.member_key): member for member in active_members(tx, batch.id)}
+    taken = taken_keys(tx, batch.runbook_name, active, besides=batch.id)
+    return [member for fold, member in active.items() if fold in taken]
 
 
 def _version_to_run(tx: Transaction, batch: BatchRow) -> RunbookRow:
