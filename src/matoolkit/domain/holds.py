@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-from matoolkit.runbook.values import RemovalLimit
+if TYPE_CHECKING:
+    from matoolkit.runbook.values import RemovalLimit
 
 DEFAULT_PERCENT = 20
 DEFAULT_COUNT = 5
@@ -50,7 +52,7 @@ class Hold:
     member_keys: tuple[str, ...] = ()
 
 
-def removal_limit(limit: RemovalLimit | None, members: int) -> int:
+def removal_limit(limit: "RemovalLimit | None", members: int) -> int:
     """Return how many of so many members may go within a day without a person."""
     if limit is None:
         return min(max(members * DEFAULT_PERCENT // 100, DEFAULT_COUNT), members // 2)
