@@ -14,12 +14,10 @@ from matoolkit.store import Store
 from matoolkit.store.batches import BatchFilter, count_batches
 from matoolkit.store.deadletters import dead_letter_counts
 from matoolkit.store.undofailures import count_undo_failures
+from matoolkit.web.dearlooks import DearLooks
 
 _SECONDS = 1.0
 _MOST_KEPT = 200
-_LONGEST = 60.0
-# Looks whose cost grows with members take at most a twentieth of the time.
-_SHARE = 20
 
 SeenT = TypeVar("SeenT")
 
@@ -33,13 +31,19 @@ class OpenMatters:
     undo_failures: int
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How members go through a phase, if one has begun."""
+
+    progress: PhaseProgress | None
+
+
 @dataclass(slots=True)
 class _Kept:
     """A look, and when it was taken; only one viewer at a time takes it anew."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     taken_at: float = float("-inf")
-    took: float = 0.0
     seen: Any = None
 
 
@@ -53,14 +57,15 @@ class Looks:
         self._kept: dict[Hashable, _Kept] = {}
         self._lock = threading.Lock()
         self._minutes = KnownMinutes()
+        self.dear = DearLooks(seconds, self._clock)
 
     def batch(self, batch_id: int) -> BatchLook:
         """Look at a batch."""
         return self.taken(("batch", batch_id), lambda: look_at_batch(self._store, batch_id))
 
-    def progress(self, batch_id: int) -> PhaseProgress | None:
-        """Look at how members go through the phase of a batch that runs or ran last."""
-        return self.taken(("progress", batch_id), lambda: phase_progress(self._store, batch_id), share=_SHARE)
+    def progress(self, batch_id: int) -> Counted | None:
+        """Look at how members go through the phase of a batch that runs or ran last; nothing while they are counted."""
+        return self.dear.soon(("progress", batch_id), lambda: Counted(phase_progress(self._store, batch_id)))
 
     def rates(self) -> Rates:
         """Look at the last hour; minutes that are over are counted once."""
@@ -70,27 +75,23 @@ class Looks:
         """Count what waits for a person."""
         return self.taken("open", self._open_matters)
 
-    def taken(self, key: Hashable, look: Callable[[], SeenT], share: int = 0) -> SeenT:
-        """Return what was seen within the last second, or look.
-
-        With a share, a look is good for at least so many times as long as it took, up to a minute.
-        """
+    def taken(self, key: Hashable, look: Callable[[], SeenT]) -> SeenT:
+        """Return what was seen within the last second, or look."""
         with self._lock:
             if len(self._kept) > _MOST_KEPT:
                 self._kept.clear()
             kept = self._kept.setdefault(key, _Kept())
         with kept.lock:
-            good_for = max(self._seconds, min(share * kept.took, _LONGEST))
-            if self._clock.monotonic() - kept.taken_at >= good_for:
+            if self._clock.monotonic() - kept.taken_at >= self._seconds:
                 begun = self._clock.monotonic()
                 kept.seen, kept.taken_at = look(), begun
-                kept.took = self._clock.monotonic() - begun
             return cast("SeenT", kept.seen)
 
     def forget(self) -> None:
         """Let everything be looked at anew, because something was changed."""
         with self._lock:
             self._kept = {}
+        self.dear.forget()
 
     def _open_matters(self) -> OpenMatters:
         with self._store.reading() as tx:

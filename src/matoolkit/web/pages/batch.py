@@ -43,14 +43,15 @@ def topic_of(site: Site, key: str) -> Topic:
 
     def look() -> Mapping[str, Any]:
         seen = site.looks.batch(number)
-        view = seen.detail.view
+        view, counted = seen.detail.view, site.looks.progress(number)
         return {
             "seen": seen,
             "view": view,
             "batch": view.batch,
             "states": list(MemberState),
             "line": time_line(seen),
-            "progress": site.looks.progress(number),
+            "progress": counted.progress if counted else None,
+            "is_counted": counted is not None,
             "step_states": list(StepStatus),
             "most": _MOST_GROUPS,
             "is_over": view.batch.status in ENDED_BATCHES,
