@@ -187,6 +187,52 @@ def test_a_database_that_is_away_makes_pages_old_and_ends_no_stream(
     until(lambda: all('data-figure="done">3' in reader.sent for reader in readers))
 
 
+def test_a_bug_in_a_look_is_logged_once_and_ends_no_stream(
+    readers: list[Reader],
+    stage: Stage,
+    batch: BatchRow,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failed: list[int] = []
+
+    def broken(_: Looks, number: int) -> Any:
+        failed.append(number)
+        raise KeyError("a bug")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(Looks, "batch", broken)
+        until(lambda: len(failed) > 2)
+    finish(stage, batch)
+    until(lambda: all('data-figure="done">3' in reader.sent for reader in readers))
+    told = [one.message for one in caplog.records if one.name == "matoolkit.web.live"]
+    assert told == [f"looking at batch/{batch.id} for those who watch it failed"]
+
+
+def test_others_are_served_while_a_topic_is_looked_up(
+    visitor: Visitor, address: str, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that takes its time holds up the one who asked, and nobody else."""
+    stage.publish(TWO_PHASES, "wave")
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(*_: Any) -> Any:
+        entered.set()
+        leave.wait(20)
+        raise StoreUnavailable("the database cannot be reached")
+
+    monkeypatch.setattr("matoolkit.web.pages.runbook.latest_runbook", slow)
+    reader = Reader(address, "/live/runbook/wave")
+    reader.start()
+    assert entered.wait(20)
+    try:
+        assert visitor.get("/preferences", timeout=10).status_code == 200
+    finally:
+        leave.set()
+    reader.join(20)
+    assert reader.has_ended
+
+
 def test_a_server_that_stops_ends_its_streams(site: Site, batch: BatchRow) -> None:
     with serving_pages(site) as address:
         reader = Reader(address, f"/live/batch/{batch.id}")
@@ -198,7 +244,16 @@ def test_a_server_that_stops_ends_its_streams(site: Site, batch: BatchRow) -> No
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/live/batch/77", 404), ("/live/batch/x", 422), ("/live/nothing/1", 404), ("/live/batch/1?part=nothing", 404)],
+    [
+        ("/live/batch/77", 404),
+        ("/live/batch/x", 422),
+        (f"/live/batch/{'9' * 5000}", 422),
+        (f"/live/member/1-{'9' * 5000}", 422),
+        (f"/live/now/{'9' * 5000}", 422),
+        ("/live/nothing/1", 404),
+        ("/live/batch/1?part=nothing", 404),
+    ],
+    ids=lambda given: str(given)[:20],
 )
 def test_what_is_not_there_cannot_be_watched(visitor: Visitor, batch: BatchRow, path: str, status: int) -> None:
     assert visitor.get(path, headers={"HX-Request": "true"}).status_code == status

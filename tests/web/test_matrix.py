@@ -112,6 +112,18 @@ def test_many_who_watch_share_one_look(
     assert not any("packed" in one for one in statements())
 
 
+def test_a_version_is_never_given_twice(
+    visitor: Visitor, stage: Stage, batch: BatchRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matoolkit.web.matrices._MOST_KEPT", 1)
+    other = stage.batch(stage.publish(PHASES, "another"), ["ada"])
+    seen_at = answered(visitor, batch)[0]["version"]
+    answered(visitor, other)
+    stage.leave(batch, "u3")
+    head, cells = answered(visitor, batch, since=seen_at)
+    assert (head.get("members"), cells[2 * 41 + 3] & 15) == (41, CellState.NOT_CONCERNED)
+
+
 def test_keys_are_cut_and_made_visible(visitor: Visitor, stage: Stage, batch: BatchRow) -> None:
     stage.join(batch, "l" * 350)
     answered(visitor, batch)

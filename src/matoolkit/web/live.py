@@ -1,6 +1,7 @@
 """Parts of pages, sent again as they change: one look at the database for all who watch the same thing."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from matoolkit.web.topics import Topic, TopicOf
 from matoolkit.web.visiting import Looking, Viewer
 
 router = APIRouter()
+log = logging.getLogger(__name__)
 
 # A browser hears at least this often that what it shows is still true.
 _BEAT_SECONDS = 5.0
@@ -42,14 +44,23 @@ class _Watch:
     _turn: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def look_on(self) -> None:
-        """Look again and again, and let the watchers know."""
+        """Look again and again, and let the watchers know.
+
+        After a look that failed they hear nothing, so their pages say that they are old; the next one may succeed.
+        """
+        is_broken = False
         while self.watchers:
             try:
                 self.shown = await run_in_threadpool(self._parts)
             except MatoolkitError:
-                # The store tells of its outages. Watchers hear nothing meanwhile, so their pages say that they are old.
+                # The store tells of its outages.
                 pass
+            except Exception:
+                if not is_broken:
+                    log.exception("looking at %s for those who watch it failed", self.topic.name)
+                is_broken = True
             else:
+                is_broken = False
                 turn, self._turn = self._turn, asyncio.Event()
                 turn.set()
             await asyncio.sleep(self.site.fresh_seconds)
@@ -143,7 +154,8 @@ def _event(name: str, html: str) -> bytes:
 async def watch(request: Request, kind: str, key: str, viewer: Looking, part: str | None = None) -> Response:
     """Send the parts of a topic, and send each again when it has changed; or one part, once."""
     hub: Hub = request.app.state.hub
-    topic = hub.topic(kind, key)
+    # Some topics are looked up in the database, and others must not wait for that.
+    topic = await run_in_threadpool(hub.topic, kind, key)
     if part is not None:
         return await run_in_threadpool(hub.part, topic, part, viewer)
     # What is not there is refused before the stream begins.

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, TypeAlias
 
 import orjson
@@ -69,7 +70,6 @@ class _Kept:
     took: float = 0.0
     running: "Future[Shown] | None" = None
     changes: deque[Change] = field(default_factory=deque)
-    number: int = 0
 
 
 class Matrices:
@@ -82,8 +82,9 @@ class Matrices:
         self._kept: dict[int, _Kept] = {}
         self._lock = threading.Lock()
         self._lookers = ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="matrix")
-        # Every process counts versions for itself.
-        self._name = secrets.token_hex(4)
+        # Every process counts versions for itself, for all batches together: one that was given up and is kept again
+        # must not give a version twice.
+        self._name, self._numbers = secrets.token_hex(4), count(1)
 
     def version(self, batch_id: int) -> str:
         """Return the version of what is kept, at once; if it is time to, a look begins.
@@ -142,8 +143,7 @@ class Matrices:
         cells = _changes(before.matrix, matrix) if before else None
         if before is not None and cells is not None and not cells and before.matrix.columns == matrix.columns:
             return Shown(matrix, before.version, before.changes, before.packed)
-        kept.number += 1
-        version = f"{self._name}-{kept.number}"
+        version = f"{self._name}-{next(self._numbers)}"
         if before is None or cells is None:
             kept.changes.clear()
         else:

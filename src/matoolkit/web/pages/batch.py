@@ -35,6 +35,7 @@ _PARTS = {
     "deeds": "batch/deeds.html",
 }
 _MOST_GROUPS = 20
+_MOST_DIGITS = len(str(LARGEST_ID))
 
 
 def topic_of(site: Site, key: str) -> Topic:
@@ -63,7 +64,8 @@ def topic_of(site: Site, key: str) -> Topic:
 
 def number_of(key: str) -> int:
     """Read the number of something in an address."""
-    if not key.isdecimal() or not 0 < int(key) <= LARGEST_ID:
+    # Digits beyond number are not even read.
+    if not key.isdecimal() or len(key) > _MOST_DIGITS or not 0 < int(key) <= LARGEST_ID:
         raise InvalidRequest([Flaw("/path", f"{key[:20]!r} is not the number of anything")])
     return int(key)
 

@@ -53,13 +53,14 @@ def topic_of(site: Site, key: str) -> Topic:
             "weeks": _WEEKS,
         }
 
-    return Topic(f"now/{key}", _PARTS, look)
+    return Topic(f"now/{shift or _AROUND_NOW}", _PARTS, look)
 
 
 def _shift_of(key: str) -> int:
     if key == _AROUND_NOW:
         return 0
-    if not key.removeprefix("-").isdecimal() or abs(int(key)) > _FARTHEST:
+    digits = key.removeprefix("-")
+    if not digits.isdecimal() or len(digits) > len(str(_FARTHEST)) or int(digits) > _FARTHEST:
         raise InvalidRequest([Flaw("/path", f"{key[:20]!r} is not a number of weeks")])
     return int(key)
 

@@ -31,7 +31,11 @@ def topic_of(site: Site, key: str) -> Topic:
     """Return the failed undo steps of all batches, or of one, as something to watch."""
     batch_id = None if key == _ALL else number_of(key)
     look = ("undo-failures", batch_id)
-    return Topic(f"undo-failures/{key}", _PARTS, lambda: site.looks.taken(look, lambda: _slice(site, batch_id, None)))
+    return Topic(
+        f"undo-failures/{batch_id or _ALL}",
+        _PARTS,
+        lambda: site.looks.taken(look, lambda: _slice(site, batch_id, None)),
+    )
 
 
 @router.get(PATH)
