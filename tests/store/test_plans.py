@@ -34,6 +34,7 @@ from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.jobsout import jobs_out
+from matoolkit.store.matrix import members_of_matrix, packed_steps_of_phase
 from matoolkit.store.members import NewMember, insert_members, remove_members
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.moves import cancel, move_steps
@@ -137,6 +138,8 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "open dead letters": (open_dead_letters, {"ix_dead_letters_status"}),
     "cancelling": (lambda tx: cancel_steps_of_members(tx, [7], NOON), {"uq_step_executions_member_step"}),
     "steps of a phase": (lambda tx: step_counts(tx, [7]), {"pk_step_counts"}),
+    "cells of a phase": (lambda tx: packed_steps_of_phase(tx, 7, 1), {"ix_step_executions_phase_status"}),
+    "members of a matrix": (lambda tx: members_of_matrix(tx, 7), {"ix_batch_members_batch_id"}),
     "page of steps": (lambda tx: steps_page(tx, 7), {"ix_step_executions_batch_id"}),
     "page of failed steps": (
         lambda tx: steps_in_state_page(tx, [7, 8], StepStatus.FAILED),
