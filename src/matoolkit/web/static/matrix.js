@@ -326,7 +326,7 @@
   // ---- Moving ----
   const within = (value, most) => Math.min(Math.max(value, 0), Math.max(most, 0));
   function move(row, column, isFar = false) {
-    if (isFar) frame.scrollTop = (row - inSight() / 2) * ROW;
+    if (isFar) frame.scrollTop = (row - Math.floor(inSight() / 2)) * ROW;
     at = { row: within(row, rows.length - 1), column: within(column, columns.length - 1) };
     const lowest = (at.row + 1) * ROW - (frame.clientHeight - heading());
     frame.scrollTop = Math.min(Math.max(frame.scrollTop, lowest), at.row * ROW);
