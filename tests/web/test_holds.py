@@ -164,3 +164,17 @@ def test_t5_a_late_hold_shows_what_would_begin_at_once(visitor: Visitor, stage: 
     page = visitor.get(f"/holds/{batch.id}").text
     assert page.count("past due: begins at once") == 3
     assert "<b>the batch begins</b>" in page
+
+
+def test_t5_all_who_are_active_in_a_late_batch_are_concerned(visitor: Visitor, stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(TWO_PHASES), 130, days=-3)
+    stage.hold_for(batch, HoldKind.LATE, "late", "T had passed")
+    stage.leave(batch, "u0")
+    page = visitor.get(f"/holds/{batch.id}").text
+    assert '<span data-figure="concerned">129</span> of 129' in page
+    following = page.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0]
+    assert ">u51<" in visitor.get(following).text
+    keys = [
+        row["member_key"] for row in csv.DictReader(visitor.get(f"/holds/{batch.id}/members.csv").text.splitlines())
+    ]
+    assert keys == [f"u{number}" for number in range(1, 130)]

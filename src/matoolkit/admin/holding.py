@@ -1,16 +1,16 @@
 """Holds as a person looks at them: what each stands for, whom it concerns, and what would come next."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from matoolkit.admin.queries import HoldView, existing_batch, held_ids, hold_of
+from matoolkit.admin.queries import HoldView, existing_batch, held_members, hold_of
 from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus
 from matoolkit.errors import HoldChanged, InvalidRunbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchFilter, BatchRow, batches_page, count_batches
 from matoolkit.store.counts import member_counts
-from matoolkit.store.members import member_labels
+from matoolkit.store.members import MemberLabel
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, runbooks_by_id
@@ -69,18 +69,24 @@ def look_at_hold(store: Store, batch_id: int, *, after: int = 0, limit: int = 10
             hold = hold_of(store.within(tx), batch_id)
         except HoldChanged:
             return HoldLook(held, runbook.version, None, (), ())
-        ids = [number for number in held_ids(tx, batch_id) if number > after]
-        return HoldLook(held, runbook.version, hold, _concerned(tx, ids[:limit]), _removal_steps(runbook))
+        _, labels = held_members(store.within(tx), batch_id, after=after, limit=limit)
+        return HoldLook(held, runbook.version, hold, _concerned(tx, labels), _removal_steps(runbook))
 
 
 def everybody_concerned(store: Store, batch_id: int) -> Iterator[ConcernedMember]:
-    """Yield all members that a hold is about, as it was when the first was asked for."""
-    with store.reading() as tx:
-        ids = held_ids(tx, batch_id)
-    for start in range(0, len(ids), _AT_ONCE):
+    """Yield all members that a hold is about; none any more once it has ended."""
+    after = 0
+    while True:
         with store.reading() as tx:
-            found = _concerned(tx, ids[start : start + _AT_ONCE])
+            try:
+                _, labels = held_members(store.within(tx), batch_id, after=after, limit=_AT_ONCE)
+            except HoldChanged:
+                return
+            found = _concerned(tx, labels)
         yield from found
+        if len(found) < _AT_ONCE:
+            return
+        after = found[-1].id
 
 
 def _with_what_follows(tx: Transaction, batches: Sequence[BatchRow]) -> list[HeldBatch]:
@@ -96,12 +102,10 @@ def _with_what_follows(tx: Transaction, batches: Sequence[BatchRow]) -> list[Hel
     return [HeldBatch(batch, active[batch.id], following.get(batch.id)) for batch in batches]
 
 
-def _concerned(tx: Transaction, ids: Collection[int]) -> list[ConcernedMember]:
+def _concerned(tx: Transaction, labels: Sequence[MemberLabel]) -> list[ConcernedMember]:
+    ids = [label.id for label in labels]
     states, phases = states_of_members(tx, ids), last_completed_phases(tx, ids)
-    return [
-        ConcernedMember(label.id, label.member_key, states[label.id], phases.get(label.id))
-        for label in member_labels(tx, ids)
-    ]
+    return [ConcernedMember(label.id, label.member_key, states[label.id], phases.get(label.id)) for label in labels]
 
 
 def _removal_steps(runbook: RunbookRow) -> list[str]:

@@ -23,12 +23,13 @@ from matoolkit.store.automation import AutomationRow, TickRow, automation_of, la
 from matoolkit.store.batches import BatchRow, batches_by_id, unfinished_batches
 from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step_counts
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
+from matoolkit.store.enrolments import members_page
 from matoolkit.store.exclusions import count_exclusions
 from matoolkit.store.executions import InitRow, RollbackRow, StepRow
 from matoolkit.store.inits import inits_of_batches
 from matoolkit.store.members import MemberLabel, MemberRow, member_labels, members_by_id
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
-from matoolkit.store.narrow_members import active_members, members_with_keys
+from matoolkit.store.narrow_members import members_with_keys
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import (
@@ -234,11 +235,11 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
     with store.reading() as tx:
         batch, held = _hold(tx, batch_id)
         kind = HoldKind(held.get("kind", HoldKind.REMOVALS))
-        ids = _held_ids(tx, batch, held)
-        members = [label.member_key for label in member_labels(tx, ids[:_HELD_SHOWN])]
+        count, labels = _held_slice(tx, batch, held, after=0, limit=_HELD_SHOWN)
+        members = [label.member_key for label in labels]
         waits_for = _what_ticks_wait_for(tx, batch.runbook_name) or _whom_it_waits_for(tx, batch)
         start = held.get("start")
-        return HoldView(batch, kind, len(ids), members, start, waits_for, _new_dues(tx, batch_id, start))
+        return HoldView(batch, kind, count, members, start, waits_for, _new_dues(tx, batch_id, start))
 
 
 def _new_dues(tx: Transaction, batch_id: int, start: str | None) -> list[tuple[str, datetime]]:
@@ -252,15 +253,7 @@ def _new_dues(tx: Transaction, batch_id: int, start: str | None) -> list[tuple[s
 def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:
     """Return how many members a hold is about, and a slice of them, by id, from after an id."""
     with store.reading() as tx:
-        batch, held = _hold(tx, batch_id)
-        ids = _held_ids(tx, batch, held)
-        begin = bisect_right(ids, after)
-        return len(ids), member_labels(tx, ids[begin : begin + limit])
-
-
-def held_ids(tx: Transaction, batch_id: int) -> list[int]:
-    """Return the ids of all members that a hold is about, in their order."""
-    return _held_ids(tx, *_hold(tx, batch_id))
+        return _held_slice(tx, *_hold(tx, batch_id), after=after, limit=limit)
 
 
 def _hold(tx: Transaction, batch_id: int) -> tuple[BatchRow, dict[str, Any]]:
@@ -270,10 +263,21 @@ def _hold(tx: Transaction, batch_id: int) -> tuple[BatchRow, dict[str, Any]]:
     return batch, orjson.loads(batch.hold_json or "{}")
 
 
-def _held_ids(tx: Transaction, batch: BatchRow, held: Mapping[str, Any]) -> list[int]:
-    """Return the members of a hold: those that it names, or everybody in a late batch."""
+def _held_slice(
+    tx: Transaction, batch: BatchRow, held: Mapping[str, Any], *, after: int, limit: int
+) -> tuple[int, list[MemberLabel]]:
+    """Return how many members a hold is about, and a slice of them: those that it names, or all of a late batch."""
     if batch.hold_kind is HoldKind.LATE:
-        return [member.id for member in active_members(tx, batch.id)]
+        # These may be very many, and nobody has listed them.
+        count = sum(one.count for one in member_counts(tx, [batch.id]) if one.status is MemberStatus.ACTIVE)
+        rows = members_page(tx, batch.id, status=MemberStatus.ACTIVE, after=after, limit=limit)
+        return count, [MemberLabel(row.id, row.batch_id, row.member_key, row.epoch) for row in rows]
+    ids = _named_by(tx, batch, held)
+    begin = bisect_right(ids, after)
+    return len(ids), member_labels(tx, ids[begin : begin + limit])
+
+
+def _named_by(tx: Transaction, batch: BatchRow, held: Mapping[str, Any]) -> list[int]:
     if keys := held.get("memberKeys"):
         return [member.id for member in members_with_keys(tx, batch.id, keys) if member.status is MemberStatus.ACTIVE]
     return sorted(held.get("memberIds") or [])

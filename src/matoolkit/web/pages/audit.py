@@ -26,7 +26,7 @@ _IN_A_FILE_AT_ONCE = 500
 _SUBJECTS = ("batch", "dead_letter", "member", "runbook")
 
 
-class Sought(BaseModel):
+class WantedChanges(BaseModel):
     """Which changes are wanted; an empty choice does not matter."""
 
     model_config = ConfigDict(extra="ignore")
@@ -65,7 +65,9 @@ class Sought(BaseModel):
 
 
 @router.get(PATH)
-def list_changes(request: Request, serving: Serving, viewer: Looking, wanted: Annotated[Sought, Query()]) -> Response:
+def list_changes(
+    request: Request, serving: Serving, viewer: Looking, wanted: Annotated[WantedChanges, Query()]
+) -> Response:
     """Show a slice of what people changed."""
     found = wanted.slice(serving, wanted.before, _AT_ONCE + 1)
     with serving.services.store.reading() as tx:
@@ -82,7 +84,7 @@ def list_changes(request: Request, serving: Serving, viewer: Looking, wanted: An
 
 
 @router.get(f"{PATH}.csv")
-def list_as_file(serving: Serving, _: Looking, wanted: Annotated[Sought, Query()]) -> Response:
+def list_as_file(serving: Serving, _: Looking, wanted: Annotated[WantedChanges, Query()]) -> Response:
     """Return all that people changed as a file."""
     names = ["id", "at", "actor", "action", "subject_type", "subject_id", "runbook_name", "batch_id", "reason"]
     names += ["before_json", "after_json"]
@@ -90,7 +92,7 @@ def list_as_file(serving: Serving, _: Looking, wanted: Annotated[Sought, Query()
     return csv_file("audit", names, ([getattr(row, name) for name in names] for row in rows))
 
 
-def _everything(site: Site, wanted: Sought) -> Iterator[AuditEntry]:
+def _everything(site: Site, wanted: WantedChanges) -> Iterator[AuditEntry]:
     before: int | None = None
     while True:
         rows = wanted.slice(site, before, _IN_A_FILE_AT_ONCE)

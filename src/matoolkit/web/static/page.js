@@ -121,6 +121,8 @@
   };
   document.addEventListener("htmx:afterSettle", (event) => note(event.target));
   note(document);
+  // On a narrow screen the places are scrolled, and the one we are at is in sight.
+  document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
   const byItself = (part) => part.getAttribute("hx-trigger")?.startsWith("every");
   // While pages ask instead of being sent, a part with a form in it waits too.
