@@ -55,6 +55,11 @@ def parse_job_id(text: str) -> JobRef | None:
     return JobRef(_KINDS[kind], int(execution_id), int(attempt))
 
 
+def reason_of(job: str) -> Reason:
+    """Read from the id of a job of ours why it was sent."""
+    return Reason(job.split("-")[2])
+
+
 def result_id(job: str) -> str:
     """Id of the message that carries a job's result."""
     return f"result-{job}"
@@ -89,6 +94,11 @@ def member_added_id(member_id: int, epoch: int) -> str:
 def member_removed_id(member_id: int, epoch: int) -> str:
     """Id of the news that a member left, once per epoch."""
     return f"member-removed-{member_id}-{epoch}"
+
+
+def batch_wake_id(batch_id: int, gate_id: int) -> str:
+    """Id of the news that a gate was opened that kept work of a batch; a gate is opened once."""
+    return f"batch-wake-{batch_id}-{gate_id}"
 
 
 def poll_check_id(kind: Kind, execution_id: int, attempt: int) -> str:

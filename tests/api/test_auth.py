@@ -173,11 +173,23 @@ def test_without_the_role_one_reads_and_changes_nothing(client: Client) -> None:
         assert (refused.status_code, refused.json()["code"]) == (403, "AP403")
 
 
+def test_g11_an_operator_pauses_and_resumes_and_changes_nothing_else(client: Client) -> None:
+    headers = {"Authorization": f"Bearer {signed(roles=['Operator'])}"}
+    gate = client.post("/api/gates", json={"reason": "legal hold"}, headers=headers)
+    assert gate.status_code == 201
+    assert client.post("/api/gates/resume", json={"reason": "it is over"}, headers=headers).status_code == 200
+    refused = writing(client, signed(roles=["Operator"]))
+    assert (refused.status_code, refused.json()["code"]) == (403, "AP403")
+    for roles in ([], ["Approver"], ["Reader"]):
+        denied = {"Authorization": f"Bearer {signed(roles=roles)}"}
+        assert client.post("/api/gates", json={"reason": "legal hold"}, headers=denied).status_code == 403
+
+
 def test_every_route_but_health_wants_a_token(client: Client) -> None:
     document = client.get("/openapi.json").json()
     for path, methods in document["paths"].items():
         for method in methods:
-            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1)
+            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1, gate_id=1)
             body: dict[str, Any] = {"json": {}} if method in ("post", "put") else {}
             if address.endswith(("/members", "/batches")) and method == "post":
                 body = {"files": {"file": b"Email\r\na\r\n"}}
@@ -202,7 +214,7 @@ def test_changes_want_the_role(client: Client) -> None:
     headers = {"Authorization": f"Bearer {signed(roles=None)}"}
     for path, methods in document["paths"].items():
         for method in set(methods) - {"get"}:
-            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1)
+            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1, gate_id=1)
             given: dict[str, Any] = {"json": bodies.get(path)} if path in bodies else {}
             if path.endswith(("/members", "/batches")):
                 given = {"files": {"file": b"Email\r\na\r\n"}}

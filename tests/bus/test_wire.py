@@ -14,6 +14,7 @@ from matoolkit.domain.messages import (
     AnnouncedFunction,
     AnnouncedParameter,
     BatchInit,
+    BatchWake,
     MemberAdded,
     MemberRemoved,
     Message,
@@ -147,6 +148,12 @@ CONTRACT: list[tuple[Message, str, str, dict[str, Any]]] = [
                 }
             ],
         },
+    ),
+    (
+        BatchWake(42, "contoso-mailbox-migration"),
+        "orchestrator-events",
+        "batch-wake",
+        {"BatchId": 42, "RunbookName": "contoso-mailbox-migration"},
     ),
 ]
 

@@ -22,6 +22,9 @@ step | fail unsent | pending polling | failed | -
 step | cancel | pending dispatched polling | cancelled | -
 step | note late | failed poll_timeout cancelled | stays | same_job unanswered
 step | withdraw | failed poll_timeout cancelled | stays | same_job
+step | take back | dispatched | pending | same_job unanswered
+step | take back another try | dispatched | pending | same_job unanswered
+step | take back a poll | dispatched | polling | same_job unanswered
 step | give up | failed poll_timeout cancelled | stays | overdue
 step | reopen | failed poll_timeout cancelled | pending | not_out
 step | repeat | succeeded failed poll_timeout cancelled | pending | not_out

@@ -782,13 +782,25 @@ GO
 -- store.executions.polls_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.poll_due_at AS due_at 
 FROM step_executions 
-WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
+WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND NOT (EXISTS (SELECT gate.id 
+FROM gates AS gate 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
+FROM batches 
+WHERE batches.id = step_executions.batch_id)) AND (gate.member_key_fold IS NULL OR gate.member_key_fold = (SELECT batch_members.member_key_fold 
+FROM batch_members 
+WHERE batch_members.id = step_executions.batch_member_id)))) AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
 GO
 
 -- store.executions.retries_due
 SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attempt, step_executions.status, step_executions.retry_after AS due_at 
 FROM step_executions 
-WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
+WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND NOT (EXISTS (SELECT gate.id 
+FROM gates AS gate 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
+FROM batches 
+WHERE batches.id = step_executions.batch_id)) AND (gate.member_key_fold IS NULL OR gate.member_key_fold = (SELECT batch_members.member_key_fold 
+FROM batch_members 
+WHERE batch_members.id = step_executions.batch_member_id)))) AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
 GO
 
 -- store.executions.rollbacks_by_id
@@ -823,8 +835,78 @@ FROM step_executions JOIN phase_executions ON phase_executions.id = step_executi
 WHERE step_executions.status IN ('failed', 'poll_timeout') AND batches.status IN ('active', 'detected', 'init_dispatched') GROUP BY batches.runbook_name, step_executions.step_name, step_executions.error_type, step_executions.error_fingerprint ORDER BY count(DISTINCT step_executions.batch_member_id) DESC, batches.runbook_name, step_executions.step_name, step_executions.error_type, fingerprint
 GO
 
+-- store.gatekeeping.batches_behind
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at 
+FROM batches 
+WHERE (batches.status IN ('active', 'detected', 'init_dispatched') OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling')))) AND batches.runbook_name = :p_of_batch_runbook_name AND batches.id = :p_of_batch_id AND (EXISTS (SELECT * 
+FROM batch_members 
+WHERE batch_members.batch_id = batches.id AND batch_members.member_key_fold = :p_of_member_member_key_fold))
+GO
+
+-- store.gatekeeping.batches_without_work
+SELECT batches.id 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND (batches.status NOT IN ('active', 'detected', 'init_dispatched')) AND NOT (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) ORDER BY batches.id
+GO
+
+-- store.gatekeeping.gates_by_id
+SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+FROM gates 
+WHERE gates.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.gatekeeping.gates_page
+SELECT TOP 7 gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+FROM gates 
+WHERE gates.opened_at IS NULL AND gates.batch_id = :batch_id_1 AND gates.id < :id_1 ORDER BY gates.id DESC
+GO
+
+-- store.gatekeeping.gates_since
+SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at 
+FROM gates 
+WHERE gates.reach = 'send' AND gates.shut_from < :p_at AND (gates.opened_at IS NULL OR gates.opened_at > :p_since) AND (gates.shut_until IS NULL OR gates.shut_until > :p_since)
+GO
+
+-- store.gatekeeping.gates_to_sweep
+SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+FROM gates 
+WHERE gates.hold_key IS NULL AND gates.swept_at IS NULL AND gates.shut_from <= :p_at
+GO
+
+-- store.gatekeeping.has_opened_since
+SELECT TOP 1 gates.id 
+FROM gates 
+WHERE gates.opened_at > :p_since AND gates.hold_key IS NULL
+GO
+
+-- store.gatekeeping.note_swept
+UPDATE gates SET swept_at=:p_at WHERE gates.id = :p_gate_id AND gates.opened_at IS NOT NULL
+GO
+
+-- store.gatekeeping.open_gates
+UPDATE gates SET swept_at=:swept_at, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id WHERE gates.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NULL
+GO
+
+-- store.gatekeeping.shut_gate
+INSERT INTO gates (kind, reach, worker_id, runbook_name, batch_id, member_key, member_key_fold, shut_from, shut_until, shut_by, reason) OUTPUT inserted.id SELECT TOP 2147483647 anon_1.kind AS kind, anon_1.reach AS reach, anon_1.worker_id AS worker_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.shut_from AS shut_from, anon_1.shut_until AS shut_until, anon_1.shut_by AS shut_by, anon_1.reason AS reason 
+FROM (SELECT CAST([kind] AS NVARCHAR(21)) AS [kind], CAST([reach] AS NVARCHAR(21)) AS [reach], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], CAST([runbook_name] AS NVARCHAR(101)) AS [runbook_name], [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [shut_from], [shut_until], CAST([shut_by] AS NVARCHAR(201)) AS [shut_by], [reason], [place] FROM OPENJSON(:p_rows) WITH ([kind] NVARCHAR(MAX) '$[0]', [reach] NVARCHAR(MAX) '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [runbook_name] NVARCHAR(MAX) '$[3]', [batch_id] BIGINT '$[4]', [member_key] NVARCHAR(MAX) '$[5]', [member_key_fold] NVARCHAR(MAX) '$[6]', [shut_from] DATETIME2(6) '$[7]', [shut_until] DATETIME2(6) '$[8]', [shut_by] NVARCHAR(MAX) '$[9]', [reason] NVARCHAR(MAX) '$[10]', [place] BIGINT '$[11]')) AS anon_1 ORDER BY anon_1.place
+GO
+
+-- store.gatekeeping.unopened_gates
+SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+FROM gates 
+WHERE gates.opened_at IS NULL AND gates.hold_key IS NULL
+GO
+
 -- store.gates.gates_in_force
-SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason 
+SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at 
 FROM gates 
 WHERE gates.opened_at IS NULL AND gates.shut_from <= :p_at AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
 GO
@@ -1222,6 +1304,18 @@ UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id, inserte
 GO
 
 -- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, lost_at=:p_values_lost_at OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, lost_at=:p_values_lost_at, retry_after=:p_values_retry_after OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
+UPDATE step_executions SET status=:p_values_status, lost_at=:p_values_lost_at, poll_due_at=:p_values_poll_due_at OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id], CAST([job_id] AS NVARCHAR(101)) AS [job_id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [job_id] NVARCHAR(MAX) '$[1]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.job_id = anon_1.job_id AND step_executions.status = 'dispatched' AND step_executions.answered_at IS NULL
+GO
+
+-- store.moves.move_steps
 UPDATE step_executions SET lost_at=:p_values_lost_at OUTPUT inserted.id, inserted.batch_id, inserted.phase_execution_id, inserted.step_index FROM step_executions, (SELECT [id] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]')) AS anon_1 WHERE step_executions.id = anon_1.id AND step_executions.status IN ('cancelled', 'failed', 'poll_timeout') AND step_executions.lost_at <= :g_at
 GO
 
@@ -1484,10 +1578,10 @@ GO
 
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
-FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
+FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id JOIN runbooks ON runbooks.id = batches.runbook_id 
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name AND runbooks.is_active = 1 ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.insert_phases
@@ -2412,6 +2506,22 @@ GO
 SELECT batches.id, batches.runbook_name, batches.batch_start_time, gates.shut_from AS held_at, gates.reason AS hold_reason 
 FROM batches JOIN gates ON gates.batch_id = batches.id 
 WHERE gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.approved_at IS NULL ORDER BY gates.shut_from, batches.id
+GO
+
+-- store.waking.jobs_out_of
+SELECT step_executions.id, step_executions.status, step_executions.job_id, step_executions.lost_at, step_executions.worker_id, batch_members.member_key 
+FROM step_executions LEFT OUTER JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
+WHERE step_executions.batch_id = :p_batch_id AND step_executions.lost_at IS NOT NULL
+GO
+
+-- store.waking.members_to_wake
+SELECT TOP 7 batch_members.id 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.id > :p_after AND (batch_members.status = 'active' AND batch_members.caught_up_at IS NULL OR (EXISTS (SELECT * 
+FROM step_executions 
+WHERE step_executions.batch_member_id = batch_members.id AND step_executions.status = 'pending')) OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = batch_members.id AND rollback_executions.status = 'pending'))) ORDER BY batch_members.id
 GO
 
 -- store.waves.waves_between

@@ -5,7 +5,7 @@ import pytest
 from matoolkit.simulate.many_seeds import play
 from matoolkit.simulate.plans import Plan
 
-from . import planted, planted_redelivery
+from . import planted, planted_gates, planted_redelivery
 
 WITHIN = 100
 
@@ -71,7 +71,19 @@ FOUND_APART_BY: dict[planted.Plant, int] = {
 }
 
 
+# In plays in which people pause and resume.
+FOUND_BY_PAUSING: dict[planted.Plant, int] = {
+    planted_gates.gates_are_read_before_the_lock: 3,
+    planted_gates.retries_polls_and_compensations_pass_the_send_door: 7,
+    planted_gates.jobs_taken_back_leave_again_under_the_same_attempt: 7,
+    planted_gates.jobs_stay_where_workers_find_them: 7,
+    planted_gates.compensations_are_not_woken: 19,
+    planted_gates.nothing_is_woken: 3,
+}
+
+
 def test_every_planted_bug_is_looked_for() -> None:
+    assert set(FOUND_BY_PAUSING) == set(planted_gates.GATES)
     assert set(FOUND_BY) == set(planted.PLANTED)
     assert set(FOUND_APART_BY) == set(planted_redelivery.REDELIVERY)
 
@@ -80,6 +92,13 @@ def test_every_planted_bug_is_looked_for() -> None:
 def test_a_planted_bug_is_found(plant: planted.Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     seeds = (FOUND_BY[plant], *range(1, WITHIN))
+    assert any(play(Plan(seed)).violation for seed in seeds)
+
+
+@pytest.mark.parametrize("plant", planted_gates.GATES, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_a_gate_is_found(plant: planted.Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    seeds = (FOUND_BY_PAUSING[plant], *range(3, 4 * WITHIN, 4))
     assert any(play(Plan(seed)).violation for seed in seeds)
 
 

@@ -8,13 +8,15 @@ from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.inits import request_inits
 from matoolkit.announcing.phases import dispatch_and_announce
+from matoolkit.domain.gates import Door, Gates, Work, sentence
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
-from matoolkit.errors import CannotAdvance, NotManual
+from matoolkit.errors import CannotAdvance, GateShut, NotManual
 from matoolkit.ports import Publisher
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, activate_batches, advance_to_phase
 from matoolkit.store.counts import member_counts
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
 
@@ -63,13 +65,23 @@ def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None
     if batch.status is BatchStatus.COMPLETED:
         return Advance(batch.id, "all_phases_complete"), None
     if batch.status is BatchStatus.DETECTED and model.init:
+        _refuse_at_gate(tx, batch, "its init", is_init=True)
         following = next(iter(_in_order(phases_of_batches(tx, [batch.id]))), None)
         then = following.phase_name if following else None
         return Advance(batch.id, "init_dispatched", None, members, len(model.init), then), None
     phase, *later = _next_phases(tx, batch, members)
+    _refuse_at_gate(tx, batch, f"phase '{phase.phase_name}'", is_init=False)
     steps = members * len(model.phases[phase.phase_index].steps)
     then = later[0].phase_name if later else None
     return Advance(batch.id, "phase_dispatched", phase.phase_name, members, steps, then), phase
+
+
+def _refuse_at_gate(tx: Transaction, batch: BatchRow, what: str, *, is_init: bool) -> None:
+    """Refuse to begin what a gate keeps, and name every gate (rule G12)."""
+    work = Work(batch.runbook_name, batch.id, is_init=is_init)
+    shut = Gates(gates_in_force(tx, tx.time())).at(Door.START, work)
+    if shut:
+        raise GateShut(f"{what} of batch {batch.id}", [sentence(gate) for gate in shut])
 
 
 def _next_phases(tx: Transaction, batch: BatchRow, members: int) -> list[PhaseRow]:

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Protocol
 
-from matoolkit.domain.messages import BatchInit, MemberAdded, MemberRemoved, PhaseDue, PollCheck, RetryCheck
+from matoolkit.domain.messages import BatchInit, BatchWake, MemberAdded, MemberRemoved, PhaseDue, PollCheck, RetryCheck
 from matoolkit.ids import (
     Kind,
     batch_init_id,
+    batch_wake_id,
     member_added_id,
     member_removed_id,
     phase_due_id,
@@ -60,6 +61,11 @@ def member_removed(member: Member) -> Outgoing:
     """Say that a member left its batch."""
     message = MemberRemoved(member.batch_id, member.member_key, member.id)
     return Outgoing(member_removed_id(member.id, member.epoch), message)
+
+
+def batch_wake(batch: NarrowBatch, gate_id: int) -> Outgoing:
+    """Say that a gate was opened that kept work of a batch."""
+    return Outgoing(batch_wake_id(batch.id, gate_id), BatchWake(batch.id, batch.runbook_name))
 
 
 def poll_check(kind: Kind, execution_id: int, attempt: int) -> Outgoing:

@@ -13,6 +13,7 @@ from matoolkit.api.problems import MEDIA_TYPE, add_problem_handlers, answer
 from matoolkit.api.routes import (
     attention,
     batches,
+    gates,
     members,
     operations,
     people,
@@ -22,11 +23,11 @@ from matoolkit.api.routes import (
     undofailures,
     undoing,
 )
-from matoolkit.api.services import guard_of_admins, guard_of_readers
+from matoolkit.api.services import guard_of_admins, guard_of_operators, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 from matoolkit.clock import FastClock
 from matoolkit.doors.bodies import BodyLimit
-from matoolkit.doors.identity import ADMIN_ROLE
+from matoolkit.doors.identity import ADMIN_ROLE, OPERATOR_ROLE
 from matoolkit.doors.problems import Problem
 from matoolkit.doors.services import Services
 
@@ -35,7 +36,7 @@ _PROBLEM = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
-_TOPICS = (runbooks, batches, members, people, reports, attention, operations, undoing, undofailures, system)
+_TOPICS = (runbooks, batches, members, people, reports, attention, gates, operations, undoing, undofailures, system)
 
 
 def create_app(services: Services) -> FastAPI:
@@ -62,7 +63,8 @@ def _routes() -> FastAPI:
         openapi_url="/openapi.json",
         redirect_slashes=False,
     )
-    app.add_middleware(BodyLimit, guard=guard_of_admins, answer=lambda _, error: answer(error))
+    # What a route asks for besides, it asks itself.
+    app.add_middleware(BodyLimit, guard=guard_of_operators, answer=lambda _, error: answer(error))
     add_problem_handlers(app)
     for topic in _TOPICS:
         app.include_router(topic.router)
@@ -103,7 +105,7 @@ def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
 def _roles() -> dict[tuple[str, str], str | None]:
     """Return for every route who may ask, read from what guards it."""
     routes = [route for topic in _TOPICS for route in topic.router.routes if isinstance(route, APIRoute)]
-    guards = {guard_of_readers: "anybody signed in", guard_of_admins: ADMIN_ROLE}
+    guards = {guard_of_readers: "anybody signed in", guard_of_admins: ADMIN_ROLE, guard_of_operators: OPERATOR_ROLE}
     found: dict[tuple[str, str], str | None] = {}
     for route in routes:
         roles = [guards[call] for call in _calls(route.dependant) if call in guards]

@@ -13,7 +13,7 @@ import orjson
 from fastapi import Depends, Header, Response
 
 from matoolkit.api.conditions import IfMatch, Subject, json_of
-from matoolkit.api.services import Admin, Serving
+from matoolkit.api.services import Admin, Operator, Serving
 from matoolkit.api.shapes.naming import Shape
 from matoolkit.doors.services import Services
 from matoolkit.errors import KeyReused
@@ -67,7 +67,7 @@ class Change:
         asked: Sequence[object],
         parts: Iterator[Part[ShapeT]],
         *,
-        file: BinaryIO,
+        file: BinaryIO | None = None,
         resume: Callable[[Mapping[str, Any]], None] = lambda _: None,
         of: Subject | None = None,
         status: Callable[[ShapeT], int] = lambda _: 200,
@@ -150,6 +150,16 @@ def _change(serving: Serving, admin: Admin, key: IdempotencyKey = None, seen: If
     return Change(serving, admin, key, seen)
 
 
+def _operation(serving: Serving, operator: Operator, key: IdempotencyKey = None) -> Change:
+    return Change(serving, operator, key)
+
+
+def _operation_on(serving: Serving, operator: Operator, key: IdempotencyKey = None, seen: IfMatch = None) -> Change:
+    return Change(serving, operator, key, seen)
+
+
+Operating = Annotated[Change, Depends(_operation)]
+OperatingOn = Annotated[Change, Depends(_operation_on)]
 Creating = Annotated[Change, Depends(_creation)]
 Changing = Annotated[Change, Depends(_change)]
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from matoolkit.doors.identity import OPERATOR_ROLE
 from matoolkit.doors.services import Services
 
 
@@ -27,6 +28,15 @@ def guard_of_admins(request: Request) -> str:
     return identity.name
 
 
-# Who asks, by name. Anybody who is signed in may read; changes and queries of a source are for administrators.
+def guard_of_operators(request: Request) -> str:
+    """Let operators and administrators in, and say who it is (rule G11)."""
+    identity = _services(request).sign_in.identity(request)
+    identity.require(OPERATOR_ROLE)
+    return identity.name
+
+
+# Who asks, by name. Anybody who is signed in may read; changes and queries of a source are for administrators, and
+# what brings work to a stop or to go on for operators too.
 Reader = Annotated[str, Depends(guard_of_readers)]
 Admin = Annotated[str, Depends(guard_of_admins)]
+Operator = Annotated[str, Depends(guard_of_operators)]

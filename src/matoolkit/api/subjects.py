@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from matoolkit.admin.gating import existing_gate
 from matoolkit.admin.queries import (
     automation_status,
     batch_detail,
@@ -20,6 +21,7 @@ from matoolkit.api.shapes.batches import (
     history_shape,
     hold_shape,
 )
+from matoolkit.api.shapes.gates import GateShape, gate_shape
 from matoolkit.api.shapes.operations import DeadLetterContent, letter_content
 from matoolkit.api.shapes.runbooks import AutomationShape, RunbookDocument
 from matoolkit.errors import ChangedSince, UnknownRunbook
@@ -78,6 +80,17 @@ def member_subject(batch_id: int, member_id: int) -> Subject:
 def hold_subject(batch_id: int) -> Subject:
     """Return a hold as what is changed."""
     return Subject(lambda tx: lock_batches(tx, [batch_id]), lambda store: hold_shown(store, batch_id))
+
+
+def gate_shown(store: Store, gate_id: int) -> GateShape:
+    """Show a gate."""
+    with store.reading() as tx:
+        return gate_shape(existing_gate(tx, gate_id))
+
+
+def gate_subject(gate_id: int) -> Subject:
+    """Return a gate as what is changed; it is opened once, which the change itself guards."""
+    return Subject(lambda _: None, lambda store: gate_shown(store, gate_id))
 
 
 def letter_subject(letter_id: int) -> Subject:

@@ -4,9 +4,9 @@ There are two doors. Work that begins goes through the start door, and every job
 of them for what it covers; one that shuts the send door shuts the start door too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -56,6 +56,7 @@ class Gate:
     shut_until: datetime | None
     shut_by: str
     reason: str
+    opened_at: datetime | None = None
 
     def covers(self, work: "Work") -> bool:
         """Tell whether the gate is about this work."""
@@ -75,6 +76,7 @@ class Work:
     batch_id: int
     worker_id: str | None = None
     member_key: str | None = None
+    is_init: bool = False
 
     @property
     def member_key_fold(self) -> str | None:
@@ -101,7 +103,7 @@ class Gates:
         """Return the gates that keep work before a door, in their order; it is open if there are none (rule G1)."""
         if not self._by_subject:
             return []
-        shut = (gate for gate in self._about(work) if _shuts(gate, door) and gate.covers(work))
+        shut = (gate for gate in self._about(work) if _shuts(gate, door, work) and gate.covers(work))
         return sorted(shut, key=lambda gate: (_ORDER[gate.kind], gate.id))
 
     def hold_of(self, batch_id: int) -> Gate | None:
@@ -131,5 +133,29 @@ def _subject(gate: Gate) -> _Subject:
     return ("worker", gate.worker_id) if gate.worker_id is not None else ("all", None)
 
 
-def _shuts(gate: Gate, door: Door) -> bool:
+def sentence(gate: Gate) -> str:
+    """Say why work waits before a gate."""
+    if gate.kind in HOLDS:
+        return f"held until a person approves: {gate.reason}"
+    until = f" until {gate.shut_until:%Y-%m-%d %H:%M} UTC" if gate.shut_until is not None else ""
+    return f"paused by {gate.shut_by} at {gate.shut_from:%Y-%m-%d %H:%M} UTC{until}: {gate.reason}"
+
+
+def time_kept(gates: Iterable[Gate], work: Work, since: datetime, until: datetime) -> timedelta:
+    """Return for how long of a time gates kept the jobs of work from leaving; gates may overlap (rule G7)."""
+    kept, reached = timedelta(), since
+    for gate in sorted(gates, key=lambda gate: gate.shut_from):
+        if gate.reach is not Door.SEND or not gate.covers(work):
+            continue
+        ends = [until, *(end for end in (gate.shut_until, gate.opened_at) if end is not None)]
+        begins = max(gate.shut_from, reached)
+        if begins < min(ends):
+            kept, reached = kept + (min(ends) - begins), min(ends)
+    return kept
+
+
+def _shuts(gate: Gate, door: Door, work: Work) -> bool:
+    # A hold keeps phases from beginning; an init that was asked for runs (rule T6).
+    if work.is_init and gate.kind in HOLDS:
+        return False
     return door is Door.START or gate.reach is Door.SEND

@@ -52,6 +52,14 @@ class MemberRemoved:
 
 
 @record
+class BatchWake:
+    """A gate that kept work of a batch was opened: everybody with something to do is looked at again."""
+
+    batch_id: int
+    runbook_name: str
+
+
+@record
 class PollCheck:
     """The worker is to be asked again whether the work is done."""
 
@@ -170,5 +178,5 @@ class WorkerHello:
     functions: tuple[AnnouncedFunction, ...] = field(default=())
 
 
-Event: TypeAlias = BatchInit | PhaseDue | MemberAdded | MemberRemoved | PollCheck | RetryCheck
+Event: TypeAlias = BatchInit | PhaseDue | MemberAdded | MemberRemoved | BatchWake | PollCheck | RetryCheck
 Message: TypeAlias = Event | WorkerJob | WorkerResult | WorkerHello

@@ -81,6 +81,8 @@ class Incomplete:
     at: datetime
     attempt: int
     result_json: str | None = None
+    # For how long gates kept its jobs since its first such answer (rule G7).
+    kept: timedelta = timedelta()
 
 
 @record
@@ -93,6 +95,8 @@ class Failed:
     is_throttled: bool = False
     throttle_limit: timedelta = timedelta(hours=24)
     result_json: str | None = None
+    # For how long gates kept its jobs since it was first throttled (rule G7).
+    kept: timedelta = timedelta()
 
 
 @record
@@ -124,6 +128,14 @@ def decide(step: Step, event: Event) -> StepMove | Ignore:
     if step.status not in made.move.from_states:
         return Ignore(f"{_NAMES[type(event)]} while it is {step.status}")
     return made
+
+
+def time_that_ends(step: Step, event: Event, decided: StepMove | Ignore) -> datetime | None:
+    """Return since when time ran, if it is time that ends work now: gates may have made it stand still (rule G7)."""
+    if isinstance(event, Incomplete) and isinstance(decided, TimeOut):
+        return step.poll_started_at
+    is_out_of_patience = isinstance(event, Failed) and event.is_throttled and step.throttled_since is not None
+    return step.throttled_since if is_out_of_patience and not _waits_free_of_charge(step, decided) else None
 
 
 def why_not_sent_again(step: Step, reason: Reason, at: datetime) -> str | None:
@@ -174,7 +186,7 @@ def _after_incomplete(step: Step, event: Incomplete) -> StepMove:
         problem = Problem("the function says that it is not done yet, but the step has no `poll`")
         return _retry(step, event.at, problem, None) or _fail(step, problem, event.result_json)
     job, started, timeout = step.job_id or "", step.poll_started_at, timedelta(seconds=step.poll_timeout_sec or 0)
-    if started is not None and event.at >= started + timeout:
+    if started is not None and event.at >= started + timeout + event.kept:
         problem = Problem(f"not done {timeout} after the first answer that said so", "PollTimeout")
         return TimeOut(step.id, job, problem.type, problem.message, event.result_json, problem.fingerprint)
     return PollLater(step.id, job, event.result_json, event.at + timedelta(seconds=step.poll_interval_sec or 0))
@@ -184,7 +196,7 @@ def _after_failure(step: Step, event: Failed) -> StepMove:
     since = None
     if event.is_throttled:
         since = step.throttled_since or event.at
-        if event.at - since < event.throttle_limit:
+        if event.at - since < event.throttle_limit + event.kept:
             return _retry_later(step, event.at, event.problem, step.retry_count, since)
     return _retry(step, event.at, event.problem, since) or _fail(step, event.problem, event.result_json)
 
@@ -208,6 +220,10 @@ def _retry(step: Step, at: datetime, problem: Problem, throttled_since: datetime
 def _retry_later(step: Step, at: datetime, problem: Problem, count: int, since: datetime | None) -> RetryLater:
     retry_after = at + _interval(step)
     return RetryLater(step.id, step.job_id or "", problem.type, problem.message, retry_after, count, since)
+
+
+def _waits_free_of_charge(step: Step, decided: StepMove | Ignore) -> bool:
+    return isinstance(decided, Ignore) or (isinstance(decided, RetryLater) and decided.retry_count == step.retry_count)
 
 
 def _fail(step: Step, problem: Problem, result_json: str | None) -> Fail:

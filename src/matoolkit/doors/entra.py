@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from matoolkit.clock import Clock
 from matoolkit.clouds import PUBLIC, Cloud
-from matoolkit.doors.identity import ADMIN_ROLE, Identity
+from matoolkit.doors.identity import ADMIN_ROLE, ROLES, Identity
 from matoolkit.doors.signingkeys import SigningKeys
 from matoolkit.errors import NotSignedIn
 
@@ -45,7 +45,7 @@ class Entra:
         if not roles and not claims.get("scp"):
             # An ID token says who a person is, not that the person may use this API; an application may have no role.
             raise NotSignedIn("the token has neither a scope nor a role")
-        return Identity(_name(claims), ADMIN_ROLE in roles)
+        return Identity(_name(claims), ADMIN_ROLE in roles, ROLES.intersection(roles))
 
     def person(self, id_token: str, nonce: str) -> Identity:
         """Verify the ID token with which Entra answers the sign-in of this nonce."""

@@ -9,19 +9,33 @@ from matoolkit.errors import RoleMissing
 from matoolkit.loopback import require_from_here
 
 ADMIN_ROLE = "Admin"
+# Pauses, resumes, opens gates and lets work try again, and changes nothing else (rule G11).
+OPERATOR_ROLE = "Operator"
+# Signs off, and does nothing else.
+APPROVER_ROLE = "Approver"
+ROLES = frozenset({ADMIN_ROLE, OPERATOR_ROLE, APPROVER_ROLE})
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller, and whether it may make changes."""
+    """A caller, whether it may make changes, and the roles that it has; an administrator has all of them."""
 
     name: str
     is_admin: bool
+    roles: frozenset[str] = frozenset()
+
+    def has(self, role: str) -> bool:
+        """Tell whether the caller has a role."""
+        return self.is_admin or role in self.roles
+
+    def require(self, role: str) -> None:
+        """Refuse a caller without a role."""
+        if not self.has(role):
+            raise RoleMissing(role)
 
     def require_admin(self) -> None:
         """Refuse a caller without the role."""
-        if not self.is_admin:
-            raise RoleMissing(ADMIN_ROLE)
+        self.require(ADMIN_ROLE)
 
 
 class SignIn(Protocol):

@@ -30,6 +30,13 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── DeadLetterResolved    AD415   a dead letter was already resent or discarded
 │   ├── HoldApproved          AD416   what a batch is held for is already approved
 │   ├── NotIncluded           AD417   a member cannot be included in the batch of its time
+│   ├── UnknownGate           GT404   no gate has this number
+│   ├── NobodyToPause         GT405   nobody of this key is or was a member of a batch
+│   ├── InvalidPause          GT400   what is to be paused, or until when, makes no sense
+│   ├── NothingPaused         GT409   no pause of exactly this subject is shut
+│   ├── GateOpened            GT410   a gate was opened before
+│   ├── GateIsHold            GT411   a hold ends only by the approval of what it stands for
+│   ├── GateShut              GT412   a gate keeps this from beginning
 │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
 │   ├── UnknownPhase          AD421   the version to run has no such phase
 │   ├── DoneWithOldData       AD422   finished steps used old values of a changed column

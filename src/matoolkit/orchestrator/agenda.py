@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from matoolkit.domain.gates import Gates
+from matoolkit.domain.gates import Gate, Gates
 from matoolkit.domain.states import BatchStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
@@ -41,6 +41,8 @@ class Agenda:
     gates: Gates
     phases: dict[int, PhaseRow]
     numbers_of_phases: dict[int, list[int]]
+    # Since when gates were read that were shut at some time, and which (rule G7).
+    gates_since: tuple[datetime, Sequence[Gate]] | None = None
     steps_of_phases: dict[int, Sequence[Definition]] = field(default_factory=dict)
     failed_steps: list[StepState | NextStep] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)

@@ -13,6 +13,7 @@ import orjson
 
 from matoolkit.domain.causes import fingerprint_of
 from matoolkit.domain.delivery import MAX_BODY_BYTES
+from matoolkit.domain.gates import Door, Work
 from matoolkit.domain.messages import JobFacts, WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
@@ -44,7 +45,7 @@ _REFERENCE = f'"{REFERENCE}'.encode()
 _REST_OF_A_JOB = 2048
 
 
-class _Departing:
+class Departing:
     """Jobs that are about to leave together with the rows that send them."""
 
     def __init__(self, agenda: Agenda, kind: Kind, definitions: Sequence[Definition]) -> None:
@@ -53,6 +54,14 @@ class _Departing:
         self._unreached = agenda.publisher.unreached({definition.step.worker_id for definition in definitions})
         self._dispatches: list[Dispatch] = []
         self._jobs: dict[int, Outgoing] = {}
+
+    def keeps(self, state: Dispatchable, definition: Definition, reason: Reason, member_key: str | None) -> bool:
+        """Ask the gates; work that is kept stays as it is until one opens (rules G1 and G5)."""
+        is_init = self._kind is Kind.INIT
+        door = Door.START if is_init and state.step_index == 0 and reason is Reason.ATTEMPT else Door.SEND
+        name = self._agenda.batches[state.batch_id].runbook_name
+        work = Work(name, state.batch_id, definition.step.worker_id, member_key, is_init)
+        return bool(self._agenda.gates.at(door, work))
 
     def add(
         self,
@@ -90,9 +99,12 @@ class _Departing:
 def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], members: Mapping[int, MemberInFull]) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
     definitions = [definition_of(agenda, state) for state in states]
-    departing = _Departing(agenda, kind, definitions)
+    departing = Departing(agenda, kind, definitions)
     impossible: dict[int, Impossible] = {}
     for state, definition in zip(states, definitions, strict=True):
+        member = members.get(state.batch_member_id or 0)
+        if departing.keeps(state, definition, Reason.ATTEMPT, member.member_key if member else None):
+            continue
         try:
             scope, key = scope_of(agenda, state, definition.version.number, members)
             call = definition.call.resolve(scope, key)
@@ -109,9 +121,12 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
     members = _members_with_secrets(agenda, [state for state, _ in states if _OPENING in calls[state.id].params_json])
     keys = _keys_of_members(agenda, [state for state, _ in states])
     definitions = [definition_of(agenda, state) for state, _ in states]
-    departing = _Departing(agenda, kind, definitions)
+    departing = Departing(agenda, kind, definitions)
     impossible: dict[int, Impossible] = {}
     for (state, reason), definition in zip(states, definitions, strict=True):
+        member_key = None if state.batch_member_id is None else keys.get(state.batch_member_id)
+        if departing.keeps(state, definition, reason, member_key):
+            continue
         stored = calls[state.id]
         call = Call(stored.function_name, orjson.loads(stored.params_json))
         try:
@@ -120,7 +135,6 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
                 call = Call(call.function, definition.call.completed(call.params, scope, key))
                 # Checked again: the row may have changed since the first dispatch (rule W8).
                 _check(kind, state, definition, call, key)
-            member_key = None if state.batch_member_id is None else keys.get(state.batch_member_id)
             departing.add(state, definition, reason, call, stored.params_json, member_key)
         except _IMPOSSIBLE as error:
             impossible[state.id] = error

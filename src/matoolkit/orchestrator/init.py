@@ -121,7 +121,9 @@ def _next_undoing(agenda: Agenda, batch: NarrowBatch, undoing: dict[int, Rollbac
 
 
 def _next_or_end(agenda: Agenda, batch: NarrowBatch, inits: Sequence[InitState]) -> list[InitState]:
-    # A touched init has steps: one without is done when it is requested.
+    # One without steps is done when it is requested. Woken by a gate, the request of another may be on its way.
+    if not inits:
+        return []
     latest = max(state.runbook_version for state in inits)
     current = sorted((state for state in inits if state.runbook_version == latest), key=lambda state: state.step_index)
     if any(state.init_count < batch.init_count for state in current):

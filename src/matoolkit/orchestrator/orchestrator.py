@@ -7,8 +7,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from matoolkit.announcing.gatekeeping import take_back_all
 from matoolkit.domain.messages import (
     BatchInit,
+    BatchWake,
     MemberAdded,
     MemberRemoved,
     PhaseDue,
@@ -28,6 +30,7 @@ from matoolkit.orchestrator.init import Request, request_inits
 from matoolkit.orchestrator.joiners_and_leavers import add_members, remove_members
 from matoolkit.orchestrator.results import MatchedResult, apply_answers
 from matoolkit.orchestrator.sweeps import (
+    OpenAgenda,
     sweep_dead_jobs,
     sweep_endings,
     sweep_leavers,
@@ -35,9 +38,11 @@ from matoolkit.orchestrator.sweeps import (
     sweep_waiting_members,
 )
 from matoolkit.orchestrator.versions import Versions
+from matoolkit.orchestrator.waking import Wake, wake_batches
 from matoolkit.outages import Outage
 from matoolkit.ports import Delivery, Publisher
 from matoolkit.store import Store
+from matoolkit.store.gatekeeping import gates_to_sweep
 from matoolkit.store.narrow_executions import batches_of_work, states_of
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.telemetry.tracing import NO_SPAN, next_trace
@@ -55,6 +60,7 @@ class _Inbox:
     answers: dict[Kind, list[MatchedResult]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     checks: dict[Kind, list[PollCheck | RetryCheck]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     inits: list[Request] = field(default_factory=list)
+    wakes: list[Wake] = field(default_factory=list)
     dues: list[Due] = field(default_factory=list)
     added: list[MemberAdded] = field(default_factory=list)
     removed: list[MemberRemoved] = field(default_factory=list)
@@ -78,7 +84,8 @@ class Orchestrator:
         self._publisher = publisher
         self._limits = limits or Limits()
         self._versions = Versions()
-        self._troubles = {sweep: Outage(_title(sweep.__name__), log) for sweep in _SWEEPS}
+        sweeps = (self.sweep_gates, *_SWEEPS)
+        self._troubles = {sweep: Outage(_title(sweep.__name__), log) for sweep in sweeps}
 
     def handle(self, tx: Transaction, deliveries: Sequence[Delivery]) -> None:
         """Do what a pile of messages asks for, in the transaction in which they are completed."""
@@ -99,6 +106,7 @@ class Orchestrator:
         remove_members(agenda, {removed.batch_member_id for removed in inbox.removed})
         add_members(agenda, {added.batch_member_id for added in inbox.added})
         expand_phases(agenda, inbox.dues)
+        wake_batches(agenda, inbox.wakes)
         # A trace covers one step of some members, from what sent it to the handling of its answer. What follows from
         # answers begins the next, or the trace of a batch would grow for days.
         with next_trace("send what follows") if inbox.has_answers else NO_SPAN:
@@ -117,6 +125,13 @@ class Orchestrator:
             else:
                 trouble.worked()
 
+    def sweep_gates(self, store: Store, _: OpenAgenda) -> None:
+        """Take back the jobs behind gates whose shutting nobody finished (rule G4)."""
+        with store.reading() as tx:
+            unswept = [gate for gate in gates_to_sweep(tx, tx.time()) if gate.opened_at is None]
+        for gate in unswept:
+            take_back_all(store, self._publisher, gate)
+
     def _open(self, tx: Transaction, batch_ids: set[int]) -> Agenda:
         return open_agenda(tx, self._publisher, self._versions, self._limits, batch_ids)
 
@@ -132,6 +147,8 @@ def _sorted_out(deliveries: Sequence[Delivery]) -> _Inbox:
                 inbox.checks[kind].append(check)
             case BatchInit() as request:
                 inbox.inits.append(Request(delivery.received.message_id, request))
+            case BatchWake() as wake:
+                inbox.wakes.append(Wake(delivery.received.message_id, wake))
             case PhaseDue() as due:
                 inbox.dues.append(Due(delivery.received.message_id, due))
             case MemberAdded() as added:
@@ -147,9 +164,10 @@ def _sorted_out(deliveries: Sequence[Delivery]) -> _Inbox:
 
 def _batches_of(tx: Transaction, inbox: _Inbox) -> set[int]:
     """Find the batches that messages concern; those of answers and checks are asked for, one query for each kind."""
-    events: Iterable[BatchInit | PhaseDue | MemberAdded | MemberRemoved] = (
+    events: Iterable[BatchInit | BatchWake | PhaseDue | MemberAdded | MemberRemoved] = (
         *(request.message for request in inbox.inits),
         *(due.message for due in inbox.dues),
+        *(wake.message for wake in inbox.wakes),
         *inbox.added,
         *inbox.removed,
     )

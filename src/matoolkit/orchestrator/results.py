@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import orjson
@@ -10,12 +11,13 @@ from matoolkit.domain.answers import event_of
 from matoolkit.domain.messages import ResultStatus, WorkerResult
 from matoolkit.domain.moves import Ignore
 from matoolkit.domain.moves.step import NoteLate, StepMove, Succeed
-from matoolkit.domain.step import decide
+from matoolkit.domain.step import Succeeded, decide, time_that_ends
 from matoolkit.ids import JobRef, Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.concealing import concealed, kept_result, masks_of
 from matoolkit.orchestrator.moving import apply_moves
 from matoolkit.orchestrator.outputs import Found, outputs_found, store_outputs
+from matoolkit.orchestrator.standing import time_kept_of
 from matoolkit.runbook.templates import Json
 from matoolkit.store.narrow_executions import State, StepState
 
@@ -61,7 +63,12 @@ def _decided(
         return Ignore(f"the job that is waited for is {state.job_id}")
     kept = _json(kept_result(agenda, state, result.result))
     missing = _json(list(outputs.missing)) if outputs is not None and outputs.missing else None
-    return decide(state, event_of(result, ref.attempt, agenda.at, agenda.limits.throttle_limit, kept, missing))
+    event = event_of(result, ref.attempt, agenda.at, agenda.limits.throttle_limit, kept, missing)
+    decided = decide(state, event)
+    since = time_that_ends(state, event, decided)
+    if since is None or isinstance(event, Succeeded):
+        return decided
+    return decide(state, replace(event, kept=time_kept_of(agenda, state, since)))
 
 
 def _outputs(agenda: Agenda, state: State, result: WorkerResult) -> Found | None:

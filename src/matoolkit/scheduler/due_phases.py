@@ -22,20 +22,33 @@ log = logging.getLogger(__name__)
 
 
 def dispatch_due_phases(
-    store: Store, publisher: Publisher, confirm: Confirm, at: datetime, runbook_name: str | None = None
+    store: Store,
+    publisher: Publisher,
+    confirm: Confirm,
+    at: datetime,
+    runbook_name: str | None = None,
+    *,
+    follows_active: bool = False,
 ) -> int:
-    """Dispatch due phases, in the order of the calendar and of the runbook, and return how many they were."""
+    """Dispatch due phases, in the order of the calendar and of the runbook, and return how many they were.
+
+    Between ticks only batches are looked at that follow the active version: the others may take it first (rule V2).
+    """
     dispatched = 0
     while True:
         with store.transaction() as tx:
             confirm(tx)
-            found = {phase.batch_id for phase in due_phases(tx, at, _AT_ONCE, runbook_name)}
+            found = {phase.batch_id for phase in _due(tx, at, runbook_name, follows_active)}
             if not found:
                 return dispatched
             # Due phases are read again under the lock: a person may have held or cancelled a batch since.
             batches = {batch.id: batch for batch in lock_batches(tx, found)}
-            due = [phase for phase in due_phases(tx, at, _AT_ONCE, runbook_name) if phase.batch_id in batches]
+            due = [phase for phase in _due(tx, at, runbook_name, follows_active) if phase.batch_id in batches]
             dispatched += _dispatch(tx, publisher, due, batches, at)
+
+
+def _due(tx: Transaction, at: datetime, runbook_name: str | None, follows_active: bool) -> list[PhaseRow]:
+    return due_phases(tx, at, _AT_ONCE, runbook_name, follows_active=follows_active)
 
 
 def _dispatch(

@@ -20,6 +20,7 @@ from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.scheduler.enrolling import Enrolling
+from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.scheduler.leasing import SchedulerLease, Stopping
 from matoolkit.scheduler.reading import SourceReader
 from matoolkit.scheduler.spool import Spool
@@ -28,11 +29,15 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.transitions import transition_batches
 from matoolkit.store import Store
 from matoolkit.store.automation import automated_runbooks, record_tick
+from matoolkit.store.gatekeeping import has_opened_since
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, note_read, record_error
 from matoolkit.telemetry.tracing import span
 
 log = logging.getLogger(__name__)
+
+# Phases that a gate kept begin with the next sweep, and not only with the next tick.
+_LATELY = timedelta(minutes=10)
 
 OpenSource = Callable[[DataSource], Source]
 
@@ -66,10 +71,16 @@ class Scheduler:
         return tallies
 
     def sweep(self) -> int:
-        """Ask for the polls and retries that are due; says how many."""
+        """Ask for the polls and retries that are due, and say how many; look after gates that open."""
         if not self.lease.hold():
             return 0
-        return ask_for_checks(self.store, self.publisher, self.lease.confirm, self.clock.now())
+        at = self.clock.now()
+        look_after_gates(self.store, self.publisher, self.lease.confirm)
+        with self.store.reading() as tx:
+            is_opened = has_opened_since(tx, at - _LATELY)
+        if is_opened:
+            dispatch_due_phases(self.store, self.publisher, self.lease.confirm, at, follows_active=True)
+        return ask_for_checks(self.store, self.publisher, self.lease.confirm, at)
 
     def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
         with span("look at runbook", {"runbook": runbook.name, "version": runbook.version}) as one:

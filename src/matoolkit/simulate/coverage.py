@@ -135,6 +135,10 @@ def _is_init_requested(entry: Entry) -> bool:
     return entry.what == "batch" and entry.about["init_count"] != entry.about["old_init_count"]
 
 
+def _is_taken_back(entry: Entry) -> bool:
+    return not entry.about["answered"] and entry.about["tries"] == 0
+
+
 def _is_lost(entry: Entry) -> bool:
     return bool(entry.about["error"] == "JobLost")
 
@@ -150,8 +154,12 @@ def _is_new_epoch(entry: Entry) -> bool:
 _TOLD_BY: Mapping[Move[Any], Callable[[Entry], bool]] = {
     steps.FAIL: lambda entry: not _is_lost(entry),
     steps.FAIL_LOST: _is_lost,
-    steps.RETRY_LATER: lambda entry: not _is_lost(entry),
-    steps.RETRY_LOST: _is_lost,
+    steps.POLL_LATER: lambda entry: bool(entry.about["answered"]),
+    steps.RETRY_LATER: lambda entry: bool(entry.about["answered"]),
+    steps.RETRY_LOST: lambda entry: not entry.about["answered"] and entry.about["tries"] > 0,
+    steps.TAKE_BACK: lambda entry: _is_taken_back(entry) and "-attempt-" in entry.about["job"],
+    steps.TAKE_BACK_RETRY: lambda entry: _is_taken_back(entry) and "-retry-" in entry.about["job"],
+    steps.TAKE_BACK_POLL: lambda entry: not entry.about["answered"],
     steps.REOPEN: lambda entry: not _is_undone(entry),
     steps.REPEAT: _is_undone,
     members.REMOVE: lambda entry: not entry.about["mark"],

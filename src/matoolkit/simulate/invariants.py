@@ -33,6 +33,7 @@ class Watch:
             if entry.new == "dispatched" and entry.what in _DISPATCHES:
                 self._see_job(entry)
                 _called_as_before(entry)
+                _demand(entry, (not entry.about["send_gates"], "though a gate keeps every job"))
                 _DISPATCHES[entry.what](entry)
             elif (entry.what, entry.new) in _MOVES:
                 _MOVES[entry.what, entry.new](entry)
@@ -111,6 +112,7 @@ def _step_dispatched(entry: Entry) -> None:
         (about["undoing"] == 0, "while its member is being compensated"),
         (about["excluded"] == 0, "though a person keeps its member out"),
         (not (begins and about["held"]), "as the first of its phase, though the batch is held"),
+        (not (begins and about["start_gates"]), "as the first of its phase, though a gate is shut"),
         (not begins or about["batch_status"] == "active", "as the first of its phase, though init is not done"),
         (_saw_outputs(about), "with parameters that are not what its member has"),
     )
@@ -128,6 +130,7 @@ def _init_dispatched(entry: Entry) -> None:
     _demand(
         entry,
         (about["batch_status"] == "init_dispatched", f"though its batch is {about['batch_status']}"),
+        (not (about["index"] == 0 and "-attempt-" in about["job"] and about["start_gates"]), "though a gate is shut"),
         (about["before"] == 0, "before the steps that come first have succeeded"),
     )
 
@@ -156,7 +159,7 @@ def _rollback_cancelled(entry: Entry) -> None:
 def _phase_begun(entry: Entry) -> None:
     about = entry.about
     # An ended phase begins again for a late joiner, or by a person's retry.
-    if entry.old == "pending" and (about["held"] or about["batch_status"] != "active"):
+    if entry.old == "pending" and (about["held"] or about["start_gates"] or about["batch_status"] != "active"):
         raise Violation(f"phase {entry.id} began in a batch that is not ready for it: {about}")
 
 

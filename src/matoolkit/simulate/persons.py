@@ -22,6 +22,7 @@ from matoolkit.domain.retrying import DataChoice, VersionChoice
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.errors import DoneWithOldData, NewerVersionWaits, NothingToRetry, Refused
 from matoolkit.simulate.invariants import cities_read, rows_were_taken
+from matoolkit.simulate.pauses import Pauses
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.regrets import Regrets
 from matoolkit.simulate.runbooks import NAME, RunbookWriter
@@ -37,7 +38,9 @@ _WANT_ACTIVE, _WAIT = 0.2, 0.7
 class Persons:
     """Everybody who uses the admin side; a refusal is not an error."""
 
-    def __init__(self, plant: Plant, rng: Random, writer: RunbookWriter, *, undoes: bool = False) -> None:
+    def __init__(
+        self, plant: Plant, rng: Random, writer: RunbookWriter, *, undoes: bool = False, pauses: bool = False
+    ) -> None:
         self._plant = plant
         self._rng = rng
         self._writer = writer
@@ -45,6 +48,8 @@ class Persons:
         self._publisher = plant.publisher(self.store)
         self._regrets = Regrets(plant, rng, self.store, self._publisher)
         self._undoes = undoes
+        self._pauses = Pauses(plant, rng, self.store, self._publisher)
+        self._may_pause = pauses
         self._visitors = 0
         # The batch in which members failed, and the version published for them.
         self._fixed: tuple[int, int] | None = None
@@ -76,6 +81,7 @@ class Persons:
             (8 if has_letters else 0, self.resend),
             (1, self.switch_off),
             *self._takes_back(),
+            *(self._pauses.wishes() if self._may_pause else ()),
         ]
         wish = self._rng.choices([wish for _, wish in wishes], [weight for weight, _ in wishes])[0]
         return self._try(wish)
@@ -92,7 +98,8 @@ class Persons:
 
     def clear_the_way(self) -> str:
         """Do whatever waits for a person."""
-        done = [self._try(partial(self._approve, batch, key)) for batch, key in self._holds()]
+        done = [self._try(wish) for wish in self._pauses.resume_all()]
+        done += [self._try(partial(self._approve, batch, key)) for batch, key in self._holds()]
         done += [self._try(partial(self._advance_or_cancel, batch)) for batch in self._manual_batches()]
         return "; ".join(done)
 

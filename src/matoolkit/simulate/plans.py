@@ -26,6 +26,11 @@ class Plan:
         """Whether people undo and exclude: in every third play, so that the others stay as they were."""
         return self.seed % 3 == 0
 
+    @property
+    def pauses(self) -> bool:
+        """Whether people pause and resume: in every fourth play, so that the others stay as they were."""
+        return self.seed % 4 == 3
+
 
 @dataclass(slots=True)
 class Outcome:

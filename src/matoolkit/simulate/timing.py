@@ -11,6 +11,7 @@ _QUERIES = (
     "SELECT MIN(due_at) FROM phase_executions WHERE status = 'pending' AND due_at > '{now}'",
     # A batch that waits for a person before it begins ends after T if nobody is in it.
     "SELECT MIN(batch_start_time) FROM batches WHERE status = 'detected' AND batch_start_time > '{now}'",
+    "SELECT MIN(shut_until) FROM gates WHERE opened_at IS NULL AND shut_until > '{now}'",
     *(f"SELECT MIN(lost_at) FROM {table} WHERE lost_at > '{{now}}'" for table in _WORK),
     *(f"SELECT MIN(retry_after) FROM {table} WHERE status = 'pending' AND retry_after > '{{now}}'" for table in _WORK),
     *(f"SELECT MIN(poll_due_at) FROM {table} WHERE status = 'polling' AND poll_due_at > '{{now}}'" for table in _WORK),

@@ -7,8 +7,25 @@ job was dispatched. What a crash rolls back is rolled back here too.
 _WORK = """
     'job', NEW.job_id, 'attempt', NEW.attempt, 'index', NEW.step_index, 'name', NEW.step_name, 'batch', NEW.batch_id,
     'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json,
-    'lost_at', NEW.lost_at, 'old_lost_at', OLD.lost_at, 'old_params', OLD.params_json
+    'lost_at', NEW.lost_at, 'old_lost_at', OLD.lost_at, 'old_params', OLD.params_json,
+    'answered', NEW.answered_at IS NOT NULL, 'tries', NEW.retry_count - OLD.retry_count, 'worker', NEW.worker_id,
+    'ended', NEW.completed_at, 'poll_started', NEW.poll_started_at, 'poll_timeout', NEW.poll_timeout_sec
 """
+# Gates that keep work at the moment of its dispatch, recomputed from their rows (rules G1 to G3).
+_NOW_SHUT = "g.opened_at IS NULL AND g.shut_from <= {at} AND (g.shut_until IS NULL OR g.shut_until > {at})"
+_SCOPE = """(g.batch_id IS NULL OR g.batch_id = NEW.batch_id) AND (g.worker_id IS NULL OR g.worker_id = {worker})
+    AND (g.runbook_name IS NULL OR g.runbook_name = (SELECT runbook_name FROM batches WHERE id = NEW.batch_id))
+    AND (g.member_key_fold IS NULL OR g.member_key_fold = {key})"""
+_KEY = "(SELECT member_key_fold FROM batch_members WHERE id = NEW.batch_member_id)"
+
+
+def _gates(worker: str, key: str, at: str) -> str:
+    """Count the gates at both doors; holds are looked at on their own."""
+    shut = f"FROM gates g WHERE g.hold_key IS NULL AND {_NOW_SHUT.format(at=at)} AND "
+    shut += _SCOPE.format(worker=worker, key=key)
+    return f"'start_gates', (SELECT COUNT(*) {shut}), 'send_gates', (SELECT COUNT(*) {shut} AND g.reach = 'send')"
+
+
 _BATCH = """
     'batch_status', (SELECT status FROM batches WHERE id = NEW.batch_id),
     'held', (SELECT is_held FROM sim_batches WHERE id = NEW.batch_id),
@@ -105,6 +122,10 @@ _PHASES = """
                 (SELECT 1 FROM step_executions s WHERE s.phase_execution_id = NEW.id AND s.batch_member_id = m.id
                  AND s.epoch = m.epoch AND s.status <> 'succeeded'))
 """
+
+_JOB_GATES = _gates("NEW.worker_id", _KEY, "NEW.dispatched_at")
+_INIT_GATES = _gates("NEW.worker_id", "''", "NEW.dispatched_at")
+_PHASE_GATES = _gates("''", "''", "NEW.dispatched_at")
 
 _TABLE = """
 CREATE TABLE sim_log (seq INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT, id INTEGER, old TEXT, new TEXT, about TEXT)
@@ -210,10 +231,10 @@ TRIGGERS = (
         "AFTER UPDATE ON gates WHEN OLD.opened_at IS NULL AND NEW.opened_at IS NOT NULL AND NEW.hold_key IS NOT NULL",
         "released",
     ),
-    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER}, {_STEP}"),
-    _on_update("init_executions", "init", f"{_WORK}, {_BATCH}, {_INIT}"),
-    _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER}, {_ROLLBACK}"),
-    _on_update("phase_executions", "phase", _PHASES),
+    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER}, {_STEP}, {_JOB_GATES}"),
+    _on_update("init_executions", "init", f"{_WORK}, {_BATCH}, {_INIT}, {_INIT_GATES}"),
+    _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER}, {_ROLLBACK}, {_JOB_GATES}"),
+    _on_update("phase_executions", "phase", f"{_PHASES}, {_PHASE_GATES}"),
     _on_update("batches", "batch", _BATCHES, _BATCH_MOVED),
     _on_update("batch_members", "member", _MEMBERS),
     _on_message("bus_messages"),

@@ -8,21 +8,35 @@ from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.simulate.database import MemoryDatabase
 from matoolkit.simulate.invariants import Violation
 
-_STEPS = """
-SELECT s.id, s.batch_member_id, s.batch_id, s.step_index, s.status, s.lost_at, s.retry_after, s.poll_due_at,
-       s.epoch = m.epoch, m.status, b.status, b.is_held, p.status,
-       p.runbook_version, -p.offset_minutes, p.phase_index, m.caught_up_at IS NOT NULL
-FROM step_executions s JOIN batch_members m ON m.id = s.batch_member_id JOIN sim_batches b ON b.id = s.batch_id
-JOIN phase_executions p ON p.id = s.phase_execution_id
-WHERE s.status IN ('pending', 'dispatched', 'polling') OR s.lost_at IS NOT NULL
+# Whether work waits at a gate that people shut, or will be woken because one was opened: at both doors.
+_KEEPS = """
+(SELECT COUNT(*) FROM gates g WHERE g.hold_key IS NULL AND (g.opened_at IS NULL OR g.swept_at IS NULL)
+ AND (g.batch_id IS NULL OR g.batch_id = w.batch_id) AND (g.worker_id IS NULL OR g.worker_id = w.worker_id)
+ AND (g.runbook_name IS NULL OR g.runbook_name = (SELECT runbook_name FROM batches WHERE id = w.batch_id))
+ AND (g.member_key_fold IS NULL OR g.member_key_fold = {key}){reach})
 """
-_ROLLBACKS = """
-SELECT id, batch_member_id, batch_id, step_index, status, lost_at, retry_after, poll_due_at, sequence_key
-FROM rollback_executions WHERE status IN ('pending', 'dispatched', 'polling') OR lost_at IS NOT NULL ORDER BY id
+_SEND = " AND (g.reach = 'send' OR g.opened_at IS NOT NULL)"
+_KEY = "(SELECT member_key_fold FROM batch_members WHERE id = w.batch_member_id)"
+_AT_SEND, _AT_START = _KEEPS.format(key=_KEY, reach=_SEND), _KEEPS.format(key=_KEY, reach="")
+_STEPS = f"""
+SELECT w.id, w.batch_member_id, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
+       w.epoch = m.epoch, m.status, b.status, b.is_held, p.status,
+       p.runbook_version, -p.offset_minutes, p.phase_index, m.caught_up_at IS NOT NULL,
+       {_AT_SEND}, {_AT_START}
+FROM step_executions w JOIN batch_members m ON m.id = w.batch_member_id JOIN sim_batches b ON b.id = w.batch_id
+JOIN phase_executions p ON p.id = w.phase_execution_id
+WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
 """
-_INITS = """
-SELECT i.id, NULL, i.batch_id, i.step_index, i.status, i.lost_at, i.retry_after, i.poll_due_at
-FROM init_executions i WHERE i.status IN ('pending', 'dispatched', 'polling') OR i.lost_at IS NOT NULL
+_ROLLBACKS = f"""
+SELECT w.id, w.batch_member_id, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
+       w.sequence_key, {_AT_SEND}
+FROM rollback_executions w WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
+ORDER BY w.id
+"""
+_INITS = f"""
+SELECT w.id, NULL, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
+       {_KEEPS.format(key="''", reach="")}
+FROM init_executions w WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
 """
 _WAITING_INITS = "SELECT id FROM sim_batches WHERE status = 'init_dispatched' AND NOT is_held"
 _UNEXPANDED = "SELECT id, batch_id FROM phase_executions WHERE status = 'dispatched' AND expanded_at IS NULL"
@@ -88,7 +102,8 @@ class _Queued:
         self.removed = _numbers(message_ids, "member-removed-")
         self.inits = _numbers(message_ids, "batch-init-")
         self.retried = _numbers(message_ids, "retry-check-rollback-")
-        self.batches = {batch for phase, batch in database.look(_PHASES) if phase in self.phases}
+        self.woken = _numbers(message_ids, "batch-wake-")
+        self.batches = {batch for phase, batch in database.look(_PHASES) if phase in self.phases} | self.woken
 
 
 def _numbers(message_ids: Iterable[str], prefix: str) -> set[int]:
@@ -142,6 +157,9 @@ def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution],
         is_caught_up = first.rest[8]
         if status != "active" or not is_caught_up or (first.index == 0 and waits):
             continue
+        at_send, at_start = first.rest[9:]
+        if at_start if first.index == 0 else at_send:
+            continue
         if member not in queued.added and first.batch not in queued.batches:
             raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
 
@@ -152,6 +170,7 @@ def _sequence_goes_on(undoing: Sequence[_Execution], queued: _Queued) -> None:
         first.setdefault(rollback.rest[0], rollback.id)
     nearest = min(undoing, key=lambda rollback: (first[rollback.rest[0]], rollback.index))
     is_woken = nearest.member in queued.removed | queued.added or nearest.id in queued.retried
+    is_woken = is_woken or nearest.batch in queued.woken or nearest.rest[1]
     if not is_woken:
         raise Violation(f"silently forgotten: {nearest} could start, and nothing will start it")
 
@@ -160,10 +179,11 @@ def _inits_go_on(
     database: MemoryDatabase, inits: Sequence[_Execution], rollbacks: Sequence[_Execution], queued: _Queued
 ) -> None:
     for (batch,) in database.look(_WAITING_INITS):
-        if batch in queued.inits:
+        if batch in queued.inits | queued.woken:
             continue
         undoing = [work for work in rollbacks if work.batch == batch and work.member is None]
         mine = [init for init in inits if init.batch == batch]
         waits = any(work.lost_at is not None or (work.is_open and not work.is_startable) for work in (*mine, *undoing))
+        waits = waits or any(work.rest[-1] for work in (*mine, *undoing))
         if not waits:
             raise Violation(f"silently forgotten: the init of batch {batch}; open are {[*map(str, [*mine, *undoing])]}")

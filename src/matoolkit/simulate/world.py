@@ -15,6 +15,7 @@ from matoolkit.simulate.endings import everything_ended
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.invariants import Violation, Watch, counts_agree, nobody_twice, outputs_are_found
 from matoolkit.simulate.jobs import Jobs
+from matoolkit.simulate.patience import polls_have_their_time
 from matoolkit.simulate.persons import Persons
 from matoolkit.simulate.plans import Outcome, Plan
 from matoolkit.simulate.processes import OrchestratorProcess, Plant, SchedulerProcess
@@ -63,7 +64,7 @@ class World:
         self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
         writer = RunbookWriter(rng, is_immediate=self.is_immediate)
-        self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes)
+        self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes, pauses=plan.pauses)
         self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
         self.workers = ScriptedWorkers(self.bus, self.clock, rng, self.faults)
@@ -122,6 +123,7 @@ class World:
         if entries:
             self.removals.see(entries)
             versions_are_followed(entries)
+            polls_have_their_time(entries, self.plant.state)
             answers_are_true(entries, self.workers.said, self.plant)
             nobody_twice(self.plant.state)
             counts_agree(self.plant.state)

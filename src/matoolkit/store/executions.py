@@ -10,6 +10,7 @@ from sqlalchemy import Column, ColumnElement, Select, Table, and_, or_, select
 
 from matoolkit.domain.states import RollbackCause, StepStatus
 from matoolkit.ids import Kind
+from matoolkit.store.gates import keeps_jobs_of
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import is_any, records_among
@@ -147,17 +148,19 @@ def rollbacks_by_id(tx: Transaction, ids: Collection[int]) -> list[RollbackRow]:
 def polls_due(
     tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
 ) -> list[Overdue]:
-    """Return a slice of the work that polls and whose interval has passed, longest overdue first (rule T9)."""
+    """Return a slice of the work that polls and whose interval has passed, longest overdue first (T9, G6)."""
     table = TABLES[kind]
-    return _slice(tx, kind, table.c.poll_due_at, is_any(table.c.status, {StepStatus.POLLING}), at, after, limit)
+    polls = is_any(table.c.status, {StepStatus.POLLING})
+    return _slice(tx, kind, table.c.poll_due_at, polls, at, after, limit, stops_at_gates=True)
 
 
 def retries_due(
     tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
 ) -> list[Overdue]:
-    """Return a slice of the work whose retry is due, longest overdue first (rule T9)."""
+    """Return a slice of the work whose retry is due, longest overdue first (T9, G6)."""
     table = TABLES[kind]
-    return _slice(tx, kind, table.c.retry_after, is_any(table.c.status, {StepStatus.PENDING}), at, after, limit)
+    waits = is_any(table.c.status, {StepStatus.PENDING})
+    return _slice(tx, kind, table.c.retry_after, waits, at, after, limit, stops_at_gates=True)
 
 
 def lost_jobs(
@@ -181,9 +184,11 @@ def _slice(
     at: datetime,
     after: Overdue | None,
     limit: int,
+    *,
+    stops_at_gates: bool = False,
 ) -> list[Overdue]:
     last = Named() if after is None else Named(due_at=after.due_at, id=after.id)
-    query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit)
+    query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit, stops_at_gates=stops_at_gates)
     return tx.rows(Overdue, query, kind=kind)
 
 
@@ -197,10 +202,13 @@ def _overdue(
     due: Column[Any],
     guard: ColumnElement[bool],
     limit: int,
+    stops_at_gates: bool,
 ) -> Select[Any]:
     query = select(table.c.id, table.c.batch_id, table.c.attempt, table.c.status, due.label("due_at")).where(
         guard, due <= at
     )
+    if stops_at_gates:
+        query = query.where(~keeps_jobs_of(table, at))
     if after:
         query = query.where(or_(due > after["due_at"], and_(due == after["due_at"], table.c.id > after["id"])))
     return query.order_by(due, table.c.id).limit(limit)

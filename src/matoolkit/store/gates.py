@@ -1,14 +1,18 @@
-"""Gates as they are stored: which are in force, and what they cover, for `domain/gates.py` and for queries."""
+"""Gates as they are stored: which are in force, and what they cover, for `domain/gates.py` and for queries.
+
+Queries that look for what to do next leave out what a gate covers. They say in SQL what `Gates.at` says in Python, and
+a test holds both against each other (rule G1).
+"""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, exists, or_
+from sqlalchemy import ColumnElement, FromClause, Select, Table, exists, or_, select
 
-from matoolkit.domain.gates import Gate
-from matoolkit.store.schema import batches, gates
+from matoolkit.domain.gates import Door, Gate
+from matoolkit.store.schema import batch_members, batches, gates
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import rows_by_id, select_records
+from matoolkit.store.sql.statements import is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -38,7 +42,7 @@ def is_in_force(table: FromClause, at: Any) -> tuple[ColumnElement[bool], ...]:
 
 
 def keeps_phases_of_batch(at: Any) -> ColumnElement[bool]:
-    """Return whether a gate keeps the phases of a batch from beginning; `Gates.at` says the same in Python (G1)."""
+    """Return whether a gate keeps the phases of a batch from beginning (rule G5)."""
     gate = gates.alias("gate")
     return exists().where(
         *is_in_force(gate, at),
@@ -47,3 +51,22 @@ def keeps_phases_of_batch(at: Any) -> ColumnElement[bool]:
         or_(gate.c.batch_id.is_(None), gate.c.batch_id == batches.c.id),
         or_(gate.c.runbook_name.is_(None), gate.c.runbook_name == batches.c.runbook_name),
     )
+
+
+def keeps_jobs_of(work: Table, at: Any) -> ColumnElement[bool]:
+    """Return whether a gate keeps the next job of work, whose turn it is, from leaving (rule G6)."""
+    gate = gates.alias("gate")
+    runbook = select(batches.c.runbook_name).where(batches.c.id == work.c.batch_id).correlate(work).scalar_subquery()
+    its_member: ColumnElement[bool] = gate.c.member_key_fold.is_(None)
+    if "batch_member_id" in work.c:
+        mine = batch_members.c.id == work.c.batch_member_id
+        key = select(batch_members.c.member_key_fold).where(mine).correlate(work).scalar_subquery()
+        its_member = or_(its_member, gate.c.member_key_fold == key)
+    covers = (
+        or_(gate.c.worker_id.is_(None), gate.c.worker_id == work.c.worker_id),
+        or_(gate.c.batch_id.is_(None), gate.c.batch_id == work.c.batch_id),
+        or_(gate.c.runbook_name.is_(None), gate.c.runbook_name == runbook),
+        its_member,
+    )
+    is_shut = (*is_in_force(gate, at), is_any(gate.c.reach, {Door.SEND}))
+    return select(gate.c.id).where(*is_shut, *covers).correlate(work).exists()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Select, exists, select, true
 
 from matoolkit.domain.moves import Move
 from matoolkit.domain.moves.phase import CANCEL, DISPATCH, EXPAND, REOPEN, RESCHEDULE, SKIP, SUPERSEDE
@@ -21,7 +21,14 @@ from matoolkit.domain.states import (
 from matoolkit.store.gates import keeps_phases_of_batch
 from matoolkit.store.moves import make_alike, make_each
 from matoolkit.store.noting import note_batches
-from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
+from matoolkit.store.schema import (
+    batch_members,
+    batches,
+    phase_executions,
+    rollback_executions,
+    runbooks,
+    step_executions,
+)
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import (
     among,
@@ -104,14 +111,21 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
     return records_among(tx, PhaseRow, phase_executions, phase_executions.c.batch_id, batch_ids)
 
 
-def due_phases(tx: Transaction, at: datetime, limit: int = 1000, runbook_name: str | None = None) -> list[PhaseRow]:
+def due_phases(
+    tx: Transaction,
+    at: datetime,
+    limit: int = 1000,
+    runbook_name: str | None = None,
+    *,
+    follows_active: bool = False,
+) -> list[PhaseRow]:
     """Return pending phases whose time has come, of active batches that no gate keeps (T8, G5)."""
     wanted = Named() if runbook_name is None else Named(runbook_name=runbook_name)
-    return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit))
+    return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit, follows_active=follows_active))
 
 
 @prepared
-def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int) -> Select[Any]:
+def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int, follows_active: bool) -> Select[Any]:
     query = (
         select_records(PhaseRow, phase_executions)
         .join(batches, batches.c.id == phase_executions.c.batch_id)
@@ -123,6 +137,8 @@ def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int) -> Select
             *(batches.c[name] == value for name, value in wanted.items()),
         )
     )
+    if follows_active:
+        query = query.join(runbooks, runbooks.c.id == batches.c.runbook_id).where(runbooks.c.is_active == true())
     # Phases that are due at the same moment begin in the order of their runbook.
     order = (phase_executions.c.due_at, phase_executions.c.batch_id, phase_executions.c.phase_index)
     return query.order_by(*order, phase_executions.c.id).limit(limit)

@@ -14,10 +14,10 @@ from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import preview_member_retry, retry_members
 from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.admin.retryrows import Rows, rows_in_file, rows_in_source
-from matoolkit.api.changing import Change, Changing
+from matoolkit.api.changing import Change, Changing, OperatingOn
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
-from matoolkit.api.services import Admin, Reader, Serving
+from matoolkit.api.services import Admin, Operator, Reader, Serving
 from matoolkit.api.shapes.batches import ApprovedShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
 from matoolkit.api.shapes.naming import RowId, WithReason
 from matoolkit.api.shapes.operations import (
@@ -135,13 +135,13 @@ def list_failures(batch_id: RowId, serving: Serving, _: Reader) -> Page[FailureS
 
 
 @router.post("/batches/{batch_id}/retry/preview")
-def preview_retry(batch_id: RowId, serving: Serving, _: Admin, asked: RetrySelection | None = None) -> RetryShape:
+def preview_retry(batch_id: RowId, serving: Serving, _: Operator, asked: RetrySelection | None = None) -> RetryShape:
     """Say what a retry would do; nothing is changed."""
     return RetryShape.model_validate(preview_member_retry(serving.store, batch_id, *_meant(serving, batch_id, asked)))
 
 
 @router.post("/batches/{batch_id}/retry", response_model=RetryShape)
-def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) -> Response:
+def retry(batch_id: RowId, change: OperatingOn, asked: RetryRequest | None = None) -> Response:
     """Retry failed members: all, by number, by step or by error."""
     reason = asked.reason if asked else None
     # Sources and files are read before any transaction begins.
@@ -156,7 +156,7 @@ def retry(batch_id: RowId, change: Changing, asked: RetryRequest | None = None) 
 
 
 @router.post("/batches/{batch_id}/init/retry", response_model=InitRetryShape)
-def retry_failed_init(batch_id: RowId, change: Changing, asked: WithReason | None = None) -> Response:
+def retry_failed_init(batch_id: RowId, change: OperatingOn, asked: WithReason | None = None) -> Response:
     """Run a failed init again."""
     reason = asked.reason if asked else None
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.undoretries import preview_undo_retry, retry_undo
-from matoolkit.api.changing import Changing
+from matoolkit.api.changing import OperatingOn
 from matoolkit.api.paging import Count, Page, PageQuery, page, position
 from matoolkit.api.services import Reader, Serving
 from matoolkit.api.shapes.naming import RowId
@@ -41,7 +41,7 @@ def list_undo_failures(
 
 
 @router.post("/batches/{batch_id}/undo-failures/retry", response_model=UndoRetryShape)
-def retry_failed_undo(batch_id: RowId, change: Changing, asked: UndoRetryRequest | None = None) -> Response:
+def retry_failed_undo(batch_id: RowId, change: OperatingOn, asked: UndoRetryRequest | None = None) -> Response:
     """Retry failed undo steps of a batch, all or some; the batch may have ended."""
     wanted = asked or UndoRetryRequest()
 

@@ -9,6 +9,7 @@ from matoolkit.domain.messages import (
     AnnouncedFunction,
     AnnouncedParameter,
     BatchInit,
+    BatchWake,
     JobFacts,
     MemberAdded,
     MemberRemoved,
@@ -44,6 +45,10 @@ def _read_phase_due(fields: Fields) -> PhaseDue:
 
 def _read_member(make: Callable[[int, str, int], Message]) -> Callable[[Fields], Message]:
     return lambda fields: make(fields.number("BatchId"), fields.text("MemberKey"), fields.number("BatchMemberId"))
+
+
+def _read_wake(fields: Fields) -> BatchWake:
+    return BatchWake(fields.number("BatchId"), fields.text("RunbookName"))
 
 
 def _read_check(make: Callable[[int, Kind], Message]) -> Callable[[Fields], Message]:
@@ -126,6 +131,7 @@ READERS: dict[str, Callable[[Fields], Message]] = {
     "phase-due": _read_phase_due,
     "member-added": _read_member(MemberAdded),
     "member-removed": _read_member(MemberRemoved),
+    "batch-wake": _read_wake,
     "poll-check": _read_check(PollCheck),
     "retry-check": _read_check(RetryCheck),
     "worker-job": _read_job,

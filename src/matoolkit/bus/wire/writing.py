@@ -9,6 +9,7 @@ from matoolkit.clock import as_utc
 from matoolkit.domain.messages import (
     AnnouncedParameter,
     BatchInit,
+    BatchWake,
     JobFacts,
     MemberAdded,
     MemberRemoved,
@@ -47,6 +48,10 @@ def _write_member(message: MemberAdded | MemberRemoved) -> dict[str, Any]:
         "MemberKey": message.member_key,
         "BatchMemberId": message.batch_member_id,
     }
+
+
+def _write_wake(message: BatchWake) -> dict[str, Any]:
+    return {"BatchId": message.batch_id, "RunbookName": message.runbook_name}
 
 
 def _write_execution(message: PollCheck | RetryCheck) -> dict[str, Any]:
@@ -138,6 +143,7 @@ FORMS: dict[type[Any], Form] = {
     PhaseDue: Form("phase-due", topology.ORCHESTRATOR_EVENTS, _write_phase_due),
     MemberAdded: Form("member-added", topology.ORCHESTRATOR_EVENTS, _write_member),
     MemberRemoved: Form("member-removed", topology.ORCHESTRATOR_EVENTS, _write_member),
+    BatchWake: Form("batch-wake", topology.ORCHESTRATOR_EVENTS, _write_wake),
     PollCheck: Form("poll-check", topology.ORCHESTRATOR_EVENTS, _write_execution),
     RetryCheck: Form("retry-check", topology.ORCHESTRATOR_EVENTS, _write_execution),
     WorkerJob: Form("worker-job", topology.WORKER_JOBS, _write_job),

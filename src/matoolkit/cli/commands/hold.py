@@ -1,7 +1,6 @@
 """`matoolkit hold`: batches that wait for a person's approval."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +8,7 @@ import typer
 from matoolkit.cli import wording
 from matoolkit.cli.client import path_of
 from matoolkit.cli.commands.batch import BATCHES, cancel_after_asking
+from matoolkit.cli.moments import given_moment
 from matoolkit.cli.options import All, DryRun, HeldBatch, Limit, OneHeldBatch, Reason, RunbookOption, Watch, Yes
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, number, when
@@ -45,7 +45,6 @@ _MEMBERS = (number("ID", "id"), Column("KEY", "memberKey"))
 _LATE = (Column("BATCHES", "batchIds"), number("MEMBERS", "memberCount"), Column("DRY RUN", "isDryRun"))
 _DECIDED = {"approve": "approved", "cancel": "cancelled"}
 _NOT_BEGUN = ("late", "repeat")
-_LENGTH_OF_A_DATE = len("2026-11-30")
 
 Late = Annotated[bool, typer.Option("--late", help="All batches that are held as late, with `--before`.")]
 Before = Annotated[
@@ -167,7 +166,7 @@ def _decide_late(
     yes: bool,
 ) -> None:
     path = path_of("holds", "late", what)
-    asked = {"before": _moment(before or ""), "runbookName": runbook, "reason": reason}
+    asked = {"before": given_moment(before or ""), "runbookName": runbook, "reason": reason}
     if not (yes or dry_run):
         found = session.client.post(path, asked | {"dryRun": True})
         confirm(f"{_counted(found)} whose T lies before {before}. {what.capitalize()} them?", yes=yes)
@@ -182,17 +181,6 @@ def _counted(found: dict[str, Any]) -> str:
     number_of = len(found.get("batchIds") or [])
     members = counted(int(found.get("memberCount") or 0), "member")
     return f"{number_of:,} late {'batch' if number_of == 1 else 'batches'} with {members}"
-
-
-def _moment(text: str) -> str:
-    """Read a date, or a time with its zone; a date begins at midnight UTC."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or (found.tzinfo is None and len(text) > _LENGTH_OF_A_DATE):
-        raise typer.BadParameter(f"'{text}' is neither a date such as 2026-11-30 nor a time with its zone")
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
 
 
 def _in_words(hold: dict[str, Any]) -> str:

@@ -128,6 +128,32 @@ WITHDRAW = Move(
     {"lost_at": None},
     (Guard.SAME_JOB,),
 )
+# Where it was before it was sent, and due at once; no try is used up, and the attempt stays counted (rule G4).
+_TAKEN_BACK = (Guard.SAME_JOB, Guard.UNANSWERED)
+TAKE_BACK = Move(
+    "take back",
+    "A gate has shut, and nobody had received the job: it is sent when the gate is open.",
+    _OUT,
+    StepStatus.PENDING,
+    {"lost_at": None},
+    _TAKEN_BACK,
+)
+TAKE_BACK_RETRY = Move(
+    "take back another try",
+    "A gate has shut, and nobody had received the job of another try.",
+    _OUT,
+    StepStatus.PENDING,
+    {"lost_at": None, "retry_after": Value.NOW},
+    _TAKEN_BACK,
+)
+TAKE_BACK_POLL = Move(
+    "take back a poll",
+    "A gate has shut, and nobody had received the question whether it is done.",
+    _OUT,
+    StepStatus.POLLING,
+    {"lost_at": None, "poll_due_at": Value.NOW},
+    _TAKEN_BACK,
+)
 GIVE_UP = Move(
     "give up",
     "The job of a step that has ended did not answer in time.",
@@ -167,6 +193,9 @@ MOVES = (
     CANCEL,
     NOTE_LATE,
     WITHDRAW,
+    TAKE_BACK,
+    TAKE_BACK_RETRY,
+    TAKE_BACK_POLL,
     GIVE_UP,
     REOPEN,
     REPEAT,
@@ -287,6 +316,29 @@ class Withdraw:
 
 
 @record
+class TakeBack:
+    """A first job that a gate keeps after all."""
+
+    move: ClassVar = TAKE_BACK
+    id: int
+    job_id: str
+
+
+@record
+class TakeBackRetry(TakeBack):
+    """Another try that a gate keeps after all."""
+
+    move: ClassVar = TAKE_BACK_RETRY
+
+
+@record
+class TakeBackPoll(TakeBack):
+    """A poll that a gate keeps after all."""
+
+    move: ClassVar = TAKE_BACK_POLL
+
+
+@record
 class GiveUp:
     """A step that has ended, whose job is lost."""
 
@@ -307,5 +359,8 @@ StepMove: TypeAlias = (
     | FailUnsent
     | NoteLate
     | Withdraw
+    | TakeBack
+    | TakeBackRetry
+    | TakeBackPoll
     | GiveUp
 )

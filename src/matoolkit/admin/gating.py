@@ -1,0 +1,228 @@
+"""Pausing and resuming, and opening gates by their number (rules G2, G4 and G8)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from matoolkit.admin.queries import existing_batch, latest_runbook
+from matoolkit.announcing.gatekeeping import TakenBack, take_back_all, wake_all
+from matoolkit.domain.gates import Door, Gate, GateKind, Work
+from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
+from matoolkit.errors import (
+    GateIsHold,
+    GateOpened,
+    InvalidPause,
+    NobodyToPause,
+    NothingPaused,
+    UnknownGate,
+    UnusableKey,
+    WrongBatchStatus,
+)
+from matoolkit.ports import Publisher
+from matoolkit.runbook.values import MAX_WORKER_ID
+from matoolkit.store import Store, Transaction
+from matoolkit.store.audit import NewAuditEntry, record_changes
+from matoolkit.store.enrolments import places_of_keys
+from matoolkit.store.gatekeeping import (
+    GateRow,
+    NewGate,
+    batches_without_work,
+    gates_by_id,
+    open_gates,
+    shut_gate,
+    unopened_gates,
+)
+from matoolkit.store.gates import gates_in_force
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is paused: a batch, a runbook, a worker, a person of a runbook; without any of them everything."""
+
+    batch_id: int | None = None
+    runbook_name: str | None = None
+    worker_id: str | None = None
+    member_key: str | None = None
+
+    def __str__(self) -> str:
+        """Name it as a command does."""
+        if self.batch_id is not None:
+            return f"batch {self.batch_id}"
+        if self.member_key is not None:
+            return f"member {self.runbook_name} {self.member_key}"
+        if self.runbook_name is not None:
+            return f"runbook {self.runbook_name}"
+        return "all" if self.worker_id is None else f"worker {self.worker_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A gate that was shut, the jobs that were taken back, and those that are with workers and finish."""
+
+    gate: GateRow
+    jobs: TakenBack
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The gates that were opened, and those that keep the same subject still."""
+
+    opened: Sequence[GateRow]
+    still: Sequence[Gate]
+
+
+def subject_of(gate: GateRow | Gate) -> Subject:
+    """Return what a gate covers."""
+    key = gate.member_key if isinstance(gate, GateRow) else gate.member_key_fold
+    return Subject(gate.batch_id, gate.runbook_name, gate.worker_id, key)
+
+
+def pause(
+    store: Store,
+    publisher: Publisher,
+    subject: Subject,
+    *,
+    by: str,
+    reason: str,
+    let_finish: bool = False,
+    until: datetime | None = None,
+) -> Paused:
+    """Shut a gate, and take back what has left and nobody has received; after that nothing covered leaves."""
+    gate = shut_pause(store, subject, by=by, reason=reason, let_finish=let_finish, until=until)
+    return Paused(gate, take_back_all(store, publisher, gate))
+
+
+def shut_pause(
+    store: Store, subject: Subject, *, by: str, reason: str, let_finish: bool = False, until: datetime | None = None
+) -> GateRow:
+    """Shut the gate of a pause: no job leaves, or if what runs is to finish, nothing begins."""
+    with store.transaction() as tx:
+        at = tx.time()
+        if until is not None and until <= at:
+            raise InvalidPause(f"{until:%Y-%m-%d %H:%M} UTC is past", "give a time that is still to come")
+        named = _existing(tx, subject)
+        if let_finish and named.worker_id is not None:
+            raise InvalidPause("a worker's jobs leave or wait; nothing begins there", "leave `let finish` out")
+        fold = None if named.member_key is None else folded(named.member_key)
+        new = NewGate(
+            kind=GateKind.PAUSE,
+            reach=Door.START if let_finish else Door.SEND,
+            worker_id=named.worker_id,
+            runbook_name=named.runbook_name,
+            batch_id=named.batch_id,
+            member_key=named.member_key,
+            member_key_fold=fold,
+            shut_from=at,
+            shut_until=until,
+            shut_by=by,
+            reason=reason,
+        )
+        (gate,) = gates_by_id(tx, [shut_gate(tx, new)])
+        record_changes(tx, [_entry(gate, "gate.shut", by, reason)], at)
+        return gate
+
+
+def resume(store: Store, publisher: Publisher, subject: Subject, *, by: str, reason: str | None) -> Resumed:
+    """Open every pause of exactly this subject, and wake what waited; other gates stay shut, and are named."""
+    with store.transaction() as tx:
+        named = _named(tx, subject)
+        paused = [gate.id for gate in unopened_gates(tx) if _is_about(gate, named)]
+        if not paused:
+            raise NothingPaused(str(named), [gate.id for gate in _covering(tx, named)])
+        opened = _opened(tx, paused, by, reason)
+    return _resumed(store, publisher, opened, named)
+
+
+def open_gate(store: Store, publisher: Publisher, gate_id: int, *, by: str, reason: str | None) -> Resumed:
+    """Open one gate, and wake what waited."""
+    with store.transaction() as tx:
+        gate = existing_gate(tx, gate_id)
+        if gate.hold_key is not None:
+            raise GateIsHold(gate_id, gate.batch_id)
+        opened = _opened(tx, [gate_id], by, reason)
+        if not opened:
+            raise GateOpened(gate_id, gate.opened_by)
+        named = _named(tx, subject_of(gate))
+    return _resumed(store, publisher, opened, named)
+
+
+def existing_gate(tx: Transaction, gate_id: int) -> GateRow:
+    """Return a gate, or refuse a number that no gate has."""
+    found = gates_by_id(tx, [gate_id])
+    if not found:
+        raise UnknownGate(gate_id)
+    return found[0]
+
+
+def _opened(tx: Transaction, ids: Sequence[int], by: str, reason: str | None) -> list[GateRow]:
+    at = tx.time()
+    opened = gates_by_id(tx, open_gates(tx, ids, at, by, reason))
+    record_changes(tx, [_entry(gate, "gate.open", by, reason) for gate in opened], at)
+    return opened
+
+
+def _resumed(store: Store, publisher: Publisher, opened: Sequence[GateRow], subject: Subject) -> Resumed:
+    for gate in opened:
+        wake_all(store, publisher, gate)
+    with store.reading() as tx:
+        return Resumed(opened, _covering(tx, subject))
+
+
+def _existing(tx: Transaction, subject: Subject) -> Subject:
+    """Name a subject as it is stored, and refuse one that is not there or has ended."""
+    named = _named(tx, subject)
+    if named.batch_id is not None and batches_without_work(tx, [named.batch_id]):
+        status = existing_batch(tx, named.batch_id).status
+        raise WrongBatchStatus(named.batch_id, status, "nothing of it is under way that could be paused")
+    if named.member_key is not None and named.runbook_name is not None:
+        if not is_usable_key(named.member_key):
+            raise UnusableKey(named.member_key, MAX_KEY_LENGTH)
+        if not places_of_keys(tx, named.runbook_name, [folded(named.member_key)]):
+            raise NobodyToPause(named.runbook_name, named.member_key)
+    return named
+
+
+def _named(tx: Transaction, subject: Subject) -> Subject:
+    if sum(part is not None for part in (subject.batch_id, subject.worker_id, subject.runbook_name)) > 1:
+        raise InvalidPause("a pause is about one thing", "name a batch, a runbook, a worker, or a person of a runbook")
+    if subject.member_key is not None and subject.runbook_name is None:
+        raise InvalidPause("a person is paused in a runbook", "name the runbook too")
+    if subject.worker_id is not None and not 0 < len(subject.worker_id) <= MAX_WORKER_ID:
+        raise InvalidPause("no worker has such an id", "look at the runbook: its steps name their workers")
+    if subject.batch_id is not None:
+        existing_batch(tx, subject.batch_id)
+    name = None if subject.runbook_name is None else latest_runbook(tx, subject.runbook_name).name
+    key = None if subject.member_key is None else subject.member_key.strip()
+    return Subject(subject.batch_id, name, subject.worker_id, key)
+
+
+def _is_about(gate: GateRow, subject: Subject) -> bool:
+    fold = None if subject.member_key is None else folded(subject.member_key)
+    named = (gate.kind, gate.batch_id, gate.runbook_name, gate.worker_id, gate.member_key_fold)
+    return named == (GateKind.PAUSE, subject.batch_id, subject.runbook_name, subject.worker_id, fold)
+
+
+def _covering(tx: Transaction, subject: Subject) -> list[Gate]:
+    """Return the gates in force that cover all of a subject."""
+    name = subject.runbook_name
+    if subject.batch_id is not None:
+        name = existing_batch(tx, subject.batch_id).runbook_name
+    work = Work(name or "", subject.batch_id or 0, subject.worker_id, subject.member_key)
+    return [gate for gate in gates_in_force(tx, tx.time()) if gate.covers(work)]
+
+
+def _entry(gate: GateRow, action: str, by: str, reason: str | None) -> NewAuditEntry:
+    until = gate.shut_until.isoformat() if gate.shut_until is not None else None
+    after = {"kind": gate.kind, "subject": str(subject_of(gate)), "reach": gate.reach, "until": until}
+    return NewAuditEntry(
+        actor=by,
+        action=action,
+        subject_type="gate",
+        subject_id=str(gate.id),
+        runbook_name=gate.runbook_name,
+        batch_id=gate.batch_id,
+        after_json=orjson.dumps(after).decode(),
+        reason=reason,
+    )

@@ -1,0 +1,116 @@
+"""Gates: pausing, resuming, and what keeps work from going on."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from matoolkit.admin.gating import Paused, existing_gate, open_gate, resume, shut_pause
+from matoolkit.announcing.gatekeeping import TakenBack, take_back_all
+from matoolkit.api.changing import Change, Operating, OperatingOn, Part
+from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
+from matoolkit.api.paging import Page, PageQuery, page, position
+from matoolkit.api.services import Reader, Serving
+from matoolkit.api.shapes.gates import (
+    GateShape,
+    OpenRequest,
+    PausedShape,
+    PauseRequest,
+    ResumedShape,
+    ResumeRequest,
+    gate_shape,
+    paused_shape,
+    resumed_shape,
+)
+from matoolkit.api.shapes.naming import RowId
+from matoolkit.api.subjects import gate_shown, gate_subject
+from matoolkit.store import Store
+from matoolkit.store.gatekeeping import gates_page
+
+router = APIRouter(prefix="/api", tags=["operations"])
+
+
+class GatesQuery(PageQuery):
+    """Which gates are wanted."""
+
+    in_force: bool = Field(True, description="Only those that have not been opened.")
+    batch_id: RowId | None = Field(None, description="Only those of this batch.")
+
+
+@router.get("/gates")
+def list_gates(serving: Serving, _: Reader, wanted: Annotated[GatesQuery, Query()]) -> Page[GateShape]:
+    """List gates, newest first: holds and pauses that stand, or all that there were."""
+    before = position(wanted.cursor, "gates")
+    with serving.store.reading() as tx:
+        found = gates_page(
+            tx, is_unopened=wanted.in_force, batch_id=wanted.batch_id, before=before, limit=wanted.limit + 1
+        )
+    return page(found, wanted.limit, "gates", lambda gate: gate.id, gate_shape)
+
+
+@router.get("/gates/{gate_id}", response_model=GateShape, responses=TAGGED)
+def get_gate(gate_id: RowId, serving: Serving, _: Reader, known: IfNoneMatch = None) -> Response:
+    """Return one gate."""
+    return shown(gate_shown(serving.store, gate_id), known)
+
+
+@router.post("/gates", response_model=PausedShape, status_code=201)
+def pause(asked: PauseRequest, change: Operating) -> Response:
+    """Pause: from the answer on no job that the gate covers leaves. Those that workers have finish, and are counted."""
+    shut: list[int] = []
+    return change.made_in_parts(
+        ("pause", asked.model_dump_json()),
+        _pausing(asked, change, shut),
+        resume=lambda told: shut.append(int(told["id"])),
+        status=lambda _: 201,
+    )
+
+
+def _pausing(asked: PauseRequest, change: Change, shut: list[int]) -> Iterator[Part[PausedShape]]:
+    """Shut the gate in a transaction of its own, unless that was done, then take back what had left (rule G4)."""
+
+    def begin(store: Store) -> PausedShape | None:
+        if shut:
+            return None
+        gate = shut_pause(
+            store,
+            asked.subject(),
+            by=change.by,
+            reason=asked.reason,
+            let_finish=asked.let_finish,
+            until=asked.until,
+        )
+        shut.append(gate.id)
+        return paused_shape(Paused(gate, TakenBack()))
+
+    def finish(store: Store) -> PausedShape:
+        with store.reading() as tx:
+            gate = existing_gate(tx, shut[0])
+        jobs = take_back_all(store, change.services.publisher, gate)
+        with store.reading() as tx:
+            return paused_shape(Paused(existing_gate(tx, gate.id), jobs))
+
+    yield begin
+    yield finish
+
+
+@router.post("/gates/resume", response_model=ResumedShape)
+def resume_subject(asked: ResumeRequest, change: OperatingOn) -> Response:
+    """Open every pause of exactly this subject; the answer names the gates that keep it still."""
+
+    def work(store: Store) -> ResumedShape:
+        done = resume(store, change.services.publisher, asked.subject(), by=change.by, reason=asked.reason)
+        return resumed_shape(done)
+
+    return change.made(("resume", asked.model_dump_json()), work)
+
+
+@router.post("/gates/{gate_id}/open", response_model=ResumedShape)
+def open_one(gate_id: RowId, asked: OpenRequest, change: OperatingOn) -> Response:
+    """Open a gate, and wake what waited; a hold is approved instead."""
+
+    def work(store: Store) -> ResumedShape:
+        return resumed_shape(open_gate(store, change.services.publisher, gate_id, by=change.by, reason=asked.reason))
+
+    return change.made(("open-gate", gate_id, asked.reason), work, of=gate_subject(gate_id))

@@ -1,0 +1,93 @@
+"""What people may not do to gates, and what a shut gate refuses."""
+
+from collections.abc import Sequence
+
+from matoolkit.errors.root import Refused
+
+
+class UnknownGate(Refused):
+    """No gate has this number."""
+
+    code = "GT404"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, gate_id: int) -> None:
+        super().__init__(f"there is no gate {gate_id}", hint="look at the list of gates, with those that were opened")
+        self.gate_id = gate_id
+
+
+class NobodyToPause(Refused):
+    """Nobody of this key is or was a member of a batch of the runbook."""
+
+    code = "GT405"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, runbook_name: str, key: str) -> None:
+        super().__init__(f"no batch of {runbook_name} has or had a member {key}", hint="look for the key")
+        self.key = key
+
+
+class InvalidPause(Refused):
+    """What is to be paused, or until when, makes no sense."""
+
+    code = "GT400"
+    http_status = 400
+    exit_code = 2
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(why, hint=hint)
+
+
+class NothingPaused(Refused):
+    """No pause of exactly this subject is shut."""
+
+    code = "GT409"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, subject: str, others: Sequence[int]) -> None:
+        still = f"; it waits at gate {', '.join(map(str, others))}" if others else ""
+        super().__init__(
+            f"nobody paused {subject}{still}", hint="look at the list of gates: each pause is ended for what it covers"
+        )
+
+
+class GateOpened(Refused):
+    """The gate was opened before."""
+
+    code = "GT410"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, gate_id: int, by: str | None) -> None:
+        super().__init__(f"gate {gate_id} was opened already, by {by or 'somebody'}")
+        self.gate_id = gate_id
+
+
+class GateIsHold(Refused):
+    """A hold ends when a person approves exactly what it stands for, and in no other way."""
+
+    code = "GT411"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, gate_id: int, batch_id: int | None) -> None:
+        super().__init__(
+            f"gate {gate_id} is the hold of batch {batch_id}",
+            hint=f"look at it and approve it: `matoolkit hold show {batch_id}`",
+        )
+        self.gate_id = gate_id
+
+
+class GateShut(Refused):
+    """A gate keeps this from beginning."""
+
+    code = "GT412"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, what: str, sentences: Sequence[str]) -> None:
+        super().__init__(f"{what} cannot begin: {'; '.join(sentences)}", hint="look at the list of gates")
+        self.sentences = tuple(sentences)

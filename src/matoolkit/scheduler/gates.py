@@ -1,0 +1,54 @@
+"""Gates that open by themselves, and work behind them that is yet to be woken (rule G8)."""
+
+import logging
+from datetime import datetime
+
+from matoolkit.announcing.gatekeeping import wake_all
+from matoolkit.ports import Publisher
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.store import Store
+from matoolkit.store.gatekeeping import (
+    GateRow,
+    batches_without_work,
+    gates_by_id,
+    gates_to_sweep,
+    open_gates,
+    unopened_gates,
+)
+from matoolkit.store.sql.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+_CALENDAR = "calendar"
+_ENDED = "system"
+
+
+def look_after_gates(store: Store, publisher: Publisher, confirm: Confirm) -> int:
+    """Open gates whose time is over or whose batch has ended, wake what open gates kept, and return how many opened."""
+    with store.reading() as tx:
+        over = [gate.id for gates in _over(tx, tx.time()) for gate in gates]
+    if over:
+        with store.transaction() as tx:
+            confirm(tx)
+            _open_those_over(tx, tx.time())
+    with store.reading() as tx:
+        opened = [gate for gate in gates_to_sweep(tx, tx.time()) if gate.opened_at is not None]
+    for gate in opened:
+        wake_all(store, publisher, gate, confirm)
+    return len(opened)
+
+
+def _open_those_over(tx: Transaction, at: datetime) -> None:
+    timed_out, without_subject = _over(tx, at)
+    opened = open_gates(tx, [gate.id for gate in timed_out], at, _CALENDAR, None)
+    opened += open_gates(tx, [gate.id for gate in without_subject], at, _ENDED, "what it kept has ended")
+    for gate in gates_by_id(tx, opened):
+        log.info("gate %s opened by %s", gate.id, gate.opened_by, extra={"batch": gate.batch_id})
+
+
+def _over(tx: Transaction, at: datetime) -> tuple[list[GateRow], list[GateRow]]:
+    """Return the gates whose time is over, and those of batches that have ended."""
+    unopened = unopened_gates(tx)
+    timed_out = [gate for gate in unopened if gate.shut_until is not None and gate.shut_until <= at]
+    ended = set(batches_without_work(tx, [gate.batch_id for gate in unopened if gate.batch_id is not None]))
+    return timed_out, [gate for gate in unopened if gate.batch_id in ended and gate not in timed_out]

@@ -1,0 +1,59 @@
+"""Who is looked at when a gate opens (rule G8), and which jobs are out when one shuts (rule G4)."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, and_, exists, null, or_, select
+
+from matoolkit.domain.states import MemberStatus, StepStatus
+from matoolkit.ids import Kind
+from matoolkit.records import record
+from matoolkit.store.executions import TABLES
+from matoolkit.store.schema import batch_members, rollback_executions, step_executions
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import is_any, rows_by_id
+from matoolkit.store.sql.transaction import Transaction
+
+
+@record
+class JobOut:
+    """Work whose job is out, and what a gate wants to know of it."""
+
+    id: int
+    status: StepStatus
+    job_id: str
+    lost_at: datetime
+    worker_id: str
+    member_key: str | None
+
+
+def jobs_out_of(tx: Transaction, kind: Kind, batch_id: int) -> list[JobOut]:
+    """Return all work of a batch whose job is out, cancelled work included, by id."""
+    return rows_by_id(tx, JobOut, _out(tx, batch_id, kind=kind))
+
+
+@prepared
+def _out(_draft: Drafting, batch_id: int, *, kind: Kind) -> Select[Any]:
+    table = TABLES[kind]
+    chosen = (table.c.id, table.c.status, table.c.job_id, table.c.lost_at, table.c.worker_id)
+    is_out = (table.c.batch_id == batch_id, table.c.lost_at.is_not(None))
+    if "batch_member_id" not in table.c:
+        return select(*chosen, null().label("member_key")).where(*is_out)
+    its = table.outerjoin(batch_members, batch_members.c.id == table.c.batch_member_id)
+    return select(*chosen, batch_members.c.member_key).select_from(its).where(*is_out)
+
+
+def members_to_wake(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[int]:
+    """Return a slice of the members of a batch that may have something to do: their ids, in order."""
+    return tx.values(_to_wake(tx, batch_id, after, limit=limit))
+
+
+@prepared
+def _to_wake(_draft: Drafting, batch_id: int, after: int, *, limit: int) -> Select[Any]:
+    joins = (is_any(batch_members.c.status, {MemberStatus.ACTIVE}), batch_members.c.caught_up_at.is_(None))
+    waits = [
+        exists().where(table.c.batch_member_id == batch_members.c.id, is_any(table.c.status, {StepStatus.PENDING}))
+        for table in (step_executions, rollback_executions)
+    ]
+    mine = (batch_members.c.batch_id == batch_id, batch_members.c.id > after)
+    return select(batch_members.c.id).where(*mine, or_(and_(*joins), *waits)).order_by(batch_members.c.id).limit(limit)

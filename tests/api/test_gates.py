@@ -1,0 +1,98 @@
+"""Rules G2, G4, G8, G11 and A5: pauses through the API."""
+
+from typing import Any
+
+import pytest
+from httpx import Client
+
+from tests.admin.test_attention import failed
+from tests.stage import Stage
+
+pytestmark = pytest.mark.on("sqlite")
+
+
+def shut(client: Client, **subject: Any) -> Any:
+    answer = client.post("/api/gates", json={**subject, "reason": "legal hold"})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def test_g4_a_pause_answers_with_its_gate_and_what_became_of_jobs(client: Client, stage: Stage) -> None:
+    batch = failed(stage, 1)
+    stage.due(batch, "cutover")
+    gate = shut(client, batchId=batch.id)
+    assert (gate["subject"], gate["reach"], gate["isSwept"]) == (f"batch {batch.id}", "send", True)
+    assert {"takenBack", "out"} <= gate.keys()
+    listed = client.get("/api/gates").json()["items"]
+    assert [(one["id"], one["reason"], one["shutBy"]) for one in listed] == [(gate["id"], "legal hold", "local")]
+    assert client.get(f"/api/gates/{gate['id']}").json()["openedAt"] is None
+    assert client.get("/api/gates", params={"batchId": batch.id + 1}).json()["items"] == []
+
+
+def test_g8_a_resume_names_what_is_still_shut_and_all_is_in_the_audit_log(client: Client, stage: Stage) -> None:
+    batch = failed(stage, 1)
+    mine, all_ = shut(client, batchId=batch.id), shut(client)
+    done = client.post("/api/gates/resume", json={"batchId": batch.id, "reason": "it is over"}).json()
+    assert [gate["id"] for gate in done["opened"]] == [mine["id"]]
+    assert [gate["id"] for gate in done["still"]] == [all_["id"]]
+    again = client.post(f"/api/gates/{mine['id']}/open", json={"reason": "once more"})
+    assert (again.status_code, again.json()["code"]) == (409, "GT410")
+    assert client.post(f"/api/gates/{all_['id']}/open", json={"reason": "now"}).status_code == 200
+    entries = client.get("/api/audit").json()["items"]
+    told = [(entry["action"], entry["reason"]) for entry in entries if entry["action"].startswith("gate.")]
+    assert sorted(told) == [
+        ("gate.open", "it is over"),
+        ("gate.open", "now"),
+        ("gate.shut", "legal hold"),
+        ("gate.shut", "legal hold"),
+    ]
+    assert client.get("/api/gates").json()["items"] == []
+    assert len(client.get("/api/gates", params={"inForce": False}).json()["items"]) == 2
+
+
+def test_g4_a_repeated_request_pauses_once(client: Client, stage: Stage) -> None:
+    failed(stage, 1)
+    asked = {"headers": {"Idempotency-Key": "one"}, "json": {"reason": "legal hold"}}
+    first, second = (client.post("/api/gates", **asked) for _ in range(2))  # type: ignore[arg-type]
+    assert first.json() == second.json()
+    assert len(client.get("/api/gates").json()["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        ({"batchId": 999}, 404, "AD404"),
+        ({"runbookName": "nobody"}, 404, "PB404"),
+        ({"runbookName": "wave", "memberKey": "nobody"}, 404, "GT405"),
+        ({"memberKey": "u0"}, 400, "GT400"),
+        ({"batchId": 1, "runbookName": "wave"}, 400, "GT400"),
+        ({"until": "2020-01-01T00:00:00Z"}, 400, "GT400"),
+        ({"workerId": "worker-01", "letFinish": True}, 400, "GT400"),
+    ],
+    ids=["batch", "runbook", "person", "no runbook", "two things", "past", "a worker begins nothing"],
+)
+def test_g2_what_makes_no_sense_is_refused_and_nothing_is_shut(
+    client: Client, stage: Stage, asked: dict[str, Any], status: int, code: str
+) -> None:
+    failed(stage, 1)
+    answer = client.post("/api/gates", json={**asked, "reason": "why"})
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert client.get("/api/gates").json()["items"] == []
+
+
+def test_g8_nobody_resumes_what_nobody_paused(client: Client, stage: Stage) -> None:
+    batch = failed(stage, 1)
+    gate = shut(client)
+    answer = client.post("/api/gates/resume", json={"batchId": batch.id, "reason": "why"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "GT409")
+    assert f"it waits at gate {gate['id']}" in answer.json()["detail"]
+
+
+def test_g10_a_hold_is_listed_with_the_gates_and_opened_only_by_its_approval(client: Client, stage: Stage) -> None:
+    batch = failed(stage, 1)
+    stage.hold(batch)
+    (gate,) = client.get("/api/gates", params={"batchId": batch.id}).json()["items"]
+    assert (gate["kind"], gate["reach"]) == ("removals", "start")
+    answer = client.post(f"/api/gates/{gate['id']}/open", json={"reason": "why"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "GT411")
+    assert "hold show" in answer.json()["hint"]
