@@ -36,7 +36,7 @@ from matoolkit.web.matrices import Matrices
 SIZES = (10_000, 100_000)
 PHASES = {"prepare": 3, "stage": 4, "cutover": 4, "verify": 2, "clean-up": 1}
 BEGUN = 3
-ROUNDS, VISITS = 5, 9
+ROUNDS, VISITS = 3, 9
 PILE = 5_000
 ALLOWED_MS = 100
 ABOUT = f"""medians of {ROUNDS} looks and of {VISITS} visits; drawn in software, in Chromium at 1440 pixels; while this
