@@ -142,6 +142,23 @@ def test_a_preview_that_is_no_longer_true_is_refused(visitor: Visitor, stage: St
     assert failed(stage, batch) == 1
 
 
+def test_a_command_holds_no_other_command(visitor: Visitor, batch: BatchRow) -> None:
+    """People copy commands from pages, and anybody can write an address."""
+    page = visitor.get(f"/batches/{batch.id}/retry", params={"begin_with": "x; rm -r ."}).text
+    assert f"matoolkit batch retry {batch.id} --from &#39;x; rm -r .&#39; --dry-run" in page
+
+
+def test_two_clicks_on_a_button_send_one_form(tab: Page, stage: Stage, batch: BatchRow) -> None:
+    sent: list[str] = []
+    tab.on("request", lambda one: sent.append(one.url) if one.method == "POST" else None)
+    tab.goto(f"/batches/{batch.id}")
+    tab.get_by_role("link", name="Retry", exact=False).first.click()
+    tab.get_by_label("Reason").fill("once")
+    tab.locator("form.decide button.do").dblclick()
+    expect(tab.get_by_role("status")).to_contain_text("retried")
+    assert len(sent) == 1
+
+
 def test_a_mark_of_other_terms_is_no_mark_of_these(visitor: Visitor, stage: Stage, batch: BatchRow) -> None:
     path, group = f"/batches/{batch.id}/retry", like(stage, batch)
     mark = shown_at(visitor, f"{path}?like={group}")

@@ -2,16 +2,23 @@
 
 import csv
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from matoolkit.admin.holding import look_at_hold
+from matoolkit.admin.lateness import LateBatches, approve_late
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.states import BatchStatus
+from matoolkit.ports import Publisher
+from matoolkit.store import Store
 from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import BatchRow
+from matoolkit.store.holds import Hold, hold_batches
+from matoolkit.web.pages.late import _DECIDE
 from matoolkit.web.serving import Site
 from tests.orchestrator.runbooks import TWO_PHASES
 from tests.stage import Stage
@@ -96,6 +103,7 @@ def test_a3_all_members_of_a_hold_are_in_the_file_and_on_its_pages(visitor: Visi
     last = look_at_hold(stage.store, batch.id, limit=50).members[-1].id
     assert f"/holds/{batch.id}?after={last}" in first
     assert visitor.get(f"/holds/{batch.id}?after={last}").text.count('class="key"') == 30
+    assert 'rel="next"' not in visitor.get(f"/holds/{held(stage, 100, 'fifty').id}").text
     rows = list(csv.reader(visitor.get(f"/holds/{batch.id}/members.csv").text.splitlines()))
     assert len(rows) == 81
     assert rows[1][2] == "waiting"
@@ -111,10 +119,22 @@ def test_an_approval_without_a_reason_is_refused(visitor: Visitor, stage: Stage,
 def test_a_held_batch_is_cancelled_for_good(visitor: Visitor, stage: Stage, batch: BatchRow) -> None:
     seen = f"/holds/{batch.id}/cancel"
     assert "its work stops for good" in visitor.get(seen).text
-    answer = visitor.send_form(seen, seen_at=seen, reason="called off")
+    answer = visitor.send_form(seen, seen_at=seen, key="key-5", reason="called off")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/batches/{batch.id}")
     assert stage.reload(batch).status is BatchStatus.CANCELLED
     assert f"Batch {batch.id} is not held" in visitor.get(f"/holds/{batch.id}").text
+
+
+def test_t6_a_batch_that_is_now_held_for_something_else_is_not_cancelled(tab: Page, stage: Stage) -> None:
+    batch = late(stage, 3)
+    tab.goto(f"/holds/{batch.id}")
+    tab.get_by_role("link", name="cancel the batch…").click()
+    tab.get_by_label("Reason").fill("nothing of it has begun")
+    stage.hold_for(batch, HoldKind.REMOVALS, "key-1", memberIds=[stage.members(batch)[0].id])
+    tab.get_by_role("button", name=f"Cancel batch {batch.id}").click()
+    expect(tab.locator("form .refused")).to_contain_text("WB409")
+    expect(tab.get_by_label("Reason")).to_have_value("nothing of it has begun")
+    assert stage.reload(batch).status is BatchStatus.ACTIVE
 
 
 def test_t5_late_batches_are_cancelled_together_once_they_were_shown(tab: Page, stage: Stage) -> None:
@@ -138,6 +158,25 @@ def test_t5_one_more_late_batch_than_was_shown_is_not_decided(visitor: Visitor, 
     shown_as = page.split('name="shown_as" value="')[1].split('"')[0]
     before = f"{stage.now:%Y-%m-%d}T00:00:00+00:00"
     second = late(stage, 2)
+    answer = visitor.send_form("/holds/late/approve", before=before, shown_as=shown_as, reason="all of them")
+    assert (answer.status_code, "WB409" in answer.text) == (409, True)
+    assert (approved_by(stage, first), approved_by(stage, second)) == (None, None)
+
+
+def test_t5_a_late_batch_that_comes_while_they_are_decided_is_not_decided(
+    visitor: Visitor, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = late(stage, 3), stage.batch_at(stage.publish(TWO_PHASES, "wave"), ["grace"], days=-2)
+    seen = f"/holds/late?what=approve&before={stage.now:%Y-%m-%d}"
+    shown_as = visitor.get(seen).text.split('name="shown_as" value="')[1].split('"')[0]
+
+    def approved(store: Store, publisher: Publisher, before: datetime, *of: str | None, **why: Any) -> LateBatches:
+        with store.transaction() as tx:
+            hold_batches(tx, [Hold(second.id, GateKind.LATE, "T had passed", "late-2", '{"kind": "late"}')], stage.now)
+        return approve_late(store, publisher, before, *of, **why)
+
+    monkeypatch.setitem(_DECIDE, "approve", approved)
+    before = f"{stage.now:%Y-%m-%d}T00:00:00+00:00"
     answer = visitor.send_form("/holds/late/approve", before=before, shown_as=shown_as, reason="all of them")
     assert (answer.status_code, "WB409" in answer.text) == (409, True)
     assert (approved_by(stage, first), approved_by(stage, second)) == (None, None)

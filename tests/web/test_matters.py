@@ -139,7 +139,8 @@ def test_a5_what_people_decided_is_listed_with_filters_and_reasons(
     visitor: Visitor, stage: Stage, furnished: Furnished
 ) -> None:
     visitor.send_form("/dead-letters/1/discard", reason="<b>nonsense</b>")
-    visitor.send_form(f"/holds/{furnished.held.id}/cancel", reason="called off")
+    key = stage.reload(furnished.held).hold_key
+    visitor.send_form(f"/holds/{furnished.held.id}/cancel", key=key, reason="called off")
     page = visitor.get("/audit").text
     assert "&lt;b&gt;nonsense&lt;/b&gt;" in page
     assert "<del><bdi>active</bdi></del> → <ins><bdi>cancelled</bdi></ins>" in page

@@ -28,7 +28,7 @@ class PreviewChanged(Refused):
     def __init__(self) -> None:
         super().__init__(
             "what would happen has changed since it was shown; nothing was changed",
-            hint="the page shows it as it is now: look at it again, and decide again",
+            hint="look at it as it is now, and decide again",
         )
 
 

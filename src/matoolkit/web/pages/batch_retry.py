@@ -1,5 +1,6 @@
 """Failed members of a batch try again: a group with the same error, one member, or all of them."""
 
+from shlex import quote
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Form, Query
@@ -56,7 +57,7 @@ class AskedRetry(BaseModel):
             f" --like {self.like}" if self.like else "",
             f" --member {self.member}" if self.member else "",
             f" --version {self.version}" if self.version else "",
-            f" --from {self.begin_with}" if self.begin_with else "",
+            f" --from {quote(self.begin_with)}" if self.begin_with else "",
             " --keep-done" if self.keep_done else "",
             f" --data {self.data}" if self.data else "",
         ]

@@ -1,6 +1,7 @@
 """One hold: why the batch waits, exactly who is concerned, and what can be done about it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.holding import HoldLook, everybody_concerned, look_at_hold
 from matoolkit.admin.queries import hold_of
 from matoolkit.doors.problems import problem
-from matoolkit.errors import HoldChanged
+from matoolkit.errors import HoldChanged, PreviewChanged
 from matoolkit.web.files import csv_file
 from matoolkit.web.forms import Number, Reason
 from matoolkit.web.holdwords import deed, headline
@@ -102,12 +103,20 @@ def approve_hold(
 
 @router.post("/cancel")
 def cancel_held(
-    request: Request, serving: Serving, viewer: Changing, batch_id: BatchId, reason: Annotated[Reason, Form()]
+    request: Request,
+    serving: Serving,
+    viewer: Changing,
+    batch_id: BatchId,
+    key: Annotated[str, Form(max_length=200)],
+    reason: Annotated[Reason, Form()],
 ) -> Response:
-    """Cancel a batch that is held, for good."""
+    """Cancel a batch that is held, for good: something may have begun if it is held for another reason than shown."""
     services = serving.services
-    hold_of(services.store, batch_id)
-    done = cancel_batch(services.store, services.publisher, batch_id, by=viewer.identity.name, reason=reason)
+    with services.store.transaction() as tx:
+        inside, by = services.store.within(tx), viewer.identity.name
+        if hold_of(inside, batch_id).batch.hold_key != key:
+            raise PreviewChanged
+        done = cancel_batch(inside, services.publisher, batch_id, by=by, reason=reason)
     serving.looks.forget()
     stopped = f"{counted(done.phases, 'phase')} and {counted(done.steps, 'step')} stopped"
     flying = f"{counted(done.jobs_in_flight, 'job')} in flight cannot be recalled"
@@ -115,8 +124,8 @@ def cancel_held(
 
 
 def _seen(site: Site, batch_id: int, after: int) -> Mapping[str, Any]:
-    look = look_at_hold(site.services.store, batch_id, after=after, limit=_AT_ONCE)
-    has_more = len(look.members) == _AT_ONCE
+    found = look_at_hold(site.services.store, batch_id, after=after, limit=_AT_ONCE + 1)
+    look, has_more = replace(found, members=found.members[:_AT_ONCE]), len(found.members) > _AT_ONCE
     start = look.hold.new_start if look.hold else None
     around = {"headline": headline(look), "deed": deed(look.hold) if look.hold else ""}
     new_start = datetime.fromisoformat(start) if start else None

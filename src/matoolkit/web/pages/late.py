@@ -13,7 +13,7 @@ from matoolkit.errors import PreviewChanged
 from matoolkit.web.forms import Choice, Reason
 from matoolkit.web.previews import preview
 from matoolkit.web.rendering import Frame, elsewhere
-from matoolkit.web.serving import Serving, Site
+from matoolkit.web.serving import Serving
 from matoolkit.web.visiting import Changing, Deciding
 from matoolkit.words import counted
 
@@ -68,20 +68,17 @@ def decide_late(
     runbook: Annotated[Choice[str], Form()] = None,
 ) -> Response:
     """Approve or cancel exactly those that were shown."""
-    _insist(serving, shown_as, what, before, runbook)
     services = serving.services
-    decide = _DECIDE[what]
-    done = decide(services.store, services.publisher, before, runbook, by=viewer.identity.name, reason=reason)
+    with services.store.transaction() as tx:
+        inside, by = services.store.within(tx), viewer.identity.name
+        done = _DECIDE[what](inside, services.publisher, before, runbook, by=by, reason=reason)
+        # What is not what was shown is undone with the transaction.
+        if not serving.seal.is_mark(shown_as, _PURPOSE, *_facts(what, before, runbook, done)):
+            raise PreviewChanged
     serving.looks.forget()
     batches = len(done.batch_ids)
     told = f"{batches:,} late {'batch' if batches == 1 else 'batches'} with {counted(done.member_count, 'member')}"
     return elsewhere(request, "/holds", done=f"{told}: {_DECIDED[what]}.")
-
-
-def _insist(site: Site, shown_as: str, what: What, before: datetime, runbook: str | None) -> None:
-    found = late_batches(site.services.store, before, runbook)
-    if not site.seal.is_mark(shown_as, _PURPOSE, *_facts(what, before, runbook, found)):
-        raise PreviewChanged
 
 
 def _facts(what: What, before: datetime, runbook: str | None, found: LateBatches) -> list[str]:
