@@ -148,6 +148,18 @@ def test_a_command_holds_no_other_command(visitor: Visitor, batch: BatchRow) -> 
     assert f"matoolkit batch retry {batch.id} --from &#39;x; rm -r .&#39; --dry-run" in page
 
 
+def test_what_a_key_opened_is_gone_on_with_by_the_next_key(tab: Page, batch: BatchRow) -> None:
+    tab.goto(f"/batches/{batch.id}")
+    opener = tab.get_by_role("link", name="Cancel batch…")
+    opener.press("Enter")
+    expect(tab.locator("#decision")).to_be_focused()
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Tab")
+    expect(tab.get_by_label("Reason")).to_be_focused()
+    tab.locator("#decision").get_by_role("link", name="Close").press("Enter")
+    expect(opener).to_be_focused()
+
+
 def test_two_clicks_on_a_button_send_one_form(tab: Page, stage: Stage, batch: BatchRow) -> None:
     sent: list[str] = []
     tab.on("request", lambda one: sent.append(one.url) if one.method == "POST" else None)

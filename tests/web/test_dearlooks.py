@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -52,3 +53,19 @@ def test_a_database_that_is_away_is_said(clock: VirtualClock) -> None:
 
     with pytest.raises(StoreUnavailable):
         DearLooks(1, clock, patience=60).soon("key", away)
+
+
+def test_after_a_failure_the_next_look_does_not_wait_for_as_long_as_the_last_one_took(clock: VirtualClock) -> None:
+    looks, away = DearLooks(1, clock, patience=60), [False, True, False]
+
+    def look() -> int:
+        clock.advance(timedelta(seconds=3))
+        if away.pop(0):
+            raise StoreUnavailable("it is away")
+        return len(away)
+
+    assert looks.soon("key", look) == 2
+    looks.forget()
+    with pytest.raises(StoreUnavailable):
+        looks.soon("key", look)
+    assert looks.soon("key", look) == 0

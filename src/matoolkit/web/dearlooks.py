@@ -64,5 +64,7 @@ class DearLooks:
 
     def _take(self, kept: _Dear, look: Callable[[], object]) -> None:
         begun = self._clock.monotonic()
+        # A look that fails is no reason to wait for long before the next.
+        kept.took = 0.0
         kept.seen = look()
         kept.took = self._clock.monotonic() - begun

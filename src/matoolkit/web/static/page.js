@@ -150,14 +150,24 @@
     document.getElementById("refused").textContent = "The server did not answer. Nothing is known of what was asked for; load the page again to see.";
   });
 
+  // What was opened on demand is gone on with from the keyboard, and left to where it was opened.
+  const openers = new Map(); // what a box was asked for with, by its id; the link itself may be a new one by then
+  document.addEventListener("htmx:afterSettle", (event) => {
+    const box = event.detail.target, opener = document.activeElement;
+    if (!box?.id || opener?.getAttribute("hx-target") !== `#${box.id}`) return;
+    openers.set(box.id, opener.getAttribute("hx-get"));
+    box.tabIndex = -1;
+    box.focus({ preventScroll: true });
+  });
+
   // Closing what was opened on demand, and finding by keyboard.
   document.addEventListener("click", (event) => {
     const close = event.target.closest("[data-close]");
     if (!close) return;
     event.preventDefault();
-    const box = close.closest(close.dataset.close), opener = document.querySelector(`[hx-target="#${box.id}"]`);
+    const box = close.closest(close.dataset.close), links = [...document.querySelectorAll(`[hx-target="#${box.id}"]`)];
     box.replaceChildren();
-    opener?.focus();
+    (links.find((one) => one.getAttribute("hx-get") === openers.get(box.id)) ?? links[0])?.focus();
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
