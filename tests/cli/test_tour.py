@@ -131,5 +131,12 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     cli("dead-letter", "resend", one, "--yes", code=5)
     cli("dead-letter", "resend", two, "--yes")
     assert cli.err.startswith(f"dead letter {two} was sent again as ")
+    cli("pause", "runbook", "wave", "--reason", "a wrong licence")
+    gate = next(one for one in cli.json("gate", "list") if one["kind"] == "pause")
+    assert "a wrong licence" in cli("gate", "show", str(gate["id"]))
+    cli("resume", "runbook", "wave", "--reason", "it is right")
+    cli("pause", "all", "--reason", "legal hold")
+    gate = next(one for one in cli.json("gate", "list") if one["kind"] == "pause")
+    cli("gate", "open", str(gate["id"]), "--reason", "it is over")
     cli("runbook", "delete", "wave", "2", "--yes", "--reason", "over")
     assert "wave v2 is out of use" in cli.err

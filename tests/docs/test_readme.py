@@ -81,6 +81,13 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "scheduler/test_files.py::test_u4_people_join_from_a_workbook_at_its_times",
         "sources/test_every_source.py::test_r4_a_result_comes_in_pieces_and_can_be_had_again",
     ),
+    "Pages for a weekend of watching: what needs a person first,": (
+        "web/test_now.py::test_u6_the_list_grows_while_the_page_is_open_and_is_reached_by_keyboard",
+    ),
+    "a matrix of a hundred thousand people and their steps,": (
+        "web/test_matrix.py::test_by_keyboard_one_goes_everywhere_and_opens_a_member",
+    ),
+    "previews before every change.": ("web/test_batch_page.py::test_a_preview_that_is_no_longer_true_is_refused",),
     "A command line, an API and an audit log:": (
         "cli/test_tour.py::test_a1_every_operation_of_the_api_is_reached_by_a_command",
         "admin/test_people.py::test_a5_who_what_before_and_after_are_recorded",

@@ -23,7 +23,7 @@ from matoolkit.api.routes import (
     undofailures,
     undoing,
 )
-from matoolkit.api.services import guard_of_admins, guard_of_operators, guard_of_readers
+from matoolkit.api.services import guard_of_admins, guard_of_bodies, guard_of_operators, guard_of_readers
 from matoolkit.api.shapes.runbooks import PublishRequest
 from matoolkit.clock import FastClock
 from matoolkit.doors.bodies import BodyLimit
@@ -64,7 +64,7 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
     )
     # What a route asks for besides, it asks itself.
-    app.add_middleware(BodyLimit, guard=guard_of_operators, answer=lambda _, error: answer(error))
+    app.add_middleware(BodyLimit, guard=guard_of_bodies, answer=lambda _, error: answer(error))
     add_problem_handlers(app)
     for topic in _TOPICS:
         app.include_router(topic.router)

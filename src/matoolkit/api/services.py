@@ -35,6 +35,13 @@ def guard_of_operators(request: Request) -> str:
     return identity.name
 
 
+def guard_of_bodies(request: Request) -> None:
+    """Let a body be read from those who may change something; what each may change, its route says."""
+    identity = _services(request).sign_in.identity(request)
+    if not identity.has(OPERATOR_ROLE):
+        identity.require_admin()
+
+
 # Who asks, by name. Anybody who is signed in may read; changes and queries of a source are for administrators, and
 # what brings work to a stop or to go on for operators too.
 Reader = Annotated[str, Depends(guard_of_readers)]
