@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import delete
 
 from matoolkit.admin import retrying, retryplan
-from matoolkit.announcing import cancelling
 from matoolkit.announcing import members as announced_members
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.envelope import sealed
@@ -401,11 +400,6 @@ def nothing_is_undone_in_a_cancelled_batch(patch: Patch) -> None:
     patch.setattr(compensating, "version_that_undoes", version)
 
 
-def cancelling_drops_an_undo(patch: Patch) -> None:
-    """Rule U2."""
-    patch.setattr(cancelling, "narrow_members", nothing)
-
-
 def an_undo_takes_the_version_that_the_batch_follows_later(patch: Patch) -> None:
     """Rule U2: what was shown must run."""
     original = undo_rules.version_that_undoes
@@ -461,6 +455,5 @@ PLANTED: tuple[Plant, ...] = (
     the_source_brings_back_who_was_undone,
     who_is_excluded_joins,
     nothing_is_undone_in_a_cancelled_batch,
-    cancelling_drops_an_undo,
     an_undo_takes_the_version_that_the_batch_follows_later,
 )

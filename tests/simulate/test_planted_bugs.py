@@ -51,7 +51,6 @@ FOUND_BY: dict[planted.Plant, int] = {
     planted.the_source_brings_back_who_was_undone: 120,
     planted.who_is_excluded_joins: 24,
     planted.nothing_is_undone_in_a_cancelled_batch: 39,
-    planted.cancelling_drops_an_undo: 15,
     planted.an_undo_takes_the_version_that_the_batch_follows_later: 201,
 }
 
