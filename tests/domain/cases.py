@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from matoolkit.domain.holds import HoldKind
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 from tests.domain.snapshots import (
     JUST_NOW,
     LONG_PAST,
@@ -407,22 +407,22 @@ GUARD = (
     ),
     case(
         "guard as a percentage",
-        of(Batch(1, T1, TEN), source={T1: "a b c d e f g h i"}, limit=RemovalLimit(percent=10)),
+        of(Batch(1, T1, TEN), source={T1: "a b c d e f g h i"}, limit=Allowance(percent=10)),
         "j leaves 1",
     ),
     case(
         "guard as a percentage, one more",
-        of(Batch(1, T1, TEN), source={T1: "a b c d e f g h"}, limit=RemovalLimit(percent=10)),
+        of(Batch(1, T1, TEN), source={T1: "a b c d e f g h"}, limit=Allowance(percent=10)),
         "batch 1 is held: removals",
     ),
     case(
         "guard as a count",
-        of(Batch(1, T1, TEN), source={T1: "a b c"}, limit=RemovalLimit(count=7)),
+        of(Batch(1, T1, TEN), source={T1: "a b c"}, limit=Allowance(count=7)),
         *(f"{key} leaves 1" for key in "defghij"),
     ),
     case(
         "guard of zero",
-        of(Batch(1, T1, TEN), source={T1: "a b c d e f g h i"}, limit=RemovalLimit(count=0)),
+        of(Batch(1, T1, TEN), source={T1: "a b c d e f g h i"}, limit=Allowance(count=0)),
         "batch 1 is held: removals",
     ),
     case(
@@ -463,7 +463,7 @@ GUARD = (
     ),
     case(
         "others left in the last day, guard as a count",
-        of(Batch(1, T1, f"{TEN} z<"), source={T1: "a b c d e f g h i"}, limit=RemovalLimit(count=1)),
+        of(Batch(1, T1, f"{TEN} z<"), source={T1: "a b c d e f g h i"}, limit=Allowance(count=1)),
         "batch 1 is held: removals",
     ),
     case(

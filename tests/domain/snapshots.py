@@ -9,7 +9,7 @@ from matoolkit.domain.holds import HoldKind, StandingHold, late_key, removal_key
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.snapshot import Before, KnownMember, Snapshot, UnfinishedBatch
 from matoolkit.domain.states import ABSENT, EXCLUDED, MOVED, MemberStatus
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 
 NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
 TICK = timedelta(minutes=5)
@@ -82,7 +82,7 @@ class Given:
     batches: tuple[Batch, ...] = ()
     set_aside: str = ""
     ended: tuple[datetime, ...] = ()
-    limit: RemovalLimit | None = None
+    limit: Allowance | None = None
     now: datetime = NOW
     done: Mapping[str, datetime] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)

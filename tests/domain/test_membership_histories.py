@@ -14,7 +14,7 @@ from matoolkit.domain.membership import decide
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.snapshot import KnownMember, Snapshot, UnfinishedBatch
 from matoolkit.domain.states import ABSENT, MOVED, MemberStatus
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 from tests.domain.snapshots import NOW, TICK
 
 KEYS = [f"k{number}" for number in range(7)]
@@ -62,7 +62,7 @@ class Model:
             batches=unfinished,
             members=[one for one in self.members.values() if one.batch_id not in self.ended],
             ended_times={self.batches[number].start for number in self.ended} - {None},  # type: ignore[arg-type]
-            limit=RemovalLimit(count=LIMIT),
+            limit=Allowance(count=LIMIT),
         )
 
     def active(self) -> list[KnownMember]:

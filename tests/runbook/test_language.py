@@ -6,7 +6,7 @@ import yaml
 from matoolkit.errors import InvalidRunbook
 from matoolkit.runbook.model import Retry
 from matoolkit.runbook.parse import lint_runbook, parse_runbook
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 
 from .documents import codes, findings, good, phase, step
 
@@ -247,9 +247,9 @@ def test_no_word_is_exempt_from_the_rules(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "limit"), [(10, RemovalLimit(count=10)), ("20%", RemovalLimit(percent=20)), (0, RemovalLimit(count=0))]
+    ("written", "limit"), [(10, Allowance(count=10)), ("20%", Allowance(percent=20)), (0, Allowance(count=0))]
 )
-def test_r5_max_removals_is_a_count_or_a_percentage(written: object, limit: RemovalLimit) -> None:
+def test_r5_max_removals_is_a_count_or_a_percentage(written: object, limit: Allowance) -> None:
     document = {**good(), "safeguards": {"max_removals": written}}
     runbook = lint_runbook(yaml.safe_dump(document)).runbook
     assert runbook is not None

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from matoolkit.runbook.values import RemovalLimit
+    from matoolkit.runbook.values import Allowance
 
 DEFAULT_PERCENT = 20
 DEFAULT_COUNT = 5
@@ -52,13 +52,11 @@ class Hold:
     member_keys: tuple[str, ...] = ()
 
 
-def removal_limit(limit: "RemovalLimit | None", members: int) -> int:
+def removal_limit(limit: "Allowance | None", members: int) -> int:
     """Return how many of so many members may go within a day without a person."""
     if limit is None:
         return min(max(members * DEFAULT_PERCENT // 100, DEFAULT_COUNT), members // 2)
-    if limit.percent is not None:
-        return members * limit.percent // 100
-    return limit.count or 0
+    return limit.of(members)
 
 
 def removal_key(gone: Collection[int], moving: Collection[int] = ()) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from matoolkit.domain.holds import NOT_BEGUN, REMOVAL_WINDOW, HoldKind, StandingHold
 from matoolkit.domain.rows import Candidate, Reading
 from matoolkit.domain.states import ABSENT, MemberStatus
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Snapshot:
     batches: Sequence[UnfinishedBatch]
     members: Sequence[KnownMember]
     ended_times: Collection[datetime] = ()
-    limit: RemovalLimit | None = None
+    limit: Allowance | None = None
     before: Mapping[str, Before] = field(default_factory=dict)
     included: Mapping[str, datetime] = field(default_factory=dict)
     excluded: Collection[str] = frozenset()

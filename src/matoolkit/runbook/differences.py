@@ -7,9 +7,20 @@ from enum import StrEnum
 from typing import Any
 
 from matoolkit.duration import format_duration
-from matoolkit.runbook.model import DataSource, MultiValuedColumn, Phase, Poll, Retry, Runbook, Safeguards, Step
+from matoolkit.runbook.model import (
+    DataSource,
+    MultiValuedColumn,
+    Phase,
+    Pilot,
+    Poll,
+    Retry,
+    Rollout,
+    Runbook,
+    Safeguards,
+    Step,
+)
 from matoolkit.runbook.presentable import presentable
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 from matoolkit.words import counted
 
 _LONGEST = 60
@@ -56,6 +67,7 @@ def differences(before: Runbook, after: Runbook) -> Differences:
     parts: list[tuple[str, list[Difference]]] = [
         ("the source", list(_source(before.data_source, after.data_source))),
         ("safeguards", list(_safeguards(before.safeguards, after.safeguards))),
+        ("who goes first", list(_pilots(before.pilot, after.pilot))),
         ("retries", list(_field("retry", "of all steps without their own", before.retry, after.retry))),
         ("init", list(_steps("init", before.init, after.init, before, after))),
         ("phases", list(_phases(before, after))),
@@ -90,6 +102,16 @@ def _safeguards(before: Safeguards | None, after: Safeguards | None) -> Iterator
         yield from _field(name, "", getattr(before, name, None), getattr(after, name, None))
 
 
+def _pilots(before: Pilot | None, after: Pilot | None) -> Iterator[Difference]:
+    for way in Pilot.model_fields:
+        yield from _field(way, "of pilots", getattr(before, way, None), getattr(after, way, None))
+
+
+def _rollout(subject: str, before: Rollout | None, after: Rollout | None) -> Iterator[Difference]:
+    for key in Rollout.model_fields:
+        yield from _field(key, f"of {subject}", getattr(before or Rollout(), key), getattr(after or Rollout(), key))
+
+
 def _phases(before: Runbook, after: Runbook) -> Iterator[Difference]:
     old = {phase.name.casefold(): phase for phase in before.phases}
     new = {phase.name.casefold(): phase for phase in after.phases}
@@ -104,6 +126,7 @@ def _phases(before: Runbook, after: Runbook) -> Iterator[Difference]:
             yield Difference(Kind.RENAMED, subject, f"was {was.name}; to batches in flight it is another phase")
         if was.offset != phase.offset:
             yield Difference(Kind.MOVED, subject, f"from {was.offset} to {phase.offset}")
+        yield from _rollout(subject, was.rollout, phase.rollout)
         yield from _steps(phase.name, was.steps, phase.steps, before, after)
     for fold, phase in old.items():
         if fold not in new and phase not in renamed.values():
@@ -213,7 +236,7 @@ def _told(value: object) -> str:
             told = f"every {format_duration(value.interval)} for {format_duration(value.timeout)}"
         case bool():
             told = "true" if value else "false"
-        case RemovalLimit():
+        case Allowance():
             told = f"{value.percent} %" if value.count is None else str(value.count)
         case tuple():
             told = ", ".join(map(str, value))

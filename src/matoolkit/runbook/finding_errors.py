@@ -165,8 +165,8 @@ ERRORS = (
     ),
     FindingKind(
         "RB115",
-        "bad removal limit",
-        "`max_removals` is a count such as `10` or a percentage such as `20%`.",
+        "bad limit",
+        "`max_removals` and `max_failures` are a count such as `10` or a percentage such as `20%`.",
         "write 10 or 20%",
     ),
     FindingKind(
@@ -264,7 +264,7 @@ ERRORS = (
     FindingKind(
         "RB215",
         "bad multi-valued column",
-        "A column is listed twice, or it is the primary key or the batch time, which have one value each.",
+        "A column is listed twice, or it is the primary key, the batch time or the column of pilots, which have one value each.",
         "remove it from the list",
     ),
     FindingKind(
@@ -290,5 +290,11 @@ ERRORS = (
         "no such table in a file",
         "A file is one table, which the query knows as `rows`, whatever the file or the sheet is called.",
         "write FROM rows",
+    ),
+    FindingKind(
+        "RB222",
+        "who is a pilot?",
+        "A runbook says in exactly one way who goes first: `pilot` with a `column`, a `count` or a `percent`. A phase with `pilot_first` needs that.",
+        "give exactly one of column, count and percent under 'pilot:'",
     ),
 )

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, W
 
 from matoolkit.runbook import values
 from matoolkit.runbook.offsets import OFFSET_PATTERN, Offset
-from matoolkit.runbook.values import RemovalLimit
+from matoolkit.runbook.values import Allowance
 
 T = TypeVar("T")
 
@@ -33,9 +33,9 @@ Duration = Annotated[
     timedelta, *_text(values.duration, "write a unit, as in 30s, 15m, 2h or 7d", pattern=values.DURATION_PATTERN)
 ]
 PhaseOffset = Annotated[Offset, *_text(values.offset, pattern=OFFSET_PATTERN)]
-MaxRemovals = Annotated[
-    RemovalLimit,
-    BeforeValidator(values.removal_limit),
+CountOrPercentage = Annotated[
+    Allowance,
+    BeforeValidator(values.allowance),
     WithJsonSchema(
         {
             "anyOf": [
@@ -131,11 +131,56 @@ Steps: TypeAlias = Annotated[tuple[Step, ...], Field(strict=False)]
 NonEmptySteps: TypeAlias = Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
 
 
+class Pilot(Part):
+    """Who goes first: members that a column names, or a number of them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "patternProperties": {"^x-": True},
+            "oneOf": [{"required": [way]} for way in ("column", "count", "percent")],
+        }
+    )
+
+    column: MayBeLeftOut[NonEmptyText] = Field(
+        None,
+        description="Column of the query that says who is a pilot: `true`, `yes`, `y` or `1`, in any case. Anything"
+        " else, and nothing, is no.",
+    )
+    count: MayBeLeftOut[int] = Field(
+        None, ge=1, le=1_000_000, description="So many of each batch: those that were in it first."
+    )
+    percent: MayBeLeftOut[Annotated[int, BeforeValidator(values.percent)]] = Field(
+        None, ge=1, le=100, description="Such a part of each batch, rounded up: those that were in it first."
+    )
+
+
+class Rollout(Part):
+    """How the members of a batch go through a phase: pilots first, so many at once, until too many fail."""
+
+    pilot_first: bool = Field(
+        False, description="The others begin when every pilot has ended the phase or left, and none has failed."
+    )
+    soak: MayBeLeftOut[Duration] = Field(None, description="How long the others wait after the last pilot.")
+    max_failures: MayBeLeftOut[CountOrPercentage] = Field(
+        None,
+        description="How many members may fail in the phase: a count, or a percentage of those who were active when it"
+        " began. When more have failed, nobody else begins it or a later phase before a person opens the gate. With"
+        " `pilot_first`, also how many of the pilots; none when not given.",
+    )
+    on_exceeded: MayBeLeftOut[Literal["stop"]] = Field(
+        None, description="`stop`: when too many have failed, those who have begun the phase stop too."
+    )
+    at_once: MayBeLeftOut[int] = Field(
+        None, ge=1, le=1_000_000, description="How many members may be in the phase at the same time."
+    )
+
+
 class Phase(Part):
     """Steps that every member of a batch goes through, due at an offset from T."""
 
     name: Name = Field(description="Name, unique among the phases.")
     offset: PhaseOffset = Field(description="When the phase is due: `T-5d`, `T-4h`, `T-30m`, `T-90s`, `T-0`, `T+2h`.")
+    rollout: MayBeLeftOut[Rollout] = Field(None, description="How members go through it. Default: all at once.")
     steps: NonEmptySteps = Field(description="What each member does, one step after the other.")
 
 
@@ -207,7 +252,7 @@ class DataSource(Part):
 class Safeguards(Part):
     """Limits on what happens without a person."""
 
-    max_removals: MayBeLeftOut[MaxRemovals] = Field(
+    max_removals: MayBeLeftOut[CountOrPercentage] = Field(
         None,
         description="How many members may leave a batch within a day without a person, as a count or a percentage;"
         " beyond it the batch is held. Default: 20 %, or 5 members if that is more, but at most half.",
@@ -226,6 +271,7 @@ class Runbook(Part):
     description: MayBeLeftOut[str] = Field(None, description="What it is for, in words.")
     data_source: DataSource = Field(description="Where members come from.")
     safeguards: MayBeLeftOut[Safeguards] = Field(None, description="Limits on what happens without a person.")
+    pilot: MayBeLeftOut[Pilot] = Field(None, description="Who goes first in phases with `pilot_first`.")
     retry: MayBeLeftOut[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
     init: Steps = Field(
         (), description="Steps that run once for a batch before its phases. They cannot use member data."

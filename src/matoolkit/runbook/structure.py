@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from matoolkit.errors import Finding
 from matoolkit.runbook.explanations import explained, model_at
 from matoolkit.runbook.findings import finding_at
-from matoolkit.runbook.model import DataSource, Phase, Runbook, Safeguards, Step
+from matoolkit.runbook.model import DataSource, Phase, Pilot, Runbook, Safeguards, Step
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
 from matoolkit.runbook.tree import Node
@@ -46,6 +46,7 @@ class ReadableParts:
 
     data_source: DataSource | None = None
     safeguards: Safeguards | None = None
+    pilot: Pilot | None = None
     init: tuple[Step, ...] = ()
     phases: tuple[Phase, ...] = ()
     on_member_removed: tuple[Step, ...] = ()
@@ -90,6 +91,7 @@ def _parts_of(runbook: Runbook) -> ReadableParts:
     return ReadableParts(
         runbook.data_source,
         runbook.safeguards,
+        runbook.pilot,
         runbook.init,
         runbook.phases,
         runbook.on_member_removed,
@@ -102,7 +104,7 @@ def _readable(data: Any, errors: Sequence[ErrorDetails]) -> ReadableParts:
     repairs = _repairs(errors)
     data = _repaired(data, (), repairs, kept)
     sections: dict[str, Any] = {}
-    for section in ("data_source", "safeguards", "init", "phases", "on_member_removed", "rollbacks"):
+    for section in ("data_source", "safeguards", "pilot", "init", "phases", "on_member_removed", "rollbacks"):
         adapter: TypeAdapter[Any] = TypeAdapter(Runbook.model_fields[section].rebuild_annotation())
         if section in data:
             # A list that lost all its items is not valid where an item is required; then no model can be built.

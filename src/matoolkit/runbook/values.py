@@ -33,11 +33,15 @@ ENVIRONMENT_VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 @dataclass(frozen=True, slots=True)
-class RemovalLimit:
-    """Most members that one tick may remove from a batch: a count or a percentage, never both."""
+class Allowance:
+    """How many of some members may leave or fail: a count or a percentage, never both."""
 
     count: int | None = None
     percent: int | None = None
+
+    def of(self, members: int) -> int:
+        """Return how many of so many it is, rounded down."""
+        return members * self.percent // 100 if self.percent is not None else self.count or 0
 
 
 def refusal(code: str, message: str, hint: str | None = None) -> PydanticCustomError:
@@ -164,15 +168,22 @@ def file_name(text: str) -> str:
     return _not_longer_than(MAX_TEXT, text)
 
 
-def removal_limit(value: Any) -> RemovalLimit:
+def allowance(value: Any) -> Allowance:
     """Read a count such as `10` or a percentage such as `20%`."""
     not_null(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000:
-        return RemovalLimit(count=value)
+        return Allowance(count=value)
     if isinstance(value, str) and re.fullmatch(PERCENTAGE_PATTERN, value, re.ASCII):
-        return RemovalLimit(percent=int(value[:-1]))
+        return Allowance(percent=int(value[:-1]))
     shown = f"'{value}'" if isinstance(value, str | int | float) and not isinstance(value, bool) else kind_of(value)
     raise refusal("RB115", f"expected a count or a percentage, found {shown}", "write 10 or 20%")
+
+
+def percent(value: Any) -> Any:
+    """Refuse a number of percent that is written with its sign; the model checks the rest."""
+    if isinstance(not_null(value), str) and re.fullmatch(PERCENTAGE_PATTERN, value, re.ASCII):
+        raise refusal("RB103", f"expected a whole number, found '{value}'", f"write {value[:-1]}, without %")
+    return value
 
 
 def kind_of(value: Any) -> str:
