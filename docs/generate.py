@@ -111,6 +111,7 @@ _PATTERNS = {
     values.ENVIRONMENT_VARIABLE_PATTERN: "variable's name",
     OFFSET_PATTERN: "offset",
     values.FILE_NAME_PATTERN: "file",
+    values.TIME_OF_DAY_PATTERN: "time of day",
 }
 
 

@@ -338,3 +338,71 @@ def test_r6_outputs_that_differ_only_by_case_are_warned_of() -> None:
 
 def test_an_output_with_spaces_around_its_name_could_never_be_used() -> None:
     assert codes(with_steps(step(output_params={"Made ": "Id"}))) == ["RB214"]
+
+
+def with_windows(delay: str | None, *phases: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """Build a runbook whose phases have these offsets and windows."""
+    listed = [{**phase(f"p{number}", offset), "window": window} for number, (offset, window) in enumerate(phases)]
+    safeguards = {} if delay is None else {"safeguards": {"max_delay": delay}}
+    return {**good(), **safeguards, "phases": listed}
+
+
+SATURDAY: dict[str, Any] = {"days": ["sat"]}
+NIGHT: dict[str, Any] = {"from": "20:00", "to": "06:00"}
+
+
+@pytest.mark.parametrize(
+    ("delay", "offsets"),
+    [
+        (None, ["T-5d", "T-0"]),
+        ("6h", ["T-7d", "T-0"]),
+        # 48 hours after a Saturday has ended it is Tuesday; the next one is four days away.
+        ("4d", ["T-2d", "T-0"]),
+    ],
+)
+def test_k6_windows_for_which_there_is_a_t_are_in_order(delay: str | None, offsets: list[str]) -> None:
+    assert codes(with_windows(delay, *((offset, SATURDAY) for offset in offsets))) == []
+
+
+@pytest.mark.parametrize("offsets", [["T-5d", "T-0"], ["T-0", "T+3d"]])
+def test_k6_windows_for_which_no_t_is_right_are_warned_of_once(offsets: list[str]) -> None:
+    (found,) = findings(with_windows("6h", *((offset, SATURDAY) for offset in offsets)))
+    assert found.code == "RB319"
+    assert "p1" in found.message
+
+
+def test_k6_zones_count_where_windows_are_compared() -> None:
+    noon = {"from": "12:00", "to": "13:00"}
+    berlin, tokyo = ({**noon, "zone": zone} for zone in ("Europe/Berlin", "Asia/Tokyo"))
+    assert codes(with_windows("1h", ("T-8h", tokyo), ("T-0", berlin))) == []
+    assert codes(with_windows("1h", ("T-4h", tokyo), ("T-0", berlin))) == ["RB319"]
+
+
+def test_k6_an_immediate_runbook_whose_window_is_shut_for_longer_than_max_delay_is_warned_of() -> None:
+    document = with_windows("13h", ("T-0", NIGHT))
+    source = document["data_source"]
+    del source["batch_time_column"]
+    source["batch_time"] = "immediate"
+    assert codes(document) == ["RB319"]
+    document["safeguards"]["max_delay"] = "14h"
+    assert codes(document) == []
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (NIGHT, []),
+        ({"days": ["sat", "sun"]}, []),
+        ({"from": "24:00", "to": "06:00"}, []),
+        ({"from": "08:00", "to": "08:00"}, ["RB220"]),
+        ({"from": "00:00", "to": "00:00"}, ["RB220"]),
+        ({"from": "00:00", "to": "24:00"}, ["RB310"]),
+        ({"days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}, ["RB310"]),
+        ({}, ["RB310"]),
+        ({"from": "8:00"}, ["RB117"]),
+        ({"to": "24:01"}, ["RB117"]),
+        ({"from": 480}, ["RB103"]),
+    ],
+)
+def test_k2_a_window_has_a_length(window: dict[str, Any], expected: list[str]) -> None:
+    assert codes(with_windows(None, ("T-0", window))) == expected

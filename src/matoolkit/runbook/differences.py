@@ -98,7 +98,7 @@ def _formats(columns: Iterable[MultiValuedColumn]) -> Mapping[str, str]:
 
 
 def _safeguards(before: Safeguards | None, after: Safeguards | None) -> Iterator[Difference]:
-    for name in ("max_removals", "late_joiners"):
+    for name in ("max_removals", "late_joiners", "max_delay"):
         yield from _field(name, "", getattr(before, name, None), getattr(after, name, None))
 
 
@@ -127,6 +127,7 @@ def _phases(before: Runbook, after: Runbook) -> Iterator[Difference]:
         if was.offset != phase.offset:
             yield Difference(Kind.MOVED, subject, f"from {was.offset} to {phase.offset}")
         yield from _rollout(subject, was.rollout, phase.rollout)
+        yield from _field("window", f"of {subject}", was.window, phase.window)
         yield from _steps(phase.name, was.steps, phase.steps, before, after)
     for fold, phase in old.items():
         if fold not in new and phase not in renamed.values():

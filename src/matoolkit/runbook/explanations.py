@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails
 
 from matoolkit.errors import Finding, did_you_mean
 from matoolkit.runbook.findings import finding_at
-from matoolkit.runbook.model import Part, Runbook
+from matoolkit.runbook.model import Runbook
+from matoolkit.runbook.parts import Part, keys_of
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
 from matoolkit.runbook.tree import Node
@@ -41,7 +42,7 @@ def explained(root: Node, error: ErrorDetails, suggestions: Suggestions) -> Find
 
 def _unknown_key(root: Node, path: Path, suggestions: Suggestions) -> Finding:
     model = model_at(path[:-1])
-    known = list(model.model_fields) if model else []
+    known = list(keys_of(model)) if model else []
     hint = suggestions.hint(str(path[-1]), known) or f"known here: {', '.join(known)}"
     return finding_at(root, "RB101", path, f"unknown key '{path[-1]}'", hint, key=True)
 
@@ -112,7 +113,7 @@ def _model_at(path: Path) -> type[BaseModel] | None:
     annotation: Any = Runbook
     for part in path:
         if isinstance(annotation, type) and issubclass(annotation, Part):
-            info = annotation.model_fields.get(str(part))
+            info = keys_of(annotation).get(str(part))
             annotation = info.annotation if info else None
         else:
             annotation = _item_of(annotation)

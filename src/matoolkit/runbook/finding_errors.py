@@ -175,6 +175,12 @@ ERRORS = (
         "`file` names a `.csv` or `.xlsx` file below the folder of lists (`MATOOLKIT_FILES`), with `/` between folders.",
         "write people.xlsx or hr/people.xlsx",
     ),
+    FindingKind(
+        "RB117",
+        "bad time of day",
+        "A time of the day is written with two digits each, from `00:00` to `24:00`, in quotes: some readers of YAML take `20:00` for a number.",
+        'write it as in "08:00", "20:30" or "24:00"',
+    ),
     # Meaning
     FindingKind(
         "RB201",
@@ -290,6 +296,12 @@ ERRORS = (
         "no such table in a file",
         "A file is one table, which the query knows as `rows`, whatever the file or the sheet is called.",
         "write FROM rows",
+    ),
+    FindingKind(
+        "RB220",
+        "window without length",
+        "`from` and `to` of a window are the same time, so it would be open for a day or never. For whole days leave both out.",
+        "leave both out for whole days, or give it another end",
     ),
     FindingKind(
         "RB222",

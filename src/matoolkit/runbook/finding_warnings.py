@@ -111,4 +111,10 @@ WARNINGS = (
         "Everybody who may read the source, the data table or the bus can read the values of a row. Write `secret:NAME` instead, which the worker looks up: then only the name travels. The name itself must be written in the runbook: a step fails if its data begins with `secret:` or chooses the name after it. If the value has to come from a row, the column is masked wherever the system shows rows.",
         "write secret:NAME, which only the worker looks up",
     ),
+    FindingKind(
+        "RB319",
+        "window that opens too late",
+        "A phase that could begin only later than `max_delay` after it was due is late and waits for a person. Here that happens whatever T is, or, in an immediate runbook, whenever T falls into the hours in which the window is shut for longer.",
+        "give the window more hours or days, or allow a longer max_delay",
+    ),
 )

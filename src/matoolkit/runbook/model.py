@@ -4,50 +4,27 @@ A field's description is what people read in their editor and in the reference; 
 one field alone is in `rules`.
 """
 
-from collections.abc import Callable, Iterator
-from datetime import timedelta
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from matoolkit.runbook import values
-from matoolkit.runbook.offsets import OFFSET_PATTERN, Offset
-from matoolkit.runbook.values import Allowance
-
-T = TypeVar("T")
-
-
-def _text(check: Callable[[str], object], hint: str | None = None, **schema: object) -> Any:
-    """Build the annotation of a field that is written as text and checked by a function of `values`."""
-    return (BeforeValidator(values.from_text(check, hint)), WithJsonSchema({"type": "string", **schema}))
-
-
-Name = Annotated[str, *_text(values.name, pattern=values.NAME_PATTERN, maxLength=values.MAX_NAME)]
-WorkerId = Annotated[str, *_text(values.worker_id, pattern=values.NAME_PATTERN, maxLength=values.MAX_WORKER_ID)]
-NonEmptyText = Annotated[str, *_text(values.non_empty, minLength=1, maxLength=values.MAX_TEXT)]
-Query = Annotated[str, *_text(values.query, minLength=1, maxLength=values.MAX_QUERY)]
-EnvironmentVariable = Annotated[str, *_text(values.environment_variable, pattern=values.ENVIRONMENT_VARIABLE_PATTERN)]
-FileName = Annotated[str, *_text(values.file_name, pattern=values.FILE_NAME_PATTERN, maxLength=values.MAX_TEXT)]
-TimeZone = Annotated[str, *_text(values.time_zone)]
-Duration = Annotated[
-    timedelta, *_text(values.duration, "write a unit, as in 30s, 15m, 2h or 7d", pattern=values.DURATION_PATTERN)
-]
-PhaseOffset = Annotated[Offset, *_text(values.offset, pattern=OFFSET_PATTERN)]
-CountOrPercentage = Annotated[
-    Allowance,
-    BeforeValidator(values.allowance),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 0},
-                {"type": "string", "pattern": values.PERCENTAGE_PATTERN},
-            ]
-        }
-    ),
-]
-
-# A key without a value is a mistake, not a request for the default.
-MayBeLeftOut: TypeAlias = Annotated[T | None, BeforeValidator(values.not_null)]
+from matoolkit.runbook.parts import (
+    CountOrPercentage,
+    Duration,
+    EnvironmentVariable,
+    FileName,
+    MayBeLeftOut,
+    Name,
+    NonEmptyText,
+    Part,
+    PhaseOffset,
+    Query,
+    TimeOfDay,
+    TimeZone,
+    WorkerId,
+)
 
 
 def _allow_own_keys(schema: dict[str, Any]) -> None:
@@ -55,23 +32,6 @@ def _allow_own_keys(schema: dict[str, Any]) -> None:
     (named,) = schema["patternProperties"].values()
     schema["patternProperties"] = {"^x-": True, values.NAME_PATTERN.replace("^", "^(?!x-)"): named}
     schema["additionalProperties"] = False
-
-
-class Part(BaseModel):
-    """A mapping with fixed keys; keys that begin with `x-` are the author's own."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        arbitrary_types_allowed=True,
-        json_schema_extra={"patternProperties": {"^x-": True}},
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_own_keys(cls, data: Any) -> Any:
-        return values.without_own_keys(data)
 
 
 class Retry(Part):
@@ -175,12 +135,65 @@ class Rollout(Part):
     )
 
 
+class Window(Part):
+    """The hours in which a phase may begin, by the clock on the wall."""
+
+    days: Annotated[tuple[values.Weekday, ...], Field(strict=False, min_length=1)] = Field(
+        values.WEEKDAYS,
+        description="Days on which it opens: `[fri, sat]`. Default: every day. A window past midnight belongs to the"
+        " day on which it begins.",
+        json_schema_extra={"default": None},
+    )
+    opens: MayBeLeftOut[TimeOfDay] = Field(
+        None, alias="from", description='When it opens, in quotes: `"20:00"`. Default: `"00:00"`.'
+    )
+    closes: MayBeLeftOut[TimeOfDay] = Field(
+        None,
+        alias="to",
+        description='When it closes: `"06:00"`, or `"24:00"`. Up to `from` means the next day. Default: `"24:00"`.',
+    )
+    zone: MayBeLeftOut[TimeZone] = Field(
+        None,
+        description="IANA zone of its clock, such as `Europe/Berlin`. Default: `batch_time_zone` of the source, else"
+        " UTC.",
+    )
+    binds: Literal["start", "every_job"] = Field(
+        "start",
+        description="What waits outside of it: `start`, members that have not begun the phase; `every_job`, also every"
+        " next step, retry and poll of those that have.",
+    )
+
+    @property
+    def opens_at(self) -> int:
+        """The minute of the day at which it opens."""
+        return self.opens or 0
+
+    @property
+    def closes_at(self) -> int:
+        """The minute of the day at which it closes; not later than `opens_at`, it is one of the next day."""
+        return values.DAY_MINUTES if self.closes is None else self.closes
+
+    @property
+    def is_always_open(self) -> bool:
+        """Whether nothing waits for it."""
+        is_all_day = (self.opens_at, self.closes_at % values.DAY_MINUTES) == (0, 0)
+        return is_all_day and set(self.days) == set(values.WEEKDAYS)
+
+    def __str__(self) -> str:
+        """Write it in a line: `fri, sat 20:00-06:00 Europe/Berlin`."""
+        days = "" if set(self.days) == set(values.WEEKDAYS) else ", ".join(self.days) + " "
+        opens, closes = (f"{at // 60:02}:{at % 60:02}" for at in (self.opens_at, self.closes_at))
+        every_job = ", every job" if self.binds == "every_job" else ""
+        return f"{days}{opens}-{closes} {self.zone or ''}".rstrip() + every_job
+
+
 class Phase(Part):
     """Steps that every member of a batch goes through, due at an offset from T."""
 
     name: Name = Field(description="Name, unique among the phases.")
     offset: PhaseOffset = Field(description="When the phase is due: `T-5d`, `T-4h`, `T-30m`, `T-90s`, `T-0`, `T+2h`.")
     rollout: MayBeLeftOut[Rollout] = Field(None, description="How members go through it. Default: all at once.")
+    window: MayBeLeftOut[Window] = Field(None, description="The hours in which the phase may begin. Default: always.")
     steps: NonEmptySteps = Field(description="What each member does, one step after the other.")
 
 
@@ -261,6 +274,11 @@ class Safeguards(Part):
         None,
         description="Who joins a batch whose T is more than a tick past: only members that a person includes with"
         " `matoolkit member include`, or all (`allow`). Default: `include`.",
+    )
+    max_delay: MayBeLeftOut[Duration] = Field(
+        None,
+        description="How long after it was due a phase may still begin by itself, as in `6h`; after that it is late and"
+        " waits for a person. Default: without limit.",
     )
 
 

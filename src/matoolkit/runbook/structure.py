@@ -16,6 +16,7 @@ from matoolkit.errors import Finding
 from matoolkit.runbook.explanations import explained, model_at
 from matoolkit.runbook.findings import finding_at
 from matoolkit.runbook.model import DataSource, Phase, Pilot, Runbook, Safeguards, Step
+from matoolkit.runbook.parts import keys_of
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
 from matoolkit.runbook.tree import Node
@@ -128,7 +129,7 @@ def _repair(error: ErrorDetails, number: int) -> tuple[Path, Any]:
     path = tuple(part for part in error["loc"] if part != "[key]")
     while len(path) > 1:
         model = model_at(path[:-1])
-        info = model.model_fields.get(str(path[-1])) if model else None
+        info = keys_of(model).get(str(path[-1])) if model else None
         if info is None or not info.is_required():
             return path, _LEAVE_OUT
         if placeholder := _PLACEHOLDERS.get(model, {}).get(str(path[-1])):

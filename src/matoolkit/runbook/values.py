@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic_core import PydanticCustomError
@@ -30,6 +30,10 @@ PERCENTAGE_PATTERN = r"^(100|[0-9]{1,2})%$"
 _LOCAL_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 FILE_NAME_PATTERN = r"\.([cC][sS][vV]|[xX][lL][sS][xX])$"
 ENVIRONMENT_VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+TIME_OF_DAY_PATTERN = r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
+DAY_MINUTES = 24 * 60
+Weekday: TypeAlias = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,13 @@ def offset(text: str) -> Offset:
     except ValueError as problem:
         hint = None if text.startswith("T") else "offsets begin with a capital T"
         raise refusal("RB106", f"'{text}' {problem}", hint) from None
+
+
+def time_of_day(text: str) -> int:
+    """Read a time of the day, in minutes from midnight."""
+    if re.fullmatch(TIME_OF_DAY_PATTERN, text, re.ASCII) is None:
+        raise refusal("RB117", f"'{text}' is not a time of the day", "write it as in 08:00, 20:30 or 24:00")
+    return int(text[:2]) * 60 + int(text[3:])
 
 
 def time_zone(text: str) -> str:
