@@ -96,9 +96,9 @@ def member_removed_id(member_id: int, epoch: int) -> str:
     return f"member-removed-{member_id}-{epoch}"
 
 
-def batch_wake_id(batch_id: int, gate_id: int) -> str:
-    """Id of the news that a gate was opened that kept work of a batch; a gate is opened once."""
-    return f"batch-wake-{batch_id}-{gate_id}"
+def batch_wake_id(batch_id: int, occurrence: int) -> str:
+    """Id of the request to look again at all who wait in a batch, for the n-th time."""
+    return f"batch-wake-{batch_id}-{occurrence}"
 
 
 def poll_check_id(kind: Kind, execution_id: int, attempt: int) -> str:

@@ -5,8 +5,10 @@ from itertools import product
 
 import pytest
 
-from matoolkit.domain.gates import HOLDS, Door, Gate, GateKind, Gates, Work
+from matoolkit.domain.gates import HOLDS, Door, Gate, GateKind, Gates, PhaseDoor, Work, kept_phases, why_of
 from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.why import WhyKind
+from matoolkit.runbook.model import Phase
 
 SHUT = Gate(
     id=1,
@@ -34,7 +36,7 @@ OTHERS = {"batch_id": 8, "runbook_name": "other", "worker_id": "worker-02", "mem
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 def test_g2_a_gate_covers_what_agrees_with_all_that_its_scope_names(scope: dict[str, object]) -> None:
-    assert Gates([replace(SHUT, **scope)]).at(Door.SEND, JOB) == [replace(SHUT, **scope)]  # type: ignore[arg-type]
+    assert Gates([replace(SHUT, **scope)]).at(Door.SEND, JOB) == [why_of(replace(SHUT, **scope))]  # type: ignore[arg-type]
     for name in scope:
         another = {**scope, name: OTHERS[name]}
         assert Gates([replace(SHUT, **another)]).at(Door.SEND, JOB) == []  # type: ignore[arg-type]
@@ -67,13 +69,36 @@ def test_g1_all_gates_are_named_holds_first_and_always_in_the_same_order() -> No
     kinds = [GateKind.PAUSE, GateKind.LATE, GateKind.REMOVALS, GateKind.PAUSE]
     shut = [replace(SHUT, id=number, kind=kind) for number, kind in enumerate(kinds)]
     for order in (shut, shut[::-1]):
-        assert [gate.id for gate in Gates(order).at(Door.START, JOB)] == [2, 1, 0, 3]
+        assert [why.gate_id for why in Gates(order).at(Door.START, JOB)] == [2, 1, 0, 3]
 
 
 def test_g10_what_t6_holds_a_batch_for_is_a_kind_of_gate() -> None:
     assert {str(kind) for kind in HoldKind} == set(map(str, HOLDS))
-    hold = replace(SHUT, kind=GateKind.REMOVALS, reach=Door.START, batch_id=7)
+    hold = replace(SHUT, kind=GateKind.REMOVALS, reach=Door.START, batch_id=7, hold_key="key")
     gates = Gates([replace(SHUT, batch_id=7), hold])
     assert gates.hold_of(7) == hold
     assert gates.hold_of(8) is None
     assert Gates([replace(SHUT, batch_id=7)]).hold_of(7) is None, "a pause changes no membership"
+
+
+def phase(number: int, *earlier: int, batch: int = 7) -> PhaseDoor:
+    step = {"name": "one", "worker_id": "worker-01", "function": "Move"}
+    rules = Phase.model_validate({"name": f"phase-{number}", "offset": "T-0", "steps": [step]})
+    return PhaseDoor(number, batch, "wave", (1, 0, number), SHUT.shut_from, frozenset({number, *earlier}), rules)
+
+
+def test_g2_a_gate_of_a_phase_covers_that_phase_and_the_later_ones_and_nothing_else() -> None:
+    gates = Gates([replace(SHUT, batch_id=7, phase_execution_id=2)])
+    for one, is_kept in ((phase(1), False), (phase(2, 1), True), (phase(3, 1, 2), True)):
+        assert bool(gates.at(Door.START, Work("wave", 7, phase=one))) is is_kept
+    assert not gates.at(Door.START, Work("wave", 7, is_init=True))
+
+
+def test_g9_no_phase_begins_while_an_earlier_one_of_its_batch_is_kept() -> None:
+    due = [phase(3, 1, 2), phase(2, 1), phase(1), phase(4, batch=8)]
+    kept = kept_phases(Gates([replace(SHUT, batch_id=7, phase_execution_id=2)]), due)
+    assert {number: [why.kind for why in whys] for number, whys in kept.items()} == {
+        2: [WhyKind.PAUSE],
+        3: [WhyKind.EARLIER_PHASE],
+    }
+    assert kept[3][0].sentence == "phase-2 comes first, and it waits"

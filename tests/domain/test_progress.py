@@ -6,23 +6,25 @@ from typing import Any
 
 import pytest
 
-from matoolkit.domain.gates import Door, Gate, GateKind, Gates, Work
+from matoolkit.domain.gates import Door, Gate, GateKind, Gates, PhaseDoor, Work
+from matoolkit.domain.phaseorder import PhaseOrder, phase_order
 from matoolkit.domain.progress import (
     Compensate,
     Do,
     OpenCompensation,
     OpenStep,
-    PhaseOrder,
     Situation,
     Wait,
     next_of,
-    phase_order,
 )
 from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
+from matoolkit.domain.why import WhyKind
+from matoolkit.runbook.model import Phase
 
 PENDING = StepStatus.PENDING
 SOON = datetime(2026, 1, 1, tzinfo=UTC)
 PHASES: dict[PhaseOrder, int] = {}
+CALL = {"name": "one", "worker_id": "worker-01", "function": "Move"}
 
 
 HOLD = Gate(
@@ -37,7 +39,9 @@ HOLD = Gate(
     shut_until=None,
     shut_by="scheduler",
     reason="too many would leave",
+    hold_key="key",
 )
+PLAIN = Phase.model_validate({"name": "plain", "offset": "T-0", "steps": [CALL]})
 
 
 def step(number: int, version: int = 1, offset: int = 0, index: int = 0, at: int = 0, **other: Any) -> OpenStep:
@@ -50,9 +54,13 @@ def undoing(number: int, sequence: int = 1, at: int = 0, **other: Any) -> OpenCo
 
 
 def situation(*steps: OpenStep, **other: Any) -> Situation:
-    order = {phase: order for order, phase in PHASES.items()}
-    calm = Situation(MemberStatus.ACTIVE, BatchStatus.ACTIVE, Gates(), Work("wave", 7), (), steps, order)
+    phases = {number: _door(number, order) for order, number in PHASES.items()}
+    calm = Situation(MemberStatus.ACTIVE, BatchStatus.ACTIVE, Gates(), Work("wave", 7), (), steps, phases)
     return replace(calm, **other)
+
+
+def _door(number: int, order: PhaseOrder) -> PhaseDoor:
+    return PhaseDoor(number, 7, "wave", order, SOON, frozenset({number}), PLAIN)
 
 
 def test_o3_the_larger_offset_comes_first_then_the_order_of_the_runbook() -> None:
@@ -110,3 +118,12 @@ def test_t6_while_held_or_in_init_no_phase_is_started_and_what_runs_goes_on() ->
     for other in ({"gates": Gates([HOLD])}, {"batch": BatchStatus.INIT_DISPATCHED}):
         assert isinstance(next_of(situation(step(1, at=0), **other)), Wait)
         assert next_of(situation(step(1, at=1), **other)) == Do(1)
+
+
+def test_x1_the_answer_names_every_reason() -> None:
+    waiting = next_of(situation(step(1), gates=Gates([HOLD]), batch=BatchStatus.INIT_DISPATCHED))
+    assert isinstance(waiting, Wait)
+    assert [why.kind for why in waiting.whys] == [WhyKind.REMOVALS, WhyKind.INIT]
+    busy = next_of(situation(step(1, status=StepStatus.POLLING), step(2, offset=0, index=9, lost_at=SOON)))
+    assert isinstance(busy, Wait)
+    assert [(why.kind, why.work_id, why.until) for why in busy.whys] == [(WhyKind.JOB_OUT, 2, SOON)]

@@ -946,6 +946,98 @@ UPDATE alembic_version SET version_num='0016' WHERE alembic_version.version_num 
 
 GO
 
+-- Running upgrade 0016 -> 0017
+
+ALTER TABLE gates ADD phase_execution_id BIGINT NULL;
+
+GO
+
+ALTER TABLE gates ADD allowed INTEGER NULL;
+
+GO
+
+ALTER TABLE batches ADD wake_count INTEGER NULL;
+
+GO
+
+ALTER TABLE batches ADD join_count INTEGER NULL;
+
+GO
+
+ALTER TABLE batch_members ADD is_pilot BIT NULL;
+
+GO
+
+ALTER TABLE batch_members ADD joined_no INTEGER NULL;
+
+GO
+
+ALTER TABLE phase_executions ADD member_count INTEGER NULL;
+
+GO
+
+ALTER TABLE phase_executions ADD pilot_done_at DATETIME2(6) NULL;
+
+GO
+
+ALTER TABLE phase_executions ADD late_after DATETIME2(6) NULL;
+
+GO
+
+ALTER TABLE phase_executions ADD woken_at DATETIME2(6) NULL;
+
+GO
+
+ALTER TABLE step_executions ADD holds_place BIT NULL;
+
+GO
+
+UPDATE batches SET wake_count = (SELECT MAX(id) FROM gates);
+
+GO
+
+CREATE INDEX ix_step_executions_places ON step_executions (phase_execution_id, batch_member_id) WHERE holds_place = 1;
+
+GO
+
+CREATE INDEX ix_batch_members_pilots ON batch_members (batch_id, id) WHERE is_pilot = 1;
+
+GO
+
+CREATE TABLE approvals (
+    id BIGINT NOT NULL IDENTITY,
+    batch_id BIGINT NOT NULL,
+    subject NVARCHAR(20) NOT NULL,
+    phase_execution_id BIGINT NULL,
+    hold_key NVARCHAR(64) NULL,
+    runbook_version INTEGER NOT NULL,
+    batch_start_time DATETIME2(6) NULL,
+    digest NVARCHAR(64) NOT NULL,
+    covered_no INTEGER NOT NULL,
+    members INTEGER NOT NULL,
+    decision NVARCHAR(20) NOT NULL,
+    signed_by NVARCHAR(200) NOT NULL,
+    roles NVARCHAR(200) NOT NULL,
+    is_signed_in BIT NOT NULL,
+    signed_at DATETIME2(6) NOT NULL,
+    reason NVARCHAR(max) NULL,
+    withdrawn_at DATETIME2(6) NULL,
+    CONSTRAINT pk_approvals PRIMARY KEY (id),
+    CONSTRAINT ck_approvals_subject CHECK (subject = 'hold' OR subject = 'init' OR subject = 'phase'),
+    CONSTRAINT ck_approvals_decision CHECK (decision = 'approve' OR decision = 'reject'),
+    CONSTRAINT fk_approvals_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+
+GO
+
+CREATE INDEX ix_approvals_batch_id ON approvals (batch_id);
+
+GO
+
+UPDATE alembic_version SET version_num='0017' WHERE alembic_version.version_num = '0016';
+
+GO
+
 COMMIT;
 
 GO

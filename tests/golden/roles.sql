@@ -19,6 +19,7 @@ ALTER ROLE [matoolkit_worker] ADD MEMBER [x'; DROP TABLE batches; --]]"];
 IF OBJECT_ID(N'dbo.alembic_version') IS NOT NULL
 BEGIN
     GRANT SELECT ON OBJECT::dbo.alembic_version TO [matoolkit_scheduler];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[approvals] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT ON OBJECT::dbo.[audit_log] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_changes] TO [matoolkit_scheduler];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_members] TO [matoolkit_scheduler];
@@ -48,6 +49,7 @@ BEGIN
     GRANT CREATE TABLE TO [matoolkit_scheduler];
     GRANT ALTER, SELECT, INSERT, UPDATE ON SCHEMA::[matoolkit_data] TO [matoolkit_scheduler];
     GRANT SELECT ON OBJECT::dbo.alembic_version TO [matoolkit_orchestrator];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[approvals] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT ON OBJECT::dbo.[audit_log] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_changes] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_members] TO [matoolkit_orchestrator];
@@ -75,6 +77,7 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[step_executions] TO [matoolkit_orchestrator];
     GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::dbo.[worker_functions] TO [matoolkit_orchestrator];
     GRANT SELECT ON OBJECT::dbo.alembic_version TO [matoolkit_api];
+    GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[approvals] TO [matoolkit_api];
     GRANT SELECT, INSERT ON OBJECT::dbo.[audit_log] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_changes] TO [matoolkit_api];
     GRANT SELECT, INSERT, UPDATE ON OBJECT::dbo.[batch_members] TO [matoolkit_api];

@@ -784,7 +784,9 @@ SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attem
 FROM step_executions 
 WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND NOT (EXISTS (SELECT gate.id 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.phase_execution_id IS NULL OR (EXISTS (SELECT named.id 
+FROM phase_executions AS named JOIN phase_executions AS mine ON named.batch_id = mine.batch_id AND named.runbook_version = mine.runbook_version AND (named.offset_minutes > mine.offset_minutes OR named.offset_minutes = mine.offset_minutes AND named.phase_index <= mine.phase_index) 
+WHERE named.id = gate.phase_execution_id AND mine.id = step_executions.phase_execution_id))) AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
 FROM batches 
 WHERE batches.id = step_executions.batch_id)) AND (gate.member_key_fold IS NULL OR gate.member_key_fold = (SELECT batch_members.member_key_fold 
 FROM batch_members 
@@ -796,7 +798,9 @@ SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attem
 FROM step_executions 
 WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND NOT (EXISTS (SELECT gate.id 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.phase_execution_id IS NULL OR (EXISTS (SELECT named.id 
+FROM phase_executions AS named JOIN phase_executions AS mine ON named.batch_id = mine.batch_id AND named.runbook_version = mine.runbook_version AND (named.offset_minutes > mine.offset_minutes OR named.offset_minutes = mine.offset_minutes AND named.phase_index <= mine.phase_index) 
+WHERE named.id = gate.phase_execution_id AND mine.id = step_executions.phase_execution_id))) AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
 FROM batches 
 WHERE batches.id = step_executions.batch_id)) AND (gate.member_key_fold IS NULL OR gate.member_key_fold = (SELECT batch_members.member_key_fold 
 FROM batch_members 
@@ -868,7 +872,7 @@ WHERE gates.opened_at IS NULL AND gates.batch_id = :batch_id_1 AND gates.id < :i
 GO
 
 -- store.gatekeeping.gates_since
-SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at 
+SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at, gates.phase_execution_id, gates.hold_key 
 FROM gates 
 WHERE gates.reach = 'send' AND gates.shut_from < :p_at AND (gates.opened_at IS NULL OR gates.opened_at > :p_since) AND (gates.shut_until IS NULL OR gates.shut_until > :p_since)
 GO
@@ -877,12 +881,6 @@ GO
 SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
 WHERE gates.hold_key IS NULL AND gates.swept_at IS NULL AND gates.shut_from <= :p_at
-GO
-
--- store.gatekeeping.has_opened_since
-SELECT TOP 1 gates.id 
-FROM gates 
-WHERE gates.opened_at > :p_since AND gates.hold_key IS NULL
 GO
 
 -- store.gatekeeping.note_swept
@@ -906,7 +904,7 @@ WHERE gates.opened_at IS NULL AND gates.hold_key IS NULL
 GO
 
 -- store.gates.gates_in_force
-SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at 
+SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at, gates.phase_execution_id, gates.hold_key 
 FROM gates 
 WHERE gates.opened_at IS NULL AND gates.shut_from <= :p_at AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
 GO
@@ -1578,10 +1576,10 @@ GO
 
 -- store.phases.due_phases
 SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
-FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id JOIN runbooks ON runbooks.id = batches.runbook_id 
+FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id JOIN runbooks ON runbooks.id = batches.runbook_id JOIN runbook_ticks ON runbook_ticks.runbook_key = runbooks.name_key 
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name AND runbooks.is_active = 1 ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name AND runbooks.is_active = 1 AND runbook_ticks.started_at >= phase_executions.due_at AND (phase_executions.due_at > :p_after_due_at OR phase_executions.due_at = :p_after_due_at AND (phase_executions.batch_id > :p_after_batch_id OR phase_executions.batch_id = :p_after_batch_id AND (phase_executions.phase_index > :p_after_phase_index OR phase_executions.phase_index = :p_after_phase_index AND phase_executions.id > :p_after_id))) ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.insert_phases
@@ -2485,7 +2483,7 @@ SELECT TOP 1 batches.id AS batch_id, batches.runbook_name, batches.batch_start_t
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_after AND (gate.shut_until IS NULL OR gate.shut_until > :p_after) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at > :p_after ORDER BY phase_executions.due_at, phase_executions.id
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_after AND (gate.shut_until IS NULL OR gate.shut_until > :p_after) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at > :p_after ORDER BY phase_executions.due_at, phase_executions.id
 GO
 
 -- store.unresolved.open_letters
@@ -2499,13 +2497,18 @@ SELECT TOP 1000 batches.id AS batch_id, batches.runbook_name, batches.batch_star
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at <= :p_due_before ORDER BY phase_executions.due_at, phase_executions.id
+WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at <= :p_due_before ORDER BY phase_executions.due_at, phase_executions.id
 GO
 
 -- store.unresolved.waiting_holds
 SELECT batches.id, batches.runbook_name, batches.batch_start_time, gates.shut_from AS held_at, gates.reason AS hold_reason 
 FROM batches JOIN gates ON gates.batch_id = batches.id 
 WHERE gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.approved_at IS NULL ORDER BY gates.shut_from, batches.id
+GO
+
+-- store.waking.count_wakes
+UPDATE batches SET wake_count=(coalesce(batches.wake_count, :coalesce_1) + :coalesce_2) OUTPUT inserted.id, inserted.runbook_name, inserted.wake_count WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.waking.jobs_out_of

@@ -5,10 +5,15 @@ import pytest
 from sqlalchemy import insert
 
 from matoolkit.domain.gates import Door, GateKind, Gates, Work
+from matoolkit.domain.moves.step import Dispatch, PollLater
 from matoolkit.errors import RowConflict
+from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.store import Store, Transaction
+from matoolkit.store.executions import polls_due
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.holds import Hold, hold_batches, release_batches
+from matoolkit.store.moves import move_steps
+from matoolkit.store.narrow_executions import step_states
 from matoolkit.store.phases import due_phases
 from matoolkit.store.schema import gates
 from tests.databases import NOON
@@ -22,6 +27,14 @@ SCOPES: list[dict[str, Any]] = [
     {"worker_id": "worker-01"},
     {"runbook_name": "wave", "member_key_fold": "user0"},
 ]
+
+
+def poll(store: Store, step_id: int) -> None:
+    """Let a step wait for a poll that is due."""
+    job = job_id(Kind.STEP, step_id, Reason.ATTEMPT, 1)
+    with store.transaction() as tx:
+        move_steps(tx, Kind.STEP, [Dispatch(step_id, 1, job, "Move", "{}", NOON)], NOON)
+        move_steps(tx, Kind.STEP, [PollLater(step_id, job, None, NOON)], NOON)
 
 
 def shut(tx: Transaction, **other: Any) -> None:
@@ -62,6 +75,19 @@ def test_g1_the_query_for_due_phases_and_the_rule_in_python_agree(
         shut(tx, reach=reach, **scope)
         keeps = Gates(gates_in_force(tx, NOON)).at(Door.START, Work("wave", batch.id))
         assert [due.id for due in due_phases(tx, NOON)] == ([] if keeps else [phase.id])
+
+
+def test_g2_the_query_for_polls_leaves_out_what_has_reached_the_phase_of_a_gate(store: Store, world: World) -> None:
+    batch = world.batch()
+    members = world.members(batch, 1)
+    phases = [world.phase(batch, index) for index in range(3)]
+    for phase in phases:
+        poll(store, world.steps(batch, phase, members)[0])
+    with store.transaction() as tx:
+        shut(tx, batch_id=batch.id, phase_execution_id=phases[1].id)
+        due = {work.id for work in polls_due(tx, Kind.STEP, NOON)}
+        found = {step.phase_execution_id for step in step_states(tx, due)}
+    assert found == {phases[0].id}
 
 
 def test_g10_a_batch_has_one_hold_at_a_time_and_keeps_those_that_ended(store: Store, world: World) -> None:

@@ -6,9 +6,10 @@ from typing import Literal
 
 from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.recording import locked_batch, record
+from matoolkit.announcing.doors import load_doors
 from matoolkit.announcing.inits import request_inits
 from matoolkit.announcing.phases import dispatch_and_announce
-from matoolkit.domain.gates import Door, Gates, Work, sentence
+from matoolkit.domain.gates import Door, Gates, PhaseDoor, Work
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import CannotAdvance, GateShut, NotManual
 from matoolkit.ports import Publisher
@@ -65,23 +66,24 @@ def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None
     if batch.status is BatchStatus.COMPLETED:
         return Advance(batch.id, "all_phases_complete"), None
     if batch.status is BatchStatus.DETECTED and model.init:
-        _refuse_at_gate(tx, batch, "its init", is_init=True)
+        _refuse_at_gate(tx, batch, "its init", None)
         following = next(iter(_in_order(phases_of_batches(tx, [batch.id]))), None)
         then = following.phase_name if following else None
         return Advance(batch.id, "init_dispatched", None, members, len(model.init), then), None
     phase, *later = _next_phases(tx, batch, members)
-    _refuse_at_gate(tx, batch, f"phase '{phase.phase_name}'", is_init=False)
+    door = load_doors(tx, [phase], {batch.id: batch}, tx.time())[phase.id]
+    _refuse_at_gate(tx, batch, f"phase '{phase.phase_name}'", door)
     steps = members * len(model.phases[phase.phase_index].steps)
     then = later[0].phase_name if later else None
     return Advance(batch.id, "phase_dispatched", phase.phase_name, members, steps, then), phase
 
 
-def _refuse_at_gate(tx: Transaction, batch: BatchRow, what: str, *, is_init: bool) -> None:
-    """Refuse to begin what a gate keeps, and name every gate (rule G12)."""
-    work = Work(batch.runbook_name, batch.id, is_init=is_init)
+def _refuse_at_gate(tx: Transaction, batch: BatchRow, what: str, phase: PhaseDoor | None) -> None:
+    """Refuse to begin what a gate keeps, a phase or else the init, and name every gate (rule G12)."""
+    work = Work(batch.runbook_name, batch.id, is_init=phase is None, phase=phase)
     shut = Gates(gates_in_force(tx, tx.time())).at(Door.START, work)
     if shut:
-        raise GateShut(f"{what} of batch {batch.id}", [sentence(gate) for gate in shut])
+        raise GateShut(f"{what} of batch {batch.id}", [why.sentence for why in shut])
 
 
 def _next_phases(tx: Transaction, batch: BatchRow, members: int) -> list[PhaseRow]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from matoolkit.admin.manual import version_in_use
 from matoolkit.admin.uploads import UploadedRow, keyed_pieces
-from matoolkit.domain.progress import phase_order
+from matoolkit.domain.phaseorder import phase_order
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store

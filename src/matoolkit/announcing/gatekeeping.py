@@ -4,7 +4,7 @@ The gate's row is committed before. Then, batch by batch, what left before its p
 far as nobody has received it. A process that finds a gate for which that was not done does it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from matoolkit.announcing.messages import batch_wake
@@ -18,7 +18,7 @@ from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import GateRow, batches_behind, note_swept
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.moves import move_steps
-from matoolkit.store.waking import JobOut, jobs_out_of
+from matoolkit.store.waking import JobOut, count_wakes, jobs_out_of
 
 _TAKE_BACK = {Reason.ATTEMPT: TakeBack, Reason.RETRY: TakeBackRetry, Reason.POLL: TakeBackPoll}
 
@@ -72,8 +72,14 @@ def wake_all(
     """Have all work looked at that a gate kept which is open now."""
     with store.transaction() as tx:
         confirm(tx)
-        publisher.publish(tx, [batch_wake(batch, gate.id) for batch in batches_behind(tx, gate)])
+        wake_batches(tx, publisher, [batch.id for batch in batches_behind(tx, gate)])
         note_swept(tx, gate.id, tx.time(), is_opened=True)
+
+
+def wake_batches(tx: Transaction, publisher: Publisher, batch_ids: Collection[int]) -> None:
+    """Have everybody looked at again who may wait in batches: something opened a gate there (rule G8)."""
+    locked = [batch.id for batch in lock_narrow_batches(tx, batch_ids)]
+    publisher.publish(tx, [batch_wake(batch) for batch in count_wakes(tx, locked)])
 
 
 def _is_behind(gate: Gate, batch: NarrowBatch, job: JobOut) -> bool:

@@ -17,6 +17,7 @@ from matoolkit.ids import (
 from matoolkit.ports import Outgoing
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow
+from matoolkit.store.waking import WokenBatch
 
 
 class Member(Protocol):
@@ -63,9 +64,9 @@ def member_removed(member: Member) -> Outgoing:
     return Outgoing(member_removed_id(member.id, member.epoch), message)
 
 
-def batch_wake(batch: NarrowBatch, gate_id: int) -> Outgoing:
-    """Say that a gate was opened that kept work of a batch."""
-    return Outgoing(batch_wake_id(batch.id, gate_id), BatchWake(batch.id, batch.runbook_name))
+def batch_wake(batch: WokenBatch) -> Outgoing:
+    """Say that all who wait in a batch are to be looked at again; the batch has counted this."""
+    return Outgoing(batch_wake_id(batch.id, batch.wake_count), BatchWake(batch.id, batch.runbook_name))
 
 
 def poll_check(kind: Kind, execution_id: int, attempt: int) -> Outgoing:

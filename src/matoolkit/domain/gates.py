@@ -2,17 +2,24 @@
 
 There are two doors. Work that begins goes through the start door, and every job through the send door. A gate shuts one
 of them for what it covers; one that shuts the send door shuts the start door too.
+
+Stored gates are rows that somebody shut. Derived gates follow from what a phase declares and from how far others are.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.keys import folded
+from matoolkit.domain.phaseorder import PhaseOrder
+from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
+
+if TYPE_CHECKING:
+    from matoolkit.runbook.model import Phase
 
 
 class Door(StrEnum):
@@ -31,18 +38,25 @@ class GateKind(StrEnum):
     INIT = "init"
     LATE = "late"
     REPEAT = "repeat"
+    BUDGET = "budget"
     PAUSE = "pause"
+    FREEZE = "freeze"
+    WINDOW = "window"
+    APPROVAL = "approval"
+    PILOT = "pilot"
+    AT_ONCE = "at_once"
 
 
 HOLDS = frozenset(GateKind(kind) for kind in HoldKind)
-_ORDER = {kind: place for place, kind in enumerate(GateKind)}
+_ORDER = {WhyKind(kind): place for place, kind in enumerate(GateKind)}
 
 
 @record
 class Gate:
     """A stored gate in force. It covers what agrees with all that its scope names; one that names nothing, everything.
 
-    A person is a runbook and a key, so that the gate follows moves and epochs (rule G2).
+    A person is a runbook and a key, so that the gate follows moves and epochs (rule G2). A gate of a phase covers that
+    phase and the later ones of its version. `hold_key` is set for what T6 holds a batch for.
     """
 
     id: int
@@ -57,6 +71,13 @@ class Gate:
     shut_by: str
     reason: str
     opened_at: datetime | None = None
+    phase_execution_id: int | None = None
+    hold_key: str | None = None
+
+    @property
+    def is_hold(self) -> bool:
+        """Whether it is what T6 holds a batch for, and not a phase that is too late."""
+        return self.hold_key is not None
 
     def covers(self, work: "Work") -> bool:
         """Tell whether the gate is about this work."""
@@ -65,18 +86,44 @@ class Gate:
             and self.runbook_name in (None, work.runbook_name)
             and self.batch_id in (None, work.batch_id)
             and (self.member_key_fold is None or self.member_key_fold == work.member_key_fold)
+            and (self.phase_execution_id is None or _has_reached(work.phase, self.phase_execution_id))
         )
 
 
 @record
+class PhaseDoor:
+    """A phase as gates see it at one moment: `reached` are its own number and those of the earlier ones of its version.
+
+    `rules` is the phase as its runbook has it. What these rest on is loaded only if they are there.
+    """
+
+    id: int
+    batch_id: int
+    runbook_name: str
+    order: PhaseOrder
+    at: datetime
+    reached: frozenset[int]
+    rules: "Phase"
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether it declares anything that may keep work."""
+        return False
+
+
+@record
 class Work:
-    """What wants to go through a door; only a job has a worker, and only a member's work a member."""
+    """What wants to go through a door; only a job has a worker, and only a member's work a member.
+
+    Work with a phase and without a member is the phase itself, which wants to begin.
+    """
 
     runbook_name: str
     batch_id: int
     worker_id: str | None = None
     member_key: str | None = None
     is_init: bool = False
+    phase: PhaseDoor | None = None
 
     @property
     def member_key_fold(self) -> str | None:
@@ -90,7 +137,7 @@ _Subject: TypeAlias = tuple[str, object]
 
 @dataclass(slots=True)
 class Gates:
-    """The gates that are in force at one moment (rule G3)."""
+    """The gates that are in force at one moment (rule G3), and those that follow from what phases declare."""
 
     in_force: Sequence[Gate] = ()
     _by_subject: dict[_Subject, list[Gate]] = field(init=False, default_factory=dict)
@@ -99,17 +146,23 @@ class Gates:
         for gate in self.in_force:
             self._by_subject.setdefault(_subject(gate), []).append(gate)
 
-    def at(self, door: Door, work: Work) -> list[Gate]:
-        """Return the gates that keep work before a door, in their order; it is open if there are none (rule G1)."""
-        if not self._by_subject:
+    def may_keep(self, phase: PhaseDoor | None) -> bool:
+        """Tell whether any gate could keep work of a phase; mostly none can, and nobody needs to ask further."""
+        return bool(self._by_subject) or (phase is not None and phase.has_gates)
+
+    def at(self, door: Door, work: Work) -> list[Why]:
+        """Say why work waits before a door, gate by gate in their order; it is open if there are none (rule G1)."""
+        if not self.may_keep(work.phase):
             return []
-        shut = (gate for gate in self._about(work) if _shuts(gate, door, work) and gate.covers(work))
-        return sorted(shut, key=lambda gate: (_ORDER[gate.kind], gate.id))
+        shut = [why_of(gate) for gate in self._about(work) if _shuts(gate, door, work) and gate.covers(work)]
+        if (phase := work.phase) is not None and phase.has_gates:
+            shut += [why for derived in _DERIVED if (why := derived(door, work, phase)) is not None]
+        return sorted(shut, key=lambda why: (_ORDER[why.kind], why.gate_id or 0))
 
     def hold_of(self, batch_id: int) -> Gate | None:
         """Return the hold that keeps the members and the version of a batch as they are, if there is one (rule T6)."""
         of_batch = self._by_subject.get(("batch", batch_id), ())
-        return next((gate for gate in of_batch if gate.kind in HOLDS), None)
+        return next((gate for gate in of_batch if gate.is_hold), None)
 
     def _about(self, work: Work) -> Iterator[Gate]:
         subjects = {
@@ -133,12 +186,47 @@ def _subject(gate: Gate) -> _Subject:
     return ("worker", gate.worker_id) if gate.worker_id is not None else ("all", None)
 
 
-def sentence(gate: Gate) -> str:
-    """Say why work waits before a gate."""
-    if gate.kind in HOLDS:
-        return f"held until a person approves: {gate.reason}"
+def why_of(gate: Gate) -> Why:
+    """Say why work waits before a stored gate."""
+    ended_by, who, command = EndedBy.PERSON, "Operator", f"matoolkit gate show {gate.id}"
     until = f" until {gate.shut_until:%Y-%m-%d %H:%M} UTC" if gate.shut_until is not None else ""
-    return f"paused by {gate.shut_by} at {gate.shut_from:%Y-%m-%d %H:%M} UTC{until}: {gate.reason}"
+    if gate.is_hold:
+        told = f"held until a person approves: {gate.reason}"
+        who, command = "Admin", f"matoolkit hold show {gate.batch_id}"
+    elif gate.kind is GateKind.PAUSE:
+        told = f"paused by {gate.shut_by} at {gate.shut_from:%Y-%m-%d %H:%M} UTC{until}: {gate.reason}"
+        command = f"matoolkit resume --gate {gate.id}"
+    elif gate.kind is GateKind.FREEZE:
+        told = f"frozen by {gate.shut_by}{until}: {gate.reason}"
+        ended_by = EndedBy.TIME
+    else:
+        told = gate.reason
+    return Why(
+        WhyKind(gate.kind),
+        told,
+        gate.shut_from,
+        gate.shut_until,
+        EndedBy.TIME if gate.shut_until is not None else ended_by,
+        who,
+        command,
+        gate.id,
+    )
+
+
+def kept_phases(gates: Gates, due: Iterable[PhaseDoor]) -> dict[int, list[Why]]:
+    """Say why phases that are due do not begin, by their ids; the others begin.
+
+    None begins while an earlier one of its batch is kept: what checks a cutover never overtakes it (rule G9).
+    """
+    kept: dict[int, list[Why]] = {}
+    first: dict[int, PhaseDoor] = {}
+    for phase in sorted(due, key=lambda phase: (phase.batch_id, phase.order)):
+        if (earlier := first.get(phase.batch_id)) is not None:
+            kept[phase.id] = [Why(WhyKind.EARLIER_PHASE, f"{earlier.rules.name} comes first, and it waits")]
+        elif shut := gates.at(Door.START, Work(phase.runbook_name, phase.batch_id, phase=phase)):
+            first[phase.batch_id] = phase
+            kept[phase.id] = shut
+    return kept
 
 
 def time_kept(gates: Iterable[Gate], work: Work, since: datetime, until: datetime) -> timedelta:
@@ -156,6 +244,14 @@ def time_kept(gates: Iterable[Gate], work: Work, since: datetime, until: datetim
 
 def _shuts(gate: Gate, door: Door, work: Work) -> bool:
     # A hold keeps phases from beginning; an init that was asked for runs (rule T6).
-    if work.is_init and gate.kind in HOLDS:
+    if work.is_init and gate.is_hold:
         return False
     return door is Door.START or gate.reach is Door.SEND
+
+
+def _has_reached(phase: PhaseDoor | None, phase_id: int) -> bool:
+    return phase is not None and phase_id in phase.reached
+
+
+# What follows from what a phase declares; each says why it keeps work, or nothing. Asked only for phases with gates.
+_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = ()

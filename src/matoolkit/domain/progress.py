@@ -4,21 +4,15 @@ One thing at a time: first compensations, then its steps, phase by phase. A memb
 the step was cancelled: the job may still change the tenant, and its answer may bring outputs (rule O5).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
-from matoolkit.domain.gates import Door, Gates, Work
+from matoolkit.domain.gates import Door, Gates, PhaseDoor, Work
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
+from matoolkit.domain.why import Why, WhyKind
 from matoolkit.records import record
-
-# Phases go by version, then from the largest offset before T to the latest after it, then as the runbook lists them.
-PhaseOrder: TypeAlias = tuple[int, int, int]
-
-
-def phase_order(runbook_version: int, offset_minutes: int, phase_index: int) -> PhaseOrder:
-    """Say where a phase stands in the order in which a member goes through phases (rules O3 and V4)."""
-    return runbook_version, -offset_minutes, phase_index
 
 
 @record
@@ -53,9 +47,9 @@ class OpenCompensation(OpenWork):
 
 @record
 class Situation:
-    """A member, its batch, and its open work: at least the first open step of each phase, and the order of phases.
+    """A member, its batch, and its open work: at least the first open step of each phase, and the phases of these.
 
-    `work` is what would begin, as the gates in force know it.
+    `work` is what would begin, as the gates know it, without its phase.
     """
 
     member: MemberStatus
@@ -64,7 +58,7 @@ class Situation:
     work: Work
     compensations: Sequence[OpenCompensation]
     steps: Sequence[OpenStep]
-    order: Mapping[int, PhaseOrder]
+    phases: Mapping[int, PhaseDoor]
 
 
 @record
@@ -83,42 +77,65 @@ class Do:
 
 @record
 class Wait:
-    """Send nothing now."""
+    """Send nothing now, for each of these reasons (rule X1)."""
 
-    reason: str
+    whys: Sequence[Why]
 
 
 Next: TypeAlias = Compensate | Do | Wait
 
 
 def next_of(situation: Situation) -> Next:
-    """Say what a member does next."""
-    for step in (*situation.steps, *situation.compensations):
-        if step.lost_at is not None:
-            return Wait("a job is out")
+    """Say what a member does next, or why it waits."""
+    if out := _jobs_out((*situation.steps, *situation.compensations)):
+        return Wait(out)
     if situation.compensations:
         return _next_compensation(situation.compensations)
     if situation.member is not MemberStatus.ACTIVE:
-        return Wait(f"the member is {situation.member}")
+        return Wait((Why(WhyKind.ENDED, f"the member is {situation.member}"),))
     if situation.batch not in UNFINISHED_BATCHES:
-        return Wait(f"the batch is {situation.batch}")
+        return Wait((Why(WhyKind.ENDED, f"the batch is {situation.batch}"),))
     if not situation.steps:
-        return Wait("nothing is left to do")
-    if any(map(_is_under_way, situation.steps)):
-        return Wait("a step is under way")
-    first = min(situation.steps, key=lambda step: (situation.order[step.phase_execution_id], step.step_index))
-    if first.step_index == 0 and (shut := situation.gates.at(Door.START, situation.work)):
-        return Wait(f"a gate is shut: {shut[0].reason}")
-    if first.step_index == 0 and situation.batch is not BatchStatus.ACTIVE:
-        return Wait("init is not done")
-    return Do(first.id)
+        return Wait((Why(WhyKind.ENDED, "nothing is left to do"),))
+    if under_way := _under_way(situation.steps):
+        return Wait(under_way)
+    return _next_step(situation)
+
+
+def _next_step(situation: Situation) -> Do | Wait:
+    phases = situation.phases
+    first = min(situation.steps, key=lambda step: (phases[step.phase_execution_id].order, step.step_index))
+    if first.step_index > 0:
+        return Do(first.id)
+    phase = phases[first.phase_execution_id]
+    shut = []
+    if situation.gates.may_keep(phase):
+        shut = situation.gates.at(Door.START, replace(situation.work, phase=phase))
+    if situation.batch is not BatchStatus.ACTIVE:
+        shut = [*shut, Why(WhyKind.INIT, "init is not done")]
+    return Wait(shut) if shut else Do(first.id)
 
 
 def _next_compensation(open_ones: Sequence[OpenCompensation]) -> Compensate | Wait:
-    if any(map(_is_under_way, open_ones)):
-        return Wait("a compensation is under way")
+    if under_way := _under_way(open_ones):
+        return Wait(under_way)
     return Compensate(min(open_ones, key=lambda step: (step.sequence, step.step_index)).id)
 
 
-def _is_under_way(step: OpenWork) -> bool:
-    return step.status is not StepStatus.PENDING or step.retry_after is not None
+def _jobs_out(work: Iterable[OpenWork]) -> list[Why]:
+    return [
+        Why(WhyKind.JOB_OUT, "its job is out", until=step.lost_at, work_id=step.id)
+        for step in work
+        if step.lost_at is not None
+    ]
+
+
+def _under_way(work: Iterable[OpenWork]) -> list[Why]:
+    """Say for what work waits that was sent before."""
+    found = []
+    for step in work:
+        if step.status is not StepStatus.PENDING:
+            found.append(Why(WhyKind.POLL, "it is asked again whether it is done", work_id=step.id))
+        elif step.retry_after is not None:
+            found.append(Why(WhyKind.RETRY, "it is tried again", until=step.retry_after, work_id=step.id))
+    return found

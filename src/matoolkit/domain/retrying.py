@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from matoolkit.domain.keys import folded
-from matoolkit.domain.progress import phase_order
+from matoolkit.domain.phaseorder import phase_order
 from matoolkit.domain.states import FAILED_STEPS, UNSUCCESSFUL_STEPS, StepStatus
 from matoolkit.records import record
 

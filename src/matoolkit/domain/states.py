@@ -71,6 +71,21 @@ class RollbackCause(StrEnum):
     MEMBER_REMOVED = "member_removed"
 
 
+class SignOffSubject(StrEnum):
+    """What people sign off."""
+
+    HOLD = "hold"
+    INIT = "init"
+    PHASE = "phase"
+
+
+class SignOff(StrEnum):
+    """What a person says of it."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
 class OverdueBehavior(StrEnum):
     """What a new version does with phases that are past due in a batch in flight."""
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from matoolkit.domain.keys import folded
-from matoolkit.domain.progress import phase_order
+from matoolkit.domain.phaseorder import phase_order
 from matoolkit.domain.states import ENDED_BATCHES, OPEN_PHASES, BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.runbook.model import Runbook
 

@@ -4,14 +4,16 @@ Handlers change rows and note here what that touches: members that may have a ne
 have ended. The consequences are worked out once for the whole agenda, and all messages leave together.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from matoolkit.domain.gates import Gate, Gates
+from matoolkit.announcing.doors import phase_doors
+from matoolkit.domain.gates import Gate, Gates, PhaseDoor
 from matoolkit.domain.states import BatchStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
+from matoolkit.runbook.model import Runbook
 from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.narrow_executions import InitState, NextStep, StepState
@@ -44,6 +46,7 @@ class Agenda:
     # Since when gates were read that were shut at some time, and which (rule G7).
     gates_since: tuple[datetime, Sequence[Gate]] | None = None
     steps_of_phases: dict[int, Sequence[Definition]] = field(default_factory=dict)
+    known_doors: dict[int, PhaseDoor] = field(default_factory=dict)
     failed_steps: list[StepState | NextStep] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)
     members_to_continue: set[int] = field(default_factory=set)
@@ -63,6 +66,16 @@ class Agenda:
     def phases_of(self, batch_id: int) -> Sequence[PhaseRow]:
         """Return all phases of a batch."""
         return [self.phases[number] for number in self.numbers_of_phases.get(batch_id, ())]
+
+    def doors(self, phase_ids: Collection[int]) -> Mapping[int, PhaseDoor]:
+        """Return phases as gates see them, at least these."""
+        wanted = [self.phases[number] for number in phase_ids if number not in self.known_doors]
+        if wanted:
+            self.known_doors |= phase_doors(wanted, self.phases.values(), self.batches, self.at, self._runbook_of)
+        return self.known_doors
+
+    def _runbook_of(self, phase: PhaseRow) -> Runbook:
+        return self.version(phase.batch_id, phase.runbook_version).runbook
 
     def place_of(self, phase: PhaseRow) -> int:
         """Return where a phase stands in the order in which members go through the phases of its version."""

@@ -59,8 +59,13 @@ class Departing:
         """Ask the gates; work that is kept stays as it is until one opens (rules G1 and G5)."""
         is_init = self._kind is Kind.INIT
         door = Door.START if is_init and state.step_index == 0 and reason is Reason.ATTEMPT else Door.SEND
+        phase = None
+        if isinstance(state, StepState | NextStep):
+            phase = self._agenda.doors([state.phase_execution_id])[state.phase_execution_id]
+        if not self._agenda.gates.may_keep(phase):
+            return False
         name = self._agenda.batches[state.batch_id].runbook_name
-        work = Work(name, state.batch_id, definition.step.worker_id, member_key, is_init)
+        work = Work(name, state.batch_id, definition.step.worker_id, member_key, is_init, phase)
         return bool(self._agenda.gates.at(door, work))
 
     def add(

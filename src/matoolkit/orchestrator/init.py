@@ -111,7 +111,7 @@ def _next_undoing(agenda: Agenda, batch: NarrowBatch, undoing: dict[int, Rollbac
         work=Work(batch.runbook_name, batch.id),
         compensations=open_compensations(list(undoing.values())),
         steps=(),
-        order={},
+        phases={},
     )
     match next_of(situation):
         case Compensate(number):

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from matoolkit.domain.gates import Work
+from matoolkit.domain.gates import PhaseDoor, Work
 from matoolkit.domain.progress import (
     Compensate,
     Do,
     OpenCompensation,
-    PhaseOrder,
     Situation,
     next_of,
 )
@@ -37,12 +36,12 @@ def continue_members(agenda: Agenda) -> None:
     rollbacks = {rollback.id: rollback for rollback in unfinished_rollbacks_of_members(agenda.tx, touched)}
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
     members = {member.id: member for member in members_in_full(agenda.tx, steps_of.keys() | rollbacks_of.keys())}
-    order = {phase.id: phase.order for phase in agenda.phases.values()}
+    phases = agenda.doors({step.phase_execution_id for step in steps.values()})
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     for member in members.values():
         mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
-        match next_of(_situation(agenda, member, mine, undoing, order)):
+        match next_of(_situation(agenda, member, mine, undoing, phases)):
             case Do(number):
                 to_do.append(steps[number])
             case Compensate(number):
@@ -87,7 +86,7 @@ def _situation(
     member: MemberInFull,
     steps: Sequence[NextStep],
     rollbacks: Sequence[RollbackState],
-    order: Mapping[int, PhaseOrder],
+    phases: Mapping[int, PhaseDoor],
 ) -> Situation:
     batch = agenda.batches[member.batch_id]
     return Situation(
@@ -98,7 +97,7 @@ def _situation(
         open_compensations(rollbacks) if rollbacks else (),
         # A job of an older epoch that is still out counts too: the member waits for it (rule O5).
         [step for step in steps if step.epoch == member.epoch or step.is_in_flight],
-        order,
+        phases,
     )
 
 

@@ -1,17 +1,20 @@
 """Phases whose time has come: dispatched, or skipped if no active member goes through them (rule T8)."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import partial
 
+from matoolkit.announcing.doors import load_doors
 from matoolkit.announcing.phases import dispatch_and_announce
+from matoolkit.domain.gates import Gates, kept_phases
 from matoolkit.domain.retrying import FirstPhase
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.enrolments import first_phases_of_active
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.phases import PhaseRow, due_phases, phases_of_batches, skip_phases
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.telemetry import metering
@@ -27,39 +30,60 @@ def dispatch_due_phases(
     confirm: Confirm,
     at: datetime,
     runbook_name: str | None = None,
-    *,
-    follows_active: bool = False,
 ) -> int:
-    """Dispatch due phases, in the order of the calendar and of the runbook, and return how many they were.
+    """Dispatch due phases, in the order of the calendar and of the runbook, and return how many they were."""
+    return _dispatch_page_by_page(store, publisher, confirm, at, partial(due_phases, runbook_name=runbook_name))
 
-    Between ticks only batches are looked at that follow the active version: the others may take it first (rule V2).
+
+def dispatch_kept_phases(store: Store, publisher: Publisher, confirm: Confirm, at: datetime) -> int:
+    """Dispatch phases that the last tick found due and that no gate keeps any more (rule G8).
+
+    Phases that became due since wait for the next tick: it reads the source first. So do batches that may take another
+    version first (rule V2).
     """
-    dispatched = 0
+    look = partial(due_phases, was_kept=True)
+    with store.reading() as tx:
+        if not look(tx, at, 1):
+            return 0
+    return _dispatch_page_by_page(store, publisher, confirm, at, look)
+
+
+def _dispatch_page_by_page(
+    store: Store, publisher: Publisher, confirm: Confirm, at: datetime, look: Callable[..., list[PhaseRow]]
+) -> int:
+    dispatched, last, waiting = 0, None, set[int]()
     while True:
         with store.transaction() as tx:
             confirm(tx)
-            found = {phase.batch_id for phase in _due(tx, at, runbook_name, follows_active)}
+            found = look(tx, at, _AT_ONCE, after=last)
             if not found:
                 return dispatched
             # Due phases are read again under the lock: a person may have held or cancelled a batch since.
-            batches = {batch.id: batch for batch in lock_batches(tx, found)}
-            due = [phase for phase in _due(tx, at, runbook_name, follows_active) if phase.batch_id in batches]
-            dispatched += _dispatch(tx, publisher, due, batches, at)
-
-
-def _due(tx: Transaction, at: datetime, runbook_name: str | None, follows_active: bool) -> list[PhaseRow]:
-    return due_phases(tx, at, _AT_ONCE, runbook_name, follows_active=follows_active)
+            batches = {batch.id: batch for batch in lock_batches(tx, {phase.batch_id for phase in found})}
+            due = [phase for phase in look(tx, at, _AT_ONCE, after=last) if phase.batch_id in batches]
+            dispatched += _dispatch(tx, publisher, due, batches, at, waiting)
+        last = found[-1]
 
 
 def _dispatch(
-    tx: Transaction, publisher: Publisher, due: Collection[PhaseRow], batches: dict[int, BatchRow], at: datetime
+    tx: Transaction,
+    publisher: Publisher,
+    due: Collection[PhaseRow],
+    batches: dict[int, BatchRow],
+    at: datetime,
+    waiting: set[int],
 ) -> int:
+    """Let phases begin that no gate keeps; `waiting` are batches an earlier phase of which is kept, and grows."""
     empty = _empty(tx, due)
     left_out = {phase.id for phase in empty}
     skip_phases(tx, left_out, at)
     for phase in empty:
         log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
-    begun = dispatch_and_announce(tx, publisher, [phase for phase in due if phase.id not in left_out], batches, at)
+    wanting = [phase for phase in due if phase.id not in left_out and phase.batch_id not in waiting]
+    gates = Gates(gates_in_force(tx, tx.time()) if wanting else ())
+    kept = kept_phases(gates, load_doors(tx, wanting, batches, at).values())
+    waiting.update(phase.batch_id for phase in wanting if phase.id in kept)
+    begun = dispatch_and_announce(tx, publisher, [phase for phase in wanting if phase.id not in kept], batches, at)
     for phase in begun:
         _note_delay(tx, phase, batches, at)
         log.info("phase dispatched: it was due at %s", phase.due_at, extra=_about(phase, batches))

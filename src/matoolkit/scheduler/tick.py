@@ -18,7 +18,7 @@ from matoolkit.outages import Outage
 from matoolkit.ports import Publisher, Source
 from matoolkit.runbook.model import DataSource, Runbook
 from matoolkit.runbook.parse import parse_runbook
-from matoolkit.scheduler.due_phases import dispatch_due_phases
+from matoolkit.scheduler.due_phases import dispatch_due_phases, dispatch_kept_phases
 from matoolkit.scheduler.enrolling import Enrolling
 from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.scheduler.leasing import SchedulerLease, Stopping
@@ -29,15 +29,11 @@ from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.transitions import transition_batches
 from matoolkit.store import Store
 from matoolkit.store.automation import automated_runbooks, record_tick
-from matoolkit.store.gatekeeping import has_opened_since
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.runbooks import RunbookRow, active_runbooks, clear_error, note_read, record_error
 from matoolkit.telemetry.tracing import span
 
 log = logging.getLogger(__name__)
-
-# Phases that a gate kept begin with the next sweep, and not only with the next tick.
-_LATELY = timedelta(minutes=10)
 
 OpenSource = Callable[[DataSource], Source]
 
@@ -76,10 +72,7 @@ class Scheduler:
             return 0
         at = self.clock.now()
         look_after_gates(self.store, self.publisher, self.lease.confirm)
-        with self.store.reading() as tx:
-            is_opened = has_opened_since(tx, at - _LATELY)
-        if is_opened:
-            dispatch_due_phases(self.store, self.publisher, self.lease.confirm, at, follows_active=True)
+        dispatch_kept_phases(self.store, self.publisher, self.lease.confirm, at)
         return ask_for_checks(self.store, self.publisher, self.lease.confirm, at)
 
     def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:

@@ -138,16 +138,6 @@ def _since(_draft: Drafting, since: datetime, at: datetime) -> Select[Any]:
     return select_records(Gate, gates).where(at_send_door, gates.c.shut_from < at, *was_shut)
 
 
-def has_opened_since(tx: Transaction, since: datetime) -> bool:
-    """Tell whether a gate of people was opened since a time."""
-    return bool(tx.values(_opened_since(tx, since)))
-
-
-@prepared
-def _opened_since(_draft: Drafting, since: datetime) -> Select[Any]:
-    return select(gates.c.id).where(gates.c.opened_at > since, _OF_PEOPLE).limit(1)
-
-
 def batches_behind(tx: Transaction, gate: GateRow) -> list[NarrowBatch]:
     """Return the batches in which a gate may keep something: unfinished ones, and those that undo; by id."""
     named = {"runbook_name": gate.runbook_name, "id": gate.batch_id}

@@ -7,10 +7,10 @@ a test holds both against each other (rule G1).
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, exists, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, exists, or_, select
 
 from matoolkit.domain.gates import Door, Gate
-from matoolkit.store.schema import batch_members, batches, gates
+from matoolkit.store.schema import batch_members, batches, gates, phase_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
@@ -42,12 +42,13 @@ def is_in_force(table: FromClause, at: Any) -> tuple[ColumnElement[bool], ...]:
 
 
 def keeps_phases_of_batch(at: Any) -> ColumnElement[bool]:
-    """Return whether a gate keeps the phases of a batch from beginning (rule G5)."""
+    """Return whether a gate keeps all phases of a batch from beginning; those of single phases are asked later (G5)."""
     gate = gates.alias("gate")
     return exists().where(
         *is_in_force(gate, at),
         gate.c.worker_id.is_(None),
         gate.c.member_key_fold.is_(None),
+        gate.c.phase_execution_id.is_(None),
         or_(gate.c.batch_id.is_(None), gate.c.batch_id == batches.c.id),
         or_(gate.c.runbook_name.is_(None), gate.c.runbook_name == batches.c.runbook_name),
     )
@@ -63,6 +64,7 @@ def keeps_jobs_of(work: Table, at: Any) -> ColumnElement[bool]:
         key = select(batch_members.c.member_key_fold).where(mine).correlate(work).scalar_subquery()
         its_member = or_(its_member, gate.c.member_key_fold == key)
     covers = (
+        _covers_phase_of(work, gate),
         or_(gate.c.worker_id.is_(None), gate.c.worker_id == work.c.worker_id),
         or_(gate.c.batch_id.is_(None), gate.c.batch_id == work.c.batch_id),
         or_(gate.c.runbook_name.is_(None), gate.c.runbook_name == runbook),
@@ -70,3 +72,24 @@ def keeps_jobs_of(work: Table, at: Any) -> ColumnElement[bool]:
     )
     is_shut = (*is_in_force(gate, at), is_any(gate.c.reach, {Door.SEND}))
     return select(gate.c.id).where(*is_shut, *covers).correlate(work).exists()
+
+
+def _covers_phase_of(work: Table, gate: FromClause) -> ColumnElement[bool]:
+    """Return whether a gate is about no phase in particular, or about one that work has reached."""
+    of_no_phase = gate.c.phase_execution_id.is_(None)
+    if "phase_execution_id" not in work.c:
+        return of_no_phase
+    mine, named = phase_executions.alias("mine"), phase_executions.alias("named")
+    is_earlier = or_(
+        named.c.offset_minutes > mine.c.offset_minutes,
+        and_(named.c.offset_minutes == mine.c.offset_minutes, named.c.phase_index <= mine.c.phase_index),
+    )
+    same_version = and_(named.c.batch_id == mine.c.batch_id, named.c.runbook_version == mine.c.runbook_version)
+    reached = (
+        select(named.c.id)
+        .select_from(named.join(mine, and_(same_version, is_earlier)))
+        .where(named.c.id == gate.c.phase_execution_id, mine.c.id == work.c.phase_execution_id)
+        .correlate(work, gate)
+        .exists()
+    )
+    return or_(of_no_phase, reached)

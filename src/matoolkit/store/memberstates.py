@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal_column, not_, select
 
 from matoolkit.domain.memberstate import RULES, StateRule
-from matoolkit.domain.progress import PhaseOrder, phase_order
+from matoolkit.domain.phaseorder import PhaseOrder, phase_order
 from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.records import record
 from matoolkit.store.dialect.types import OneOf

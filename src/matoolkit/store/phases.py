@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists, select, true
+from sqlalchemy import Column, ColumnElement, Select, and_, exists, or_, select, true
 
 from matoolkit.domain.moves import Move
 from matoolkit.domain.moves.phase import CANCEL, DISPATCH, EXPAND, REOPEN, RESCHEDULE, SKIP, SUPERSEDE
-from matoolkit.domain.progress import PhaseOrder, phase_order
+from matoolkit.domain.phaseorder import PhaseOrder, phase_order
 from matoolkit.domain.states import (
     MOVED,
     OPEN_PHASES,
@@ -26,6 +26,7 @@ from matoolkit.store.schema import (
     batches,
     phase_executions,
     rollback_executions,
+    runbook_ticks,
     runbooks,
     step_executions,
 )
@@ -117,15 +118,24 @@ def due_phases(
     limit: int = 1000,
     runbook_name: str | None = None,
     *,
-    follows_active: bool = False,
+    after: PhaseRow | None = None,
+    was_kept: bool = False,
 ) -> list[PhaseRow]:
-    """Return pending phases whose time has come, of active batches that no gate keeps (T8, G5)."""
+    """Return pending phases whose time has come, of active batches that no gate keeps as a whole (T8, G5).
+
+    With `was_kept` only those that the last tick saw and something kept, of batches that follow the active version.
+    """
     wanted = Named() if runbook_name is None else Named(runbook_name=runbook_name)
-    return tx.rows(PhaseRow, _due(tx, at, wanted, limit=limit, follows_active=follows_active))
+    place = Named() if after is None else Named({name: getattr(after, name) for name in _PLACE})
+    return tx.rows(PhaseRow, _due(tx, at, wanted, place, limit=limit, was_kept=was_kept))
+
+
+# Phases that are due at the same moment begin in the order of their runbook.
+_PLACE = ("due_at", "batch_id", "phase_index", "id")
 
 
 @prepared
-def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int, follows_active: bool) -> Select[Any]:
+def _due(_draft: Drafting, at: datetime, wanted: Named, after: Named, *, limit: int, was_kept: bool) -> Select[Any]:
     query = (
         select_records(PhaseRow, phase_executions)
         .join(batches, batches.c.id == phase_executions.c.batch_id)
@@ -137,11 +147,23 @@ def _due(_draft: Drafting, at: datetime, wanted: Named, *, limit: int, follows_a
             *(batches.c[name] == value for name, value in wanted.items()),
         )
     )
-    if follows_active:
+    if was_kept:
         query = query.join(runbooks, runbooks.c.id == batches.c.runbook_id).where(runbooks.c.is_active == true())
-    # Phases that are due at the same moment begin in the order of their runbook.
-    order = (phase_executions.c.due_at, phase_executions.c.batch_id, phase_executions.c.phase_index)
-    return query.order_by(*order, phase_executions.c.id).limit(limit)
+        query = query.join(runbook_ticks, runbook_ticks.c.runbook_key == runbooks.c.name_key)
+        query = query.where(runbook_ticks.c.started_at >= phase_executions.c.due_at)
+    order = [phase_executions.c[name] for name in _PLACE]
+    if after:
+        query = query.where(_is_after(order, [after[name] for name in _PLACE]))
+    return query.order_by(*order).limit(limit)
+
+
+def _is_after(columns: Sequence[Column[Any]], values: Sequence[Any]) -> ColumnElement[bool]:
+    """Return whether a row comes after another one in the order of some columns."""
+    first, value = columns[0], values[0]
+    comes_later: ColumnElement[bool] = first > value
+    if len(columns) == 1:
+        return comes_later
+    return or_(comes_later, and_(first == value, _is_after(columns[1:], values[1:])))
 
 
 def phases_without_open_steps(tx: Transaction, ids: Collection[int] | None = None, limit: int = 1000) -> list[PhaseRow]:

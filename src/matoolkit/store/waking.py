@@ -1,17 +1,18 @@
 """Who is looked at when a gate opens (rule G8), and which jobs are out when one shuts (rule G4)."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, exists, null, or_, select
+from sqlalchemy import Select, Update, and_, exists, func, null, or_, select, update
 
 from matoolkit.domain.states import MemberStatus, StepStatus
 from matoolkit.ids import Kind
 from matoolkit.records import record
 from matoolkit.store.executions import TABLES
-from matoolkit.store.schema import batch_members, rollback_executions, step_executions
+from matoolkit.store.schema import batch_members, batches, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import is_any, rows_by_id
+from matoolkit.store.sql.statements import among, is_any, rows_by_id
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -41,6 +42,27 @@ def _out(_draft: Drafting, batch_id: int, *, kind: Kind) -> Select[Any]:
         return select(*chosen, null().label("member_key")).where(*is_out)
     its = table.outerjoin(batch_members, batch_members.c.id == table.c.batch_member_id)
     return select(*chosen, batch_members.c.member_key).select_from(its).where(*is_out)
+
+
+@record
+class WokenBatch:
+    """A batch, and how often all who wait in it were woken."""
+
+    id: int
+    runbook_name: str
+    wake_count: int
+
+
+def count_wakes(tx: Transaction, batch_ids: Collection[int]) -> list[WokenBatch]:
+    """Count one more time for batches that all who wait in them are woken; return them by id (rule M2)."""
+    return rows_by_id(tx, WokenBatch, _wakes(tx, batch_ids)) if batch_ids else []
+
+
+@prepared
+def _wakes(draft: Drafting, batch_ids: Collection[int]) -> Update:
+    woken = update(batches).where(among(draft, batches.c.id, batch_ids))
+    counted = woken.values(wake_count=func.coalesce(batches.c.wake_count, 0) + 1)
+    return counted.returning(batches.c.id, batches.c.runbook_name, batches.c.wake_count)
 
 
 def members_to_wake(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[int]:

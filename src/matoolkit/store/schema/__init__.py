@@ -4,7 +4,7 @@ from matoolkit.store.schema.administration import audit_log, idempotency_keys, l
 from matoolkit.store.schema.batches import batch_members, batches, phase_executions
 from matoolkit.store.schema.counts import batch_changes, member_counts, step_counts
 from matoolkit.store.schema.executions import init_executions, rollback_executions, step_executions
-from matoolkit.store.schema.gates import gates
+from matoolkit.store.schema.gates import approvals, gates
 from matoolkit.store.schema.meanings import MEANINGS
 from matoolkit.store.schema.messages import (
     bus_messages,
@@ -26,6 +26,7 @@ from matoolkit.store.schema.runbooks import (
 
 __all__ = [
     "MEANINGS",
+    "approvals",
     "audit_log",
     "batch_changes",
     "batch_members",

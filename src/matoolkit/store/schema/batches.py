@@ -12,6 +12,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     false,
+    true,
 )
 
 from matoolkit.domain.keys import MAX_KEY_LENGTH
@@ -37,6 +38,8 @@ batches = Table(
     Column("reopened_at", Instant, doc="When a person's retry reopened it; it then keeps its version."),
     Column("hold_count", Integer, nullable=False, doc="How often it was held."),
     Column("removals_approved_at", Instant, doc="When removals that a person approved were last made."),
+    Column("wake_count", Integer, doc="How often all who wait in it were woken; empty for never."),
+    Column("join_count", Integer, doc="How often people joined it after it was created; empty for never."),
     one_of("status", BatchStatus, "status"),
     Index("ix_batches_runbook_id", "runbook_id"),
     Index("ix_batches_runbook_name_status", "runbook_name", "status"),
@@ -108,6 +111,8 @@ batch_members = Table(
         doc="What `member_counts` counts it as: 1 if it caught up, 2 while it is being undone, 4 if it was undone, "
         "8 if it failed, 16 if it was removed, added up.",
     ),
+    Column("is_pilot", Boolean, doc="Whether it goes first; chosen when the first phase of its batch begins."),
+    Column("joined_no", Integer, doc="The `join_count` with which it joined or returned; empty if it was there first."),
     UniqueConstraint("batch_id", "member_key_fold"),
     one_of("status", MemberStatus, "status"),
     Index("ix_batch_members_status", "batch_id", "status", "id"),
@@ -127,6 +132,10 @@ partial_index(
     where=and_(batch_members.c.removed_at.is_not(None), batch_members.c.seen_off_at.is_(None)),
 )
 
+partial_index(
+    "ix_batch_members_pilots", batch_members.c.batch_id, batch_members.c.id, where=batch_members.c.is_pilot == true()
+)
+
 phase_executions = Table(
     "phase_executions",
     metadata,
@@ -142,6 +151,10 @@ phase_executions = Table(
     Column("dispatch_count", Integer, nullable=False, doc="How often it was dispatched."),
     Column("expanded_at", Instant, doc="When all its members had their steps."),
     Column("completed_at", Instant, doc="When it ended, well or not."),
+    Column("member_count", Integer, doc="Active members when it began; a budget in percent is a part of these."),
+    Column("pilot_done_at", Instant, doc="When the last pilot had ended it; empty before."),
+    Column("late_after", Instant, doc="After this it does not begin without a person; empty for never."),
+    Column("woken_at", Instant, doc="When those who waited in it were last woken because time opened a gate."),
     UniqueConstraint("batch_id", "runbook_version", "phase_index"),
     one_of("status", PhaseStatus, "status"),
     sqlite_autoincrement=True,

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Unicode,
     UnicodeText,
     UniqueConstraint,
+    true,
 )
 
 from matoolkit.domain.states import FAILED_STEPS, RollbackCause, StepStatus
@@ -80,6 +81,7 @@ step_executions = Table(
     Column("batch_member_id", BigId, ForeignKey("batch_members.id"), nullable=False, doc="The member."),
     Column("epoch", Integer, nullable=False, doc="The member's epoch for which the step was made."),
     *_work_columns(),
+    Column("holds_place", Boolean, doc="Whether its member has a place in its phase; only on a member's first step."),
     # Led by the member, so that it also finds a member's next step.
     UniqueConstraint(
         "batch_member_id", "epoch", "phase_execution_id", "step_index", name="uq_step_executions_member_step"
@@ -133,6 +135,13 @@ partial_index(
     step_executions.c.status,
     step_executions.c.completed_at,
     where=step_executions.c.completed_at.is_not(None),
+)
+
+partial_index(
+    "ix_step_executions_places",
+    step_executions.c.phase_execution_id,
+    step_executions.c.batch_member_id,
+    where=step_executions.c.holds_place == true(),
 )
 
 partial_index(

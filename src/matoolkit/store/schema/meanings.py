@@ -19,6 +19,7 @@ MEANINGS = {
     "init_executions": "The steps that run once for a batch before its first phase.",
     "rollback_executions": "Steps that undo: after a failure, or when a member was removed.",
     "gates": "What keeps work from going on, now and before: holds and pauses, why they are shut and who opened them.",
+    "approvals": "Who signed off what, and exactly what was shown; withdrawn and void ones stay.",
     "outbox": "Messages that were written with the state that causes them and are not sent yet. Normally almost empty.",
     "bus_messages": "Messages that wait for a subscription when the bus is in this database.",
     "bus_recent_ids": "Messages published in the last minutes, by which duplicates are recognised.",
