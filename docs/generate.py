@@ -102,7 +102,10 @@ def _kind(key: str, schema: dict[str, Any]) -> str:
             return "count or percentage"
         case {"type": "string", "pattern": str(pattern)}:
             return _PATTERNS[pattern]
-    return {"string": "text", "integer": "number", "object": "mapping"}.get(schema.get("type", ""), "any value")
+    return _TYPES.get(schema.get("type", ""), "any value")
+
+
+_TYPES = {"string": "text", "integer": "number", "boolean": "true or false", "object": "mapping"}
 
 
 _PATTERNS = {

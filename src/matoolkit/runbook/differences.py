@@ -69,7 +69,7 @@ def differences(before: Runbook, after: Runbook) -> Differences:
         ("safeguards", list(_safeguards(before.safeguards, after.safeguards))),
         ("who goes first", list(_pilots(before.pilot, after.pilot))),
         ("retries", list(_field("retry", "of all steps without their own", before.retry, after.retry))),
-        ("init", list(_steps("init", before.init, after.init, before, after))),
+        ("init", list(_init(before, after))),
         ("phases", list(_phases(before, after))),
         ("rollbacks", list(_rollbacks(before, after))),
         (
@@ -98,7 +98,7 @@ def _formats(columns: Iterable[MultiValuedColumn]) -> Mapping[str, str]:
 
 
 def _safeguards(before: Safeguards | None, after: Safeguards | None) -> Iterator[Difference]:
-    for name in ("max_removals", "late_joiners", "max_delay"):
+    for name in ("max_removals", "late_joiners", "max_delay", "approval"):
         yield from _field(name, "", getattr(before, name, None), getattr(after, name, None))
 
 
@@ -110,6 +110,11 @@ def _pilots(before: Pilot | None, after: Pilot | None) -> Iterator[Difference]:
 def _rollout(subject: str, before: Rollout | None, after: Rollout | None) -> Iterator[Difference]:
     for key in Rollout.model_fields:
         yield from _field(key, f"of {subject}", getattr(before or Rollout(), key), getattr(after or Rollout(), key))
+
+
+def _init(before: Runbook, after: Runbook) -> Iterator[Difference]:
+    yield from _field("approval", "of init", before.init_approval, after.init_approval)
+    yield from _steps("init", before.init, after.init, before, after)
 
 
 def _phases(before: Runbook, after: Runbook) -> Iterator[Difference]:
@@ -128,6 +133,7 @@ def _phases(before: Runbook, after: Runbook) -> Iterator[Difference]:
             yield Difference(Kind.MOVED, subject, f"from {was.offset} to {phase.offset}")
         yield from _rollout(subject, was.rollout, phase.rollout)
         yield from _field("window", f"of {subject}", was.window, phase.window)
+        yield from _field("approval", f"of {subject}", was.approval, phase.approval)
         yield from _steps(phase.name, was.steps, phase.steps, before, after)
     for fold, phase in old.items():
         if fold not in new and phase not in renamed.values():

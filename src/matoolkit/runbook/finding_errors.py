@@ -304,6 +304,12 @@ ERRORS = (
         "leave both out for whole days, or give it another end",
     ),
     FindingKind(
+        "RB223",
+        "approval that nobody can give",
+        "More people have to sign off than are named, or the time for it ends before it begins or before the phase is due.",
+        "name enough people, and leave them time",
+    ),
+    FindingKind(
         "RB222",
         "who is a pilot?",
         "A runbook says in exactly one way who goes first: `pilot` with a `column`, a `count` or a `percent`. A phase with `pilot_first` needs that.",

@@ -117,4 +117,10 @@ WARNINGS = (
         "A phase that could begin only later than `max_delay` after it was due is late and waits for a person. Here that happens whatever T is, or, in an immediate runbook, whenever T falls into the hours in which the window is shut for longer.",
         "give the window more hours or days, or allow a longer max_delay",
     ),
+    FindingKind(
+        "RB320",
+        "approval that may lack a person",
+        "Everybody who is named has to sign off, and the publisher of a version may not. If one of them publishes, nobody can complete the approval.",
+        "name one person more under 'by', or a role",
+    ),
 )

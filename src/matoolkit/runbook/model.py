@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
+from matoolkit.duration import format_duration
 from matoolkit.runbook import values
 from matoolkit.runbook.parts import (
+    Approver,
     CountOrPercentage,
     Duration,
     EnvironmentVariable,
@@ -187,6 +189,40 @@ class Window(Part):
         return f"{days}{opens}-{closes} {self.zone or ''}".rstrip() + every_job
 
 
+class Approval(Part):
+    """Sign-offs by people, without which something does not begin."""
+
+    by: MayBeLeftOut[Annotated[tuple[Approver, ...], Field(strict=False, min_length=1)]] = Field(
+        None,
+        description="Who may sign off: `role:NAME` or the name with which somebody signs in. Default: everybody with"
+        " the role `Approver`; administrators have it too.",
+    )
+    count: int = Field(1, ge=1, le=20, description="How many different people have to sign off. Default: `1`.")
+    not_publisher: bool = Field(
+        False, description="Whether the sign-off of the person who published the version is refused. Default: `false`."
+    )
+    not_before: MayBeLeftOut[PhaseOffset] = Field(
+        None,
+        alias="from",
+        description="Sign-offs are taken from then on. Default: as soon as the batch is seen. Not in manual batches.",
+    )
+    until: MayBeLeftOut[PhaseOffset] = Field(
+        None, description="Sign-offs are refused after that, and the phase is late. Not in manual batches."
+    )
+    valid: MayBeLeftOut[Duration] = Field(
+        None, description="A sign-off counts if it is no older than this when it is used. Default: `7d`."
+    )
+
+    def __str__(self) -> str:
+        """Write it in a line: `2 of role:Approver; until T+4h`."""
+        told = [f"{self.count} of {', '.join(self.by or (values.ANY_APPROVER,))}"]
+        told += ["not the publisher"] if self.not_publisher else []
+        told += [f"from {self.not_before}"] if self.not_before else []
+        told += [f"until {self.until}"] if self.until else []
+        told += [f"valid for {format_duration(self.valid)}"] if self.valid else []
+        return "; ".join(told)
+
+
 class Phase(Part):
     """Steps that every member of a batch goes through, due at an offset from T."""
 
@@ -195,6 +231,9 @@ class Phase(Part):
     rollout: MayBeLeftOut[Rollout] = Field(None, description="How members go through it. Default: all at once.")
     window: MayBeLeftOut[Window] = Field(None, description="The hours in which the phase may begin. Default: always.")
     steps: NonEmptySteps = Field(description="What each member does, one step after the other.")
+    approval: MayBeLeftOut[Approval] = Field(
+        None, description="The phase begins when people have signed off its members, its version and T."
+    )
 
 
 class MultiValuedColumn(Part):
@@ -280,6 +319,9 @@ class Safeguards(Part):
         description="How long after it was due a phase may still begin by itself, as in `6h`; after that it is late and"
         " waits for a person. Default: without limit.",
     )
+    approval: MayBeLeftOut[Approval] = Field(
+        None, description="A hold ends when people have signed off exactly what it stands for."
+    )
 
 
 class Runbook(Part):
@@ -293,6 +335,9 @@ class Runbook(Part):
     retry: MayBeLeftOut[Retry] = Field(None, description="Retries of every step that has no `retry` of its own.")
     init: Steps = Field(
         (), description="Steps that run once for a batch before its phases. They cannot use member data."
+    )
+    init_approval: MayBeLeftOut[Approval] = Field(
+        None, description="Init begins when people have signed off the batch, its members and T."
     )
     phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] = Field(
         description="What happens to each member, and when."

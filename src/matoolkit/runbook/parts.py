@@ -31,6 +31,7 @@ Duration = Annotated[
 ]
 TimeOfDay = Annotated[int, *_text(values.time_of_day, pattern=values.TIME_OF_DAY_PATTERN)]
 PhaseOffset = Annotated[Offset, *_text(values.offset, pattern=OFFSET_PATTERN)]
+Approver = Annotated[str, *_text(values.approver, minLength=1, maxLength=values.MAX_TEXT)]
 CountOrPercentage = Annotated[
     Allowance,
     BeforeValidator(values.allowance),

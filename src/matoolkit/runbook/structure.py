@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from matoolkit.errors import Finding
 from matoolkit.runbook.explanations import explained, model_at
 from matoolkit.runbook.findings import finding_at
-from matoolkit.runbook.model import DataSource, Phase, Pilot, Runbook, Safeguards, Step
+from matoolkit.runbook.model import Approval, DataSource, Phase, Pilot, Runbook, Safeguards, Step
 from matoolkit.runbook.parts import keys_of
 from matoolkit.runbook.suggestions import Suggestions
 from matoolkit.runbook.templates import Path
@@ -27,6 +27,16 @@ T = TypeVar("T")
 # Nobody reads more findings than this.
 _MOST_EXPLAINED = 5_000
 _LEAVE_OUT = object()
+_SECTIONS = (
+    "data_source",
+    "safeguards",
+    "pilot",
+    "init",
+    "init_approval",
+    "phases",
+    "on_member_removed",
+    "rollbacks",
+)
 
 # Replaces an unreadable text; rules ask whether a place is sound before they check it.
 _UNREADABLE = "unreadable"
@@ -49,6 +59,7 @@ class ReadableParts:
     safeguards: Safeguards | None = None
     pilot: Pilot | None = None
     init: tuple[Step, ...] = ()
+    init_approval: Approval | None = None
     phases: tuple[Phase, ...] = ()
     on_member_removed: tuple[Step, ...] = ()
     rollbacks: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
@@ -94,6 +105,7 @@ def _parts_of(runbook: Runbook) -> ReadableParts:
         runbook.safeguards,
         runbook.pilot,
         runbook.init,
+        runbook.init_approval,
         runbook.phases,
         runbook.on_member_removed,
         runbook.rollbacks,
@@ -105,7 +117,7 @@ def _readable(data: Any, errors: Sequence[ErrorDetails]) -> ReadableParts:
     repairs = _repairs(errors)
     data = _repaired(data, (), repairs, kept)
     sections: dict[str, Any] = {}
-    for section in ("data_source", "safeguards", "pilot", "init", "phases", "on_member_removed", "rollbacks"):
+    for section in _SECTIONS:
         adapter: TypeAdapter[Any] = TypeAdapter(Runbook.model_fields[section].rebuild_annotation())
         if section in data:
             # A list that lost all its items is not valid where an item is required; then no model can be built.

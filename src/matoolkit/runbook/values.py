@@ -26,6 +26,9 @@ MAX_QUERY = 32_768
 NAME_PATTERN = r"^[A-Za-z0-9_-]+$"
 DURATION_PATTERN = r"^[0-9]{1,9}[smhd]$"
 PERCENTAGE_PATTERN = r"^(100|[0-9]{1,2})%$"
+# Before the name of a role, where sign-in names may stand too.
+ROLE = "role:"
+ANY_APPROVER = "role:Approver"
 # Zones that depend on the machine.
 _LOCAL_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 FILE_NAME_PATTERN = r"\.([cC][sS][vV]|[xX][lL][sS][xX])$"
@@ -177,6 +180,17 @@ def file_name(text: str) -> str:
     if re.search(FILE_NAME_PATTERN, text) is None:
         raise refusal("RB116", "names no .csv and no .xlsx file", "save the list as .xlsx or as CSV")
     return _not_longer_than(MAX_TEXT, text)
+
+
+def approver(text: str) -> str:
+    """Check who may sign off: a role, or the name with which somebody signs in."""
+    said = non_empty(text).strip()
+    if said.casefold().startswith(ROLE):
+        role = said[len(ROLE) :].strip()
+        if not role:
+            raise refusal("RB108", "names no role", "write role:Approver")
+        return f"{ROLE}{role}"
+    return said
 
 
 def allowance(value: Any) -> Allowance:

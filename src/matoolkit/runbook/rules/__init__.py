@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from matoolkit.errors import Finding
 from matoolkit.runbook.catalogue import Catalogue
-from matoolkit.runbook.rules import cohorts, functions, names, source, timing, variables, windows
+from matoolkit.runbook.rules import approvals, cohorts, functions, names, source, timing, variables, windows
 from matoolkit.runbook.rules.context import Check
 from matoolkit.runbook.structure import ReadableParts
 from matoolkit.runbook.suggestions import Suggestions
@@ -18,6 +18,7 @@ RULES: Sequence[Callable[[Check], None]] = (
     *windows.RULES,
     *variables.RULES,
     *functions.RULES,
+    *approvals.RULES,
 )
 
 
