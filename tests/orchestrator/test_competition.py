@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from matoolkit import ports
-from matoolkit.admin import manual
+from matoolkit.admin import gating, manual
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.manual import ManualChange, create_manual_batch
 from matoolkit.admin.recording import record
@@ -18,7 +18,7 @@ from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, PhaseStatus
-from matoolkit.errors import InvalidMembers, NothingToRetry
+from matoolkit.errors import InvalidMembers, NothingPaused, NothingToRetry, WrongBatchStatus
 from matoolkit.ports import Delivery, Outgoing
 from matoolkit.store.sql.transaction import Transaction
 from tests.databases import Database
@@ -271,3 +271,54 @@ def test_any_number_of_orchestrators_work_beside_each_other(database: Database, 
     assert {worker.reload(batch).status for batch in batches} == {BatchStatus.COMPLETED}
     names = [job.job_id for job in worker.jobs]
     assert len(names) == len(set(names)) == 4 * 20 * 4
+
+
+def test_g8_of_two_people_who_resume_at_once_one_opens_the_gate_and_the_other_is_told(
+    stages: list[Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stages
+    batch = one.batch(one.publish(ONE_STEP), 1)
+    one.due(batch, "prepare")
+    one.handle()
+    gating.pause(one.store, one.bus, gating.Subject(), by="anna", reason="legal hold")
+    pause, look = Pause(), gating.unopened_gates
+
+    def look_and_wait(tx: Transaction) -> Any:
+        found = look(tx)
+        pause()
+        return found
+
+    monkeypatch.setattr(gating, "unopened_gates", look_and_wait)
+
+    def resume(stage: Stage, by: str) -> int:
+        try:
+            done = gating.resume(stage.store, stage.bus, gating.Subject(), by=by, reason=None)
+        except NothingPaused:
+            return 0
+        return len(done.opened)
+
+    def second() -> int:
+        assert pause.reached.wait(20)
+        return resume(other, "kim")
+
+    assert sorted(in_threads([lambda: resume(one, "anna"), second])) == [0, 1]
+    one.handle()
+    assert len(one.take_jobs()) == 1
+
+
+def test_g8_a_pause_beside_a_resume_stays_shut_and_the_answer_names_it(stages: list[Stage]) -> None:
+    one, other = stages
+    subject = gating.Subject(runbook_name="wave")
+    one.batch(one.publish(ONE_STEP), 1)
+    gating.pause(one.store, one.bus, subject, by="anna", reason="legal hold")
+    late = gating.pause(other.store, other.bus, gating.Subject(), by="kim", reason="outage").gate
+    done = gating.resume(one.store, one.bus, subject, by="anna", reason=None)
+    assert [gate.id for gate in done.still] == [late.id]
+
+
+def test_g2_what_has_ended_cannot_be_paused(stages: list[Stage]) -> None:
+    one, _ = stages
+    batch = one.batch(one.publish(ONE_STEP), 1)
+    cancel_batch(one.store, one.bus, batch.id, by="anna")
+    with pytest.raises(WrongBatchStatus):
+        gating.pause(one.store, one.bus, gating.Subject(batch_id=batch.id), by="anna", reason="legal hold")

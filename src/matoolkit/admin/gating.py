@@ -128,10 +128,10 @@ def resume(store: Store, publisher: Publisher, subject: Subject, *, by: str, rea
     """Open every pause of exactly this subject, and wake what waited; other gates stay shut, and are named."""
     with store.transaction() as tx:
         named = _named(tx, subject)
-        paused = [gate.id for gate in unopened_gates(tx) if _is_about(gate, named)]
-        if not paused:
+        opened = _opened(tx, [gate.id for gate in unopened_gates(tx) if _is_about(gate, named)], by, reason)
+        # Somebody else may have opened them at the same moment.
+        if not opened:
             raise NothingPaused(str(named), [gate.id for gate in _covering(tx, named)])
-        opened = _opened(tx, paused, by, reason)
     return _resumed(store, publisher, opened, named)
 
 
