@@ -6,13 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from matoolkit.cli.program import run
+from matoolkit.clock import VirtualClock
+from matoolkit.errors import StoreReadOnly
+from matoolkit.simulate.database import memory_database
 from matoolkit.simulate.faults import Fault
 from matoolkit.simulate.many_seeds import play, played, summed_up
 from matoolkit.simulate.plans import Plan
 from matoolkit.simulate.shrinking import replay_command, shortest
 from matoolkit.simulate.story import Story
+from matoolkit.simulate.world import BEGINNING
 
 from .planted import rollback_steps_are_sent_all_at_once
 
@@ -55,6 +60,14 @@ def test_m8_a_bus_that_is_apart_repeats_nearly_half_of_what_it_delivers() -> Non
 def test_seeds_that_the_oracle_once_blamed_hold(seed: int) -> None:
     """A phase opened for a late joiner has begun (rule V4); an empty batch that waits ends after T (rule T5)."""
     assert play(Plan(seed, events=160)).violation is None
+
+
+def test_a_reader_that_writes_is_refused() -> None:
+    store = memory_database("of a reader that writes").open(VirtualClock(BEGINNING))
+    with store.reading() as tx, pytest.raises(StoreReadOnly):
+        tx.execute(text("DELETE FROM batches"))
+    with store.transaction() as tx:
+        tx.execute(text("DELETE FROM batches"))
 
 
 def test_the_same_seed_is_the_same_history_in_every_process() -> None:

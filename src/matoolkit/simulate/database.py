@@ -12,7 +12,7 @@ from matoolkit.clock import Clock
 from matoolkit.simulate.triggers import TRIGGERS
 from matoolkit.store import Store, Transaction, open_store
 from matoolkit.store.dialect.questions import Filling
-from matoolkit.store.sql.execution import Runner, Watcher
+from matoolkit.store.sql.execution import GUARDED, Runner, Watcher
 from matoolkit.store.upgrade import upgrade
 
 
@@ -87,8 +87,12 @@ class MemoryDatabase:
 
     def open(self, clock: Clock) -> WatchedStore:
         """Open it as one process does."""
-        store = WatchedStore(self._store.engine, self._store.dialect, clock)
+        engine = self._store.engine
+        store = WatchedStore(engine, self._store.dialect, clock)
         store.connection = self._connection
+        # There is one connection for all. SQLite parses every statement anew after it was told that a connection only
+        # reads, or reads no longer, so we refuse what writes instead.
+        store.reader = engine.execution_options(**{GUARDED: True})
         return store
 
     def look(self, query: str) -> list[tuple[Any, ...]]:
@@ -97,12 +101,7 @@ class MemoryDatabase:
 
     def meddle(self, statement: str) -> int:
         """Change something behind the system's back, and return the number of rows."""
-        # The last reader may have left the connection read-only.
-        ((reads_only,),) = self.look("PRAGMA query_only")
-        self._connection.execute("PRAGMA query_only = 0")
-        changed = self._connection.execute(statement).rowcount
-        self._connection.execute(f"PRAGMA query_only = {reads_only}")
-        return changed
+        return self._connection.execute(statement).rowcount
 
     def note(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         """Record something in the open transaction; a rollback removes it."""
