@@ -5,7 +5,8 @@ from itertools import product
 
 import pytest
 
-from matoolkit.domain.gates import HOLDS, Door, Gate, GateKind, Gates, PhaseDoor, Work, kept_phases, why_of
+from matoolkit.domain.doors import Door, PhaseDoor, Work
+from matoolkit.domain.gates import HOLDS, Gate, GateKind, Gates, kept_phases, why_of
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.why import WhyKind
 from matoolkit.runbook.model import Phase

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from matoolkit.domain.gates import Door, Gate, GateKind, Gates, PhaseDoor, Work
+from matoolkit.domain.doors import Door, PhaseDoor, Work
+from matoolkit.domain.gates import Gate, GateKind, Gates
 from matoolkit.domain.phaseorder import PhaseOrder, phase_order
 from matoolkit.domain.progress import (
     Compensate,

@@ -244,6 +244,65 @@ SELECT worker_functions.worker_id, worker_functions.function_name, worker_functi
 FROM worker_functions ORDER BY worker_functions.worker_id, worker_functions.function_name
 GO
 
+-- store.cohorts.budget_gates_of
+SELECT gates.phase_execution_id, gates.id, gates.opened_at, gates.allowed 
+FROM gates 
+WHERE gates.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.kind = 'budget' ORDER BY gates.id
+GO
+
+-- store.cohorts.data_of_active_members
+SELECT TOP 7 batch_members.id, batch_members.data_json 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND batch_members.id > :p_after ORDER BY batch_members.id
+GO
+
+-- store.cohorts.failures_in
+SELECT step_executions.phase_execution_id, count(DISTINCT step_executions.batch_member_id) AS count_1 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.status IN ('failed', 'poll_timeout') GROUP BY step_executions.phase_execution_id
+GO
+
+-- store.cohorts.first_active_members
+SELECT TOP 7 batch_members.id 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' ORDER BY batch_members.id
+GO
+
+-- store.cohorts.make_pilots
+UPDATE batch_members SET is_pilot=:p_values_is_pilot OUTPUT inserted.id WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.cohorts.note_members_of_phases
+UPDATE phase_executions SET member_count=anon_1.member_count OUTPUT inserted.id FROM phase_executions, (SELECT [id], [member_count] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [member_count] BIGINT '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id
+GO
+
+-- store.cohorts.note_pilots_done
+UPDATE phase_executions SET pilot_done_at=:p_values_pilot_done_at, woken_at=:p_values_woken_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.cohorts.note_woken
+UPDATE phase_executions SET woken_at=:p_values_woken_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.cohorts.phases_after_pilots
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
+WHERE phase_executions.status = 'dispatched' AND phase_executions.pilot_done_at IS NOT NULL AND batches.status IN ('active', 'detected', 'init_dispatched') ORDER BY phase_executions.id
+GO
+
+-- store.cohorts.pilot_tallies
+SELECT anon_1.phase_execution_id, count(*) AS pilots, sum(CASE WHEN (anon_1.[open] > 0) THEN 1 ELSE 0 END) AS [open], sum(CASE WHEN (anon_1.failed > 0 OR anon_1.steps > 0 AND anon_1.taken_back > 0) THEN 1 ELSE 0 END) AS failed, sum(CASE WHEN (anon_1.steps > 0 AND anon_1.taken_back <= 0 AND anon_1.done = anon_1.steps) THEN 1 ELSE 0 END) AS through 
+FROM (SELECT phase_executions.id AS phase_execution_id, batch_members.id AS pilot, max(CASE WHEN (batch_members.status = 'removed' AND (batch_members.undo_version IS NOT NULL OR batch_members.remove_reason = 'excluded by a person')) THEN 1 ELSE 0 END) AS taken_back, count(step_executions.id) AS steps, sum(CASE WHEN (step_executions.status IN ('dispatched', 'pending', 'polling')) THEN 1 ELSE 0 END) AS [open], sum(CASE WHEN (step_executions.status IN ('failed', 'poll_timeout')) THEN 1 ELSE 0 END) AS failed, sum(CASE WHEN (step_executions.status = 'succeeded') THEN 1 ELSE 0 END) AS done 
+FROM phase_executions JOIN batch_members ON batch_members.batch_id = phase_executions.batch_id LEFT OUTER JOIN step_executions ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch AND step_executions.phase_execution_id = phase_executions.id 
+WHERE phase_executions.id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND batch_members.is_pilot = 1 GROUP BY phase_executions.id, batch_members.id) AS anon_1 GROUP BY anon_1.phase_execution_id
+GO
+
 -- store.counting.changes_of
 SELECT batch_changes.batch_id, batch_changes.changes 
 FROM batch_changes 
@@ -859,14 +918,14 @@ WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status I
 GO
 
 -- store.gatekeeping.gates_by_id
-SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.phase_execution_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.allowed, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
 WHERE gates.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.gatekeeping.gates_page
-SELECT TOP 7 gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+SELECT TOP 7 gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.phase_execution_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.allowed, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
 WHERE gates.opened_at IS NULL AND gates.batch_id = :batch_id_1 AND gates.id < :id_1 ORDER BY gates.id DESC
 GO
@@ -878,7 +937,7 @@ WHERE gates.reach = 'send' AND gates.shut_from < :p_at AND (gates.opened_at IS N
 GO
 
 -- store.gatekeeping.gates_to_sweep
-SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.phase_execution_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.allowed, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
 WHERE gates.hold_key IS NULL AND gates.swept_at IS NULL AND gates.shut_from <= :p_at
 GO
@@ -893,12 +952,12 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.gatekeeping.shut_gate
-INSERT INTO gates (kind, reach, worker_id, runbook_name, batch_id, member_key, member_key_fold, shut_from, shut_until, shut_by, reason) OUTPUT inserted.id SELECT TOP 2147483647 anon_1.kind AS kind, anon_1.reach AS reach, anon_1.worker_id AS worker_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.shut_from AS shut_from, anon_1.shut_until AS shut_until, anon_1.shut_by AS shut_by, anon_1.reason AS reason 
-FROM (SELECT CAST([kind] AS NVARCHAR(21)) AS [kind], CAST([reach] AS NVARCHAR(21)) AS [reach], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], CAST([runbook_name] AS NVARCHAR(101)) AS [runbook_name], [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [shut_from], [shut_until], CAST([shut_by] AS NVARCHAR(201)) AS [shut_by], [reason], [place] FROM OPENJSON(:p_rows) WITH ([kind] NVARCHAR(MAX) '$[0]', [reach] NVARCHAR(MAX) '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [runbook_name] NVARCHAR(MAX) '$[3]', [batch_id] BIGINT '$[4]', [member_key] NVARCHAR(MAX) '$[5]', [member_key_fold] NVARCHAR(MAX) '$[6]', [shut_from] DATETIME2(6) '$[7]', [shut_until] DATETIME2(6) '$[8]', [shut_by] NVARCHAR(MAX) '$[9]', [reason] NVARCHAR(MAX) '$[10]', [place] BIGINT '$[11]')) AS anon_1 ORDER BY anon_1.place
+INSERT INTO gates (kind, reach, worker_id, runbook_name, batch_id, phase_execution_id, member_key, member_key_fold, shut_from, shut_until, shut_by, reason) OUTPUT inserted.id SELECT TOP 2147483647 anon_1.kind AS kind, anon_1.reach AS reach, anon_1.worker_id AS worker_id, anon_1.runbook_name AS runbook_name, anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.shut_from AS shut_from, anon_1.shut_until AS shut_until, anon_1.shut_by AS shut_by, anon_1.reason AS reason 
+FROM (SELECT CAST([kind] AS NVARCHAR(21)) AS [kind], CAST([reach] AS NVARCHAR(21)) AS [reach], CAST([worker_id] AS NVARCHAR(101)) AS [worker_id], CAST([runbook_name] AS NVARCHAR(101)) AS [runbook_name], [batch_id], [phase_execution_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [shut_from], [shut_until], CAST([shut_by] AS NVARCHAR(201)) AS [shut_by], [reason], [place] FROM OPENJSON(:p_rows) WITH ([kind] NVARCHAR(MAX) '$[0]', [reach] NVARCHAR(MAX) '$[1]', [worker_id] NVARCHAR(MAX) '$[2]', [runbook_name] NVARCHAR(MAX) '$[3]', [batch_id] BIGINT '$[4]', [phase_execution_id] BIGINT '$[5]', [member_key] NVARCHAR(MAX) '$[6]', [member_key_fold] NVARCHAR(MAX) '$[7]', [shut_from] DATETIME2(6) '$[8]', [shut_until] DATETIME2(6) '$[9]', [shut_by] NVARCHAR(MAX) '$[10]', [reason] NVARCHAR(MAX) '$[11]', [place] BIGINT '$[12]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.gatekeeping.unopened_gates
-SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
+SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.phase_execution_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.allowed, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
 WHERE gates.opened_at IS NULL AND gates.hold_key IS NULL
 GO
@@ -980,7 +1039,7 @@ WHERE member_inclusions.runbook_key = :p_runbook_key AND member_inclusions.appli
 GO
 
 -- store.inflight.batches_in_flight
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1193,7 +1252,7 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.memberstates.last_completed_phases
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1575,7 +1634,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.phases.due_phases
-SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id JOIN runbooks ON runbooks.id = batches.runbook_id JOIN runbook_ticks ON runbook_ticks.runbook_key = runbooks.name_key 
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
@@ -1583,7 +1642,7 @@ WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS
 GO
 
 -- store.phases.insert_phases
-INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :p_shared_dispatch_count AS dispatch_count 
+INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at, inserted.member_count, inserted.pilot_done_at, inserted.woken_at SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :p_shared_dispatch_count AS dispatch_count 
 FROM (SELECT [batch_id], [runbook_version], CAST([phase_name] AS NVARCHAR(101)) AS [phase_name], [phase_index], [offset_minutes], [due_at], CAST([status] AS NVARCHAR(21)) AS [status], [completed_at], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(MAX) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(MAX) '$[6]', [completed_at] DATETIME2(6) '$[7]', [place] BIGINT '$[8]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM phase_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
@@ -1601,21 +1660,21 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.phases.phases_by_id
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.phases.phases_of_batches
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.phases.phases_without_open_steps
-SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
 FROM step_executions 
@@ -1640,6 +1699,48 @@ GO
 -- store.phases.supersede_phases
 UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status IN ('dispatched', 'pending')
+GO
+
+-- store.places.candidates
+SELECT TOP 7 batch_members.id, batch_members.member_key, batch_members.is_pilot, step_executions.step_index, step_executions.worker_id 
+FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.phase_execution_id = :p_phase_id AND step_executions.status = 'pending' AND step_executions.retry_after IS NULL AND batch_members.status = 'active' AND step_executions.batch_member_id > :p_after AND NOT (EXISTS (SELECT * 
+FROM step_executions AS before 
+WHERE before.batch_member_id = step_executions.batch_member_id AND before.epoch = step_executions.epoch AND before.phase_execution_id = step_executions.phase_execution_id AND before.step_index = step_executions.step_index - :step_index_1 AND before.status IN ('dispatched', 'pending', 'polling'))) AND NOT (EXISTS (SELECT * 
+FROM step_executions AS first 
+WHERE first.batch_member_id = step_executions.batch_member_id AND first.epoch = step_executions.epoch AND first.phase_execution_id = step_executions.phase_execution_id AND first.step_index = :step_index_2 AND first.holds_place = 1)) AND NOT (EXISTS (SELECT * 
+FROM step_executions AS busy 
+WHERE busy.batch_member_id = step_executions.batch_member_id AND (busy.lost_at IS NOT NULL OR busy.status IN ('dispatched', 'pending', 'polling') AND busy.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_earlier) WITH ([value] BIGINT '$[0]')) AS anon_1)))) AND NOT (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = step_executions.batch_member_id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) ORDER BY batch_members.id
+GO
+
+-- store.places.first_steps_of
+SELECT step_executions.id, step_executions.phase_execution_id, step_executions.batch_member_id, step_executions.epoch, step_executions.holds_place 
+FROM step_executions 
+WHERE step_executions.batch_member_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.phase_execution_id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_2) AND step_executions.step_index = :step_index_1
+GO
+
+-- store.places.give_back_places
+UPDATE step_executions SET holds_place=:holds_place WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.holds_place = 1 AND NOT (EXISTS (SELECT * 
+FROM step_executions AS other 
+WHERE other.batch_member_id = step_executions.batch_member_id AND other.epoch = step_executions.epoch AND other.phase_execution_id = step_executions.phase_execution_id AND other.status IN ('dispatched', 'pending', 'polling')))
+GO
+
+-- store.places.places_taken
+SELECT step_executions.phase_execution_id, count(*) AS count_1 
+FROM step_executions 
+WHERE step_executions.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND step_executions.holds_place = 1 GROUP BY step_executions.phase_execution_id
+GO
+
+-- store.places.take_places
+UPDATE step_executions SET holds_place=:p_values_holds_place OUTPUT inserted.id WHERE step_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.progress.begun_by
@@ -2178,7 +2279,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.steps.cancel_steps_of_batches
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -2276,7 +2377,7 @@ WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there
 GO
 
 -- store.steps.insert_phase_steps
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
 FROM phase_executions 
 WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -2512,7 +2613,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.waking.jobs_out_of
-SELECT step_executions.id, step_executions.status, step_executions.job_id, step_executions.lost_at, step_executions.worker_id, batch_members.member_key 
+SELECT step_executions.id, step_executions.status, step_executions.job_id, step_executions.lost_at, step_executions.worker_id, step_executions.phase_execution_id, batch_members.member_key 
 FROM step_executions LEFT OUTER JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
 WHERE step_executions.batch_id = :p_batch_id AND step_executions.lost_at IS NOT NULL
 GO

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from matoolkit.domain.gates import Door, GateKind, Gates, Work
+from matoolkit.domain.doors import Door, Work
+from matoolkit.domain.gates import GateKind, Gates
 from matoolkit.domain.moves.step import Dispatch, PollLater
 from matoolkit.errors import RowConflict
 from matoolkit.ids import Kind, Reason, job_id

@@ -9,7 +9,8 @@ from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.doors import load_doors
 from matoolkit.announcing.inits import request_inits
 from matoolkit.announcing.phases import dispatch_and_announce
-from matoolkit.domain.gates import Door, Gates, PhaseDoor, Work
+from matoolkit.domain.doors import Door, PhaseDoor, Work
+from matoolkit.domain.gates import Gates
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import CannotAdvance, GateShut, NotManual
 from matoolkit.ports import Publisher

@@ -8,7 +8,8 @@ import orjson
 
 from matoolkit.admin.queries import existing_batch, latest_runbook
 from matoolkit.announcing.gatekeeping import TakenBack, take_back_all, wake_all
-from matoolkit.domain.gates import Door, Gate, GateKind, Work
+from matoolkit.domain.doors import Door, Work
+from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.domain.keys import MAX_KEY_LENGTH, folded, is_usable_key
 from matoolkit.errors import (
     GateIsHold,
@@ -112,6 +113,7 @@ def shut_pause(
             worker_id=named.worker_id,
             runbook_name=named.runbook_name,
             batch_id=named.batch_id,
+            phase_execution_id=None,
             member_key=named.member_key,
             member_key_fold=fold,
             shut_from=at,

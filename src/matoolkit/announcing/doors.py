@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from matoolkit.domain.gates import PhaseDoor
+from matoolkit.announcing.cohorts import with_cohorts
+from matoolkit.domain.doors import PhaseDoor
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store.batches import NarrowBatch
@@ -20,14 +21,16 @@ RunbookOf = Callable[[PhaseRow], Runbook]
 
 
 def phase_doors(
-    wanted: Iterable[PhaseRow],
+    tx: Transaction,
+    wanted: Collection[PhaseRow],
     phases: Collection[PhaseRow],
     batches: Mapping[int, NarrowBatch],
     at: datetime,
     runbook_of: RunbookOf,
 ) -> dict[int, PhaseDoor]:
     """Return phases as gates see them, by their ids, given all phases of their batches."""
-    return {phase.id: _door(phase, phases, batches[phase.batch_id], at, runbook_of(phase)) for phase in wanted}
+    doors = {phase.id: _door(phase, phases, batches[phase.batch_id], at, runbook_of(phase)) for phase in wanted}
+    return with_cohorts(tx, doors, wanted)
 
 
 def load_doors(
@@ -37,16 +40,27 @@ def load_doors(
     if not wanted:
         return {}
 
-    versions: dict[tuple[str, int], Runbook] = {}
+    runbooks = runbooks_of(tx, wanted, batches)
 
     def runbook_of(phase: PhaseRow) -> Runbook:
+        return runbooks[phase.id]
+
+    phases = phases_of_batches(tx, {phase.batch_id for phase in wanted})
+    return phase_doors(tx, wanted, phases, batches, at, runbook_of)
+
+
+def runbooks_of(
+    tx: Transaction, phases: Collection[PhaseRow], batches: Mapping[int, NarrowBatch]
+) -> dict[int, Runbook]:
+    """Return the versions of runbooks that phases come from, by the phases' ids."""
+    versions: dict[tuple[str, int], Runbook] = {}
+    found: dict[int, Runbook] = {}
+    for phase in phases:
         key = (batches[phase.batch_id].runbook_name, phase.runbook_version)
         if key not in versions:
             versions[key] = _stored(tx, *key)
-        return versions[key]
-
-    phases = phases_of_batches(tx, {phase.batch_id for phase in wanted})
-    return phase_doors(wanted, phases, batches, at, runbook_of)
+        found[phase.id] = versions[key]
+    return found
 
 
 def _door(phase: PhaseRow, phases: Iterable[PhaseRow], batch: NarrowBatch, at: datetime, runbook: Runbook) -> PhaseDoor:

@@ -4,11 +4,14 @@ The gate's row is committed before. Then, batch by batch, what left before its p
 far as nobody has received it. A process that finds a gate for which that was not done does it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
+from matoolkit.announcing.doors import load_doors
 from matoolkit.announcing.messages import batch_wake
-from matoolkit.domain.gates import Door, Gate, Work
+from matoolkit.domain.doors import Door, PhaseDoor, Work
+from matoolkit.domain.gates import Gate
 from matoolkit.domain.moves.step import StepMove, TakeBack, TakeBackPoll, TakeBackRetry, Withdraw
 from matoolkit.domain.states import StepStatus
 from matoolkit.ids import Kind, Reason, reason_of
@@ -18,6 +21,7 @@ from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import GateRow, batches_behind, note_swept
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.moves import move_steps
+from matoolkit.store.phases import phases_of_batches
 from matoolkit.store.waking import JobOut, count_wakes, jobs_out_of
 
 _TAKE_BACK = {Reason.ATTEMPT: TakeBack, Reason.RETRY: TakeBackRetry, Reason.POLL: TakeBackPoll}
@@ -56,9 +60,9 @@ def take_back(tx: Transaction, publisher: Publisher, gate_id: int, batch_id: int
     shut = [gate for gate in gates_in_force(tx, at) if gate.id == gate_id]
     if not locked or not shut:
         return TakenBack()
-    found = TakenBack()
+    found, phases = TakenBack(), _phases_behind(tx, shut[0], locked[0], at)
     for kind in Kind:
-        out = [job for job in jobs_out_of(tx, kind, batch_id) if _is_behind(shut[0], locked[0], job)]
+        out = [job for job in jobs_out_of(tx, kind, batch_id) if _is_behind(shut[0], locked[0], job, phases)]
         withdrawn = set(publisher.withdraw(tx, [job.job_id for job in out])) if out else set()
         moves = [_back(job) for job in out if job.job_id in withdrawn]
         move_steps(tx, kind, moves, at)
@@ -82,8 +86,16 @@ def wake_batches(tx: Transaction, publisher: Publisher, batch_ids: Collection[in
     publisher.publish(tx, [batch_wake(batch) for batch in count_wakes(tx, locked)])
 
 
-def _is_behind(gate: Gate, batch: NarrowBatch, job: JobOut) -> bool:
-    return gate.covers(Work(batch.runbook_name, batch.id, job.worker_id, job.member_key))
+def _phases_behind(tx: Transaction, gate: Gate, batch: NarrowBatch, at: datetime) -> Mapping[int, PhaseDoor]:
+    """Return the phases of a batch, if the gate is about one of them and the later ones."""
+    if gate.phase_execution_id is None:
+        return {}
+    return load_doors(tx, phases_of_batches(tx, [batch.id]), {batch.id: batch}, at)
+
+
+def _is_behind(gate: Gate, batch: NarrowBatch, job: JobOut, phases: Mapping[int, PhaseDoor]) -> bool:
+    phase = phases.get(job.phase_execution_id or 0)
+    return gate.covers(Work(batch.runbook_name, batch.id, job.worker_id, job.member_key, phase=phase))
 
 
 def _back(job: JobOut) -> StepMove:

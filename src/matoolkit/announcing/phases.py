@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from matoolkit.announcing.cohorts import begin_cohorts
+from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.messages import phase_due
 from matoolkit.ports import Publisher
 from matoolkit.store.batches import NarrowBatch
@@ -22,5 +24,6 @@ def dispatch_and_announce(
     moved = set(dispatch_phases(tx, [phase.id for phase in phases], at))
     # The phases were read before `dispatch_count` grew, so the number of this dispatch is one higher.
     begun = [replace(phase, dispatch_count=phase.dispatch_count + 1) for phase in phases if phase.id in moved]
+    begin_cohorts(tx, begun, runbooks_of(tx, begun, batches))
     publisher.publish(tx, [phase_due(phase, batches[phase.batch_id]) for phase in begun])
     return begun

@@ -1,8 +1,12 @@
 """Who goes first, how many at once, and when too many have failed (rules C1 to C5)."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from matoolkit.domain.doors import Door, PhaseDoor, Work
+from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
 from matoolkit.words import counted
 
@@ -30,6 +34,49 @@ def number_of_pilots(pilot: "Pilot", members: int) -> int:
     if pilot.count is not None:
         return min(pilot.count, members)
     return -(-members * (pilot.percent or 0) // 100)
+
+
+@record
+class Pilots:
+    """How far the pilots of a batch are in a phase: `open` have yet to end it; `done_at` is when the last had."""
+
+    count: int
+    open: int
+    done_at: datetime | None
+
+
+@dataclass(slots=True, eq=False)
+class Places:
+    """How many members may be in a phase at once, and how many places are free; who takes one counts it down."""
+
+    at_once: int
+    free: int
+
+
+def pilots_first(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
+    """Keep those who are no pilots from beginning before the pilots have ended, and for some time more (rule C2)."""
+    pilots, rollout = phase.pilots, phase.rules.rollout
+    if door is not Door.START or work.member_key is None or work.is_pilot or pilots is None or rollout is None:
+        return None
+    if not pilots.count:
+        return None
+    if pilots.open or pilots.done_at is None:
+        left = f"{pilots.open or pilots.count} of {counted(pilots.count, 'pilot')}"
+        return Why(WhyKind.PILOT, f"pilots go first, and {left} have not ended phase '{phase.rules.name}'")
+    until = pilots.done_at + rollout.soak if rollout.soak is not None else pilots.done_at
+    if phase.at >= until:
+        return None
+    told = f"the pilots have ended phase '{phase.rules.name}', and the others begin at {until:%Y-%m-%d %H:%M} UTC"
+    return Why(WhyKind.PILOT, told, pilots.done_at, until, EndedBy.TIME)
+
+
+def so_many_at_once(_door: Door, work: Work, phase: PhaseDoor) -> Why | None:
+    """Keep those who have no place in a phase, whatever they would do in it, while none is free (rule C5)."""
+    places = phase.places
+    if places is None or work.member_key is None or work.has_place or places.free > 0:
+        return None
+    told = f"{places.at_once} members may be in phase '{phase.rules.name}' at once, and no place is free"
+    return Why(WhyKind.AT_ONCE, told)
 
 
 @record

@@ -10,23 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.holds import HoldKind
-from matoolkit.domain.keys import folded
-from matoolkit.domain.phaseorder import PhaseOrder
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
-
-if TYPE_CHECKING:
-    from matoolkit.runbook.model import Phase
-
-
-class Door(StrEnum):
-    """Where work is kept back."""
-
-    START = "start"
-    SEND = "send"
 
 
 class GateKind(StrEnum):
@@ -79,7 +68,7 @@ class Gate:
         """Whether it is what T6 holds a batch for, and not a phase that is too late."""
         return self.hold_key is not None
 
-    def covers(self, work: "Work") -> bool:
+    def covers(self, work: Work) -> bool:
         """Tell whether the gate is about this work."""
         return (
             self.worker_id in (None, work.worker_id)
@@ -88,47 +77,6 @@ class Gate:
             and (self.member_key_fold is None or self.member_key_fold == work.member_key_fold)
             and (self.phase_execution_id is None or _has_reached(work.phase, self.phase_execution_id))
         )
-
-
-@record
-class PhaseDoor:
-    """A phase as gates see it at one moment: `reached` are its own number and those of the earlier ones of its version.
-
-    `rules` is the phase as its runbook has it. What these rest on is loaded only if they are there.
-    """
-
-    id: int
-    batch_id: int
-    runbook_name: str
-    order: PhaseOrder
-    at: datetime
-    reached: frozenset[int]
-    rules: "Phase"
-
-    @property
-    def has_gates(self) -> bool:
-        """Whether it declares anything that may keep work."""
-        return False
-
-
-@record
-class Work:
-    """What wants to go through a door; only a job has a worker, and only a member's work a member.
-
-    Work with a phase and without a member is the phase itself, which wants to begin.
-    """
-
-    runbook_name: str
-    batch_id: int
-    worker_id: str | None = None
-    member_key: str | None = None
-    is_init: bool = False
-    phase: PhaseDoor | None = None
-
-    @property
-    def member_key_fold(self) -> str | None:
-        """Its member's key, folded for comparison."""
-        return None if self.member_key is None else folded(self.member_key)
 
 
 # The narrowest that a gate names; few gates are about the same.

@@ -9,7 +9,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
-from matoolkit.domain.gates import Door, Gates, PhaseDoor, Work
+from matoolkit.domain.doors import Door, PhaseDoor, Work
+from matoolkit.domain.gates import Gates
 from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, MemberStatus, StepStatus
 from matoolkit.domain.why import Why, WhyKind
 from matoolkit.records import record

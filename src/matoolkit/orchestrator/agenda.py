@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from matoolkit.announcing.doors import phase_doors
-from matoolkit.domain.gates import Gate, Gates, PhaseDoor
+from matoolkit.domain.doors import PhaseDoor
+from matoolkit.domain.gates import Gate, Gates
 from matoolkit.domain.states import BatchStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
@@ -71,7 +72,8 @@ class Agenda:
         """Return phases as gates see them, at least these."""
         wanted = [self.phases[number] for number in phase_ids if number not in self.known_doors]
         if wanted:
-            self.known_doors |= phase_doors(wanted, self.phases.values(), self.batches, self.at, self._runbook_of)
+            phases = self.phases.values()
+            self.known_doors |= phase_doors(self.tx, wanted, phases, self.batches, self.at, self._runbook_of)
         return self.known_doors
 
     def _runbook_of(self, phase: PhaseRow) -> Runbook:

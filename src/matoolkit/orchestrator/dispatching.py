@@ -13,7 +13,7 @@ import orjson
 
 from matoolkit.domain.causes import fingerprint_of
 from matoolkit.domain.delivery import MAX_BODY_BYTES
-from matoolkit.domain.gates import Door, Work
+from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.messages import JobFacts, WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription

@@ -9,7 +9,8 @@ import orjson
 
 from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.batch import decide_failed_init
-from matoolkit.domain.gates import GateKind, Work
+from matoolkit.domain.doors import Work
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.moves import Ignore
 from matoolkit.domain.moves.batch import HOLD

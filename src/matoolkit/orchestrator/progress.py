@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from matoolkit.domain.gates import PhaseDoor, Work
+from matoolkit.domain.doors import PhaseDoor, Work
 from matoolkit.domain.progress import (
     Compensate,
     Do,

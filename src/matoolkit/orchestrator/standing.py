@@ -2,11 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from matoolkit.domain.gates import Work, time_kept
+from matoolkit.domain.doors import Work
+from matoolkit.domain.gates import time_kept
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import definition_of
 from matoolkit.store.gatekeeping import gates_since
-from matoolkit.store.narrow_executions import State
+from matoolkit.store.narrow_executions import State, StepState
 from matoolkit.store.narrow_members import narrow_members
 
 
@@ -24,5 +25,7 @@ def time_kept_of(agenda: Agenda, state: State, since: datetime) -> timedelta:
     if state.batch_member_id is not None and any(gate.member_key_fold is not None for gate in gates):
         key = narrow_members(agenda.tx, [state.batch_member_id])[0].member_key
     batch = agenda.batches[state.batch_id]
-    work = Work(batch.runbook_name, batch.id, definition_of(agenda, state).step.worker_id, key)
+    number = state.phase_execution_id if isinstance(state, StepState) else None
+    phase = None if number is None else agenda.doors([number])[number]
+    work = Work(batch.runbook_name, batch.id, definition_of(agenda, state).step.worker_id, key, phase=phase)
     return time_kept(gates, work, since, agenda.at)

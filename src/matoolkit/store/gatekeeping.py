@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Update, exists, or_, select, update
 
-from matoolkit.domain.gates import Door, Gate, GateKind
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.schema import batch_members, batches, gates, rollback_executions
@@ -25,13 +26,14 @@ _UNDOES = exists().where(
 
 @dataclass(frozen=True, slots=True)
 class NewGate:
-    """A gate that a person shuts; what it does not name it covers whatever it is."""
+    """A gate that somebody shuts; what it does not name it covers whatever it is."""
 
     kind: GateKind
     reach: Door
     worker_id: str | None
     runbook_name: str | None
     batch_id: int | None
+    phase_execution_id: int | None
     member_key: str | None
     member_key_fold: str | None
     shut_from: datetime
@@ -46,6 +48,7 @@ class GateRow(NewGate):
 
     id: int
     hold_key: str | None
+    allowed: int | None
     swept_at: datetime | None
     opened_at: datetime | None
     opened_by: str | None

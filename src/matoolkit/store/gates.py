@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, exists, or_, select
 
-from matoolkit.domain.gates import Door, Gate
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import Gate
 from matoolkit.store.schema import batch_members, batches, gates, phase_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import is_any, rows_by_id, select_records

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Select, Update, func, select, update
 
-from matoolkit.domain.gates import Door, GateKind
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.moves.batch import HOLD
 from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.store.gates import is_standing

@@ -62,6 +62,9 @@ class PhaseRow:
     dispatch_count: int
     expanded_at: datetime | None
     completed_at: datetime | None
+    member_count: int | None
+    pilot_done_at: datetime | None
+    woken_at: datetime | None
 
     @property
     def order(self) -> PhaseOrder:

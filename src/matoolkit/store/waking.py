@@ -25,6 +25,7 @@ class JobOut:
     job_id: str
     lost_at: datetime
     worker_id: str
+    phase_execution_id: int | None
     member_key: str | None
 
 
@@ -39,9 +40,10 @@ def _out(_draft: Drafting, batch_id: int, *, kind: Kind) -> Select[Any]:
     chosen = (table.c.id, table.c.status, table.c.job_id, table.c.lost_at, table.c.worker_id)
     is_out = (table.c.batch_id == batch_id, table.c.lost_at.is_not(None))
     if "batch_member_id" not in table.c:
-        return select(*chosen, null().label("member_key")).where(*is_out)
+        return select(*chosen, null().label("phase_execution_id"), null().label("member_key")).where(*is_out)
     its = table.outerjoin(batch_members, batch_members.c.id == table.c.batch_member_id)
-    return select(*chosen, batch_members.c.member_key).select_from(its).where(*is_out)
+    phase = table.c.phase_execution_id if "phase_execution_id" in table.c else null().label("phase_execution_id")
+    return select(*chosen, phase, batch_members.c.member_key).select_from(its).where(*is_out)
 
 
 @record

@@ -7,7 +7,8 @@ from pydantic import AwareDatetime, Field
 
 from matoolkit.admin.gating import Paused, Resumed, Subject, subject_of
 from matoolkit.api.shapes.naming import GivenReason, RowId, Shape
-from matoolkit.domain.gates import Door, Gate, GateKind
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.domain.keys import MAX_KEY_LENGTH
 from matoolkit.store.gatekeeping import GateRow
 

@@ -2,7 +2,8 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Unicode, UnicodeText, and_
 
-from matoolkit.domain.gates import Door, GateKind
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.keys import MAX_KEY_LENGTH
 from matoolkit.domain.states import SignOff, SignOffSubject
 from matoolkit.store.dialect.types import BigId, FoldedKey, Instant, OneOf, id_column, one_of, partial_index
