@@ -103,6 +103,13 @@ def next_of(situation: Situation) -> Next:
     return _next_step(situation)
 
 
+def next_of_init(steps: Sequence[OpenWork]) -> Do | Wait:
+    """Say what an init does next, given the steps of its latest version that are open; none overlaps with another."""
+    if under_way := [*_jobs_out(steps), *_under_way(steps)]:
+        return Wait(under_way)
+    return Do(min(steps, key=lambda step: step.step_index).id) if steps else Wait((Why(WhyKind.ENDED, "it is done"),))
+
+
 def _next_step(situation: Situation) -> Do | Wait:
     phases = situation.phases
     first = min(situation.steps, key=lambda step: (phases[step.phase_execution_id].order, step.step_index))

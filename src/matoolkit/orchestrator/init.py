@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 import orjson
 
+from matoolkit.announcing.situations import open_work, undoing_of_init
 from matoolkit.announcing.waking import activate_and_wake
 from matoolkit.domain.batch import decide_failed_init
-from matoolkit.domain.doors import Work
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.messages import BatchInit
 from matoolkit.domain.moves import Ignore
 from matoolkit.domain.moves.batch import HOLD
-from matoolkit.domain.progress import Compensate, Situation, next_of
-from matoolkit.domain.states import FAILED_STEPS, BatchStatus, MemberStatus, StepStatus
+from matoolkit.domain.progress import Compensate, Do, next_of, next_of_init
+from matoolkit.domain.states import FAILED_STEPS, BatchStatus, StepStatus
 from matoolkit.ids import Kind, occurrence_of_init
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.definitions import fields_from_step
 from matoolkit.orchestrator.dispatching import send_first
-from matoolkit.orchestrator.progress import open_compensations
 from matoolkit.store.batches import NarrowBatch, move_batches
 from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.inits import NewInit, insert_inits
@@ -104,17 +103,7 @@ def _why_not(request: Request, batch: NarrowBatch | None) -> str | None:
 
 
 def _next_undoing(agenda: Agenda, batch: NarrowBatch, undoing: dict[int, RollbackState]) -> list[RollbackState]:
-    # Only its own rollback can block an init.
-    situation = Situation(
-        MemberStatus.ACTIVE,
-        BatchStatus.ACTIVE,
-        gates=agenda.gates,
-        work=Work(batch.runbook_name, batch.id),
-        compensations=open_compensations(list(undoing.values())),
-        steps=(),
-        phases={},
-    )
-    match next_of(situation):
+    match next_of(undoing_of_init(batch, agenda.gates, list(undoing.values()))):
         case Compensate(number):
             return [undoing[number]]
         case _:
@@ -134,9 +123,11 @@ def _next_or_end(agenda: Agenda, batch: NarrowBatch, inits: Sequence[InitState])
     elif all(state.status is StepStatus.SUCCEEDED for state in current):
         activate(agenda, [batch.id])
     else:
-        waiting = next(state for state in current if state.status is not StepStatus.SUCCEEDED)
-        if waiting.status is StepStatus.PENDING and waiting.retry_after is None:
-            return [waiting]
+        match next_of_init([open_work(state) for state in current if state.status is not StepStatus.SUCCEEDED]):
+            case Do(number):
+                return [state for state in current if state.id == number]
+            case _:
+                pass
     return []
 
 

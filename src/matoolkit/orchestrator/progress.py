@@ -1,17 +1,10 @@
 """Members go on: `domain/progress.py` decides what each does next, and it is sent in bulk (rules O3, O5, O9)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from matoolkit.domain.doors import PhaseDoor, Work
-from matoolkit.domain.progress import (
-    Compensate,
-    Do,
-    OpenCompensation,
-    Situation,
-    next_of,
-)
-from matoolkit.domain.states import PhaseStatus
+from matoolkit.announcing.situations import situation_of, unexpanded_before
+from matoolkit.domain.progress import Compensate, Do, next_of
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.dispatching import send_first
@@ -21,8 +14,7 @@ from matoolkit.store.narrow_executions import (
     next_steps_of_members,
     unfinished_rollbacks_of_members,
 )
-from matoolkit.store.narrow_members import MemberInFull, members_in_full
-from matoolkit.store.phases import PhaseRow
+from matoolkit.store.narrow_members import members_in_full
 from matoolkit.store.steps import members_in_phases
 
 StateT = TypeVar("StateT", NextStep, RollbackState)
@@ -41,7 +33,8 @@ def continue_members(agenda: Agenda) -> None:
     to_undo: list[RollbackState] = []
     for member in members.values():
         mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
-        match next_of(_situation(agenda, member, mine, undoing, phases)):
+        situation = situation_of(agenda.batches[member.batch_id], member, agenda.gates, mine, undoing, phases)
+        match next_of(situation):
             case Do(number):
                 to_do.append(steps[number])
             case Compensate(number):
@@ -58,9 +51,8 @@ def _in_turn(agenda: Agenda, steps: Sequence[NextStep]) -> Sequence[NextStep]:
     Messages may come in another order than they were sent. Such a member is woken when its rows are created.
     """
     first = [step for step in steps if step.step_index == 0]
-    earlier = {
-        phase: _unexpanded_before(agenda, agenda.phases[phase]) for phase in {one.phase_execution_id for one in first}
-    }
+    later = [agenda.phases[number] for number in {one.phase_execution_id for one in first}]
+    earlier = {phase.id: unexpanded_before(agenda.phases_of(phase.batch_id), phase) for phase in later}
     phases = {phase for found in earlier.values() for phase in found}
     if not phases:
         return steps
@@ -71,52 +63,6 @@ def _in_turn(agenda: Agenda, steps: Sequence[NextStep]) -> Sequence[NextStep]:
         if any((phase, step.batch_member_id) not in there for phase in earlier[step.phase_execution_id])
     }
     return [step for step in steps if step.id not in early]
-
-
-def _unexpanded_before(agenda: Agenda, later: PhaseRow) -> list[int]:
-    return [
-        phase.id
-        for phase in agenda.phases_of(later.batch_id)
-        if phase.status is PhaseStatus.DISPATCHED and phase.expanded_at is None and phase.order < later.order
-    ]
-
-
-def _situation(
-    agenda: Agenda,
-    member: MemberInFull,
-    steps: Sequence[NextStep],
-    rollbacks: Sequence[RollbackState],
-    phases: Mapping[int, PhaseDoor],
-) -> Situation:
-    batch = agenda.batches[member.batch_id]
-    return Situation(
-        member.status,
-        batch.status,
-        agenda.gates,
-        Work(batch.runbook_name, batch.id, member_key=member.member_key),
-        open_compensations(rollbacks) if rollbacks else (),
-        # A job of an older epoch that is still out counts too: the member waits for it (rule O5).
-        [step for step in steps if step.epoch == member.epoch or step.is_in_flight],
-        phases,
-    )
-
-
-def open_compensations(rollbacks: Sequence[RollbackState]) -> list[OpenCompensation]:
-    """Number compensating steps by their sequence; the sequence that was created first comes first."""
-    first: dict[str, int] = {}
-    for rollback in rollbacks:
-        first[rollback.sequence_key] = min(rollback.id, first.get(rollback.sequence_key, rollback.id))
-    return [
-        OpenCompensation(
-            rollback.id,
-            rollback.step_index,
-            rollback.status,
-            rollback.lost_at,
-            rollback.retry_after,
-            first[rollback.sequence_key],
-        )
-        for rollback in rollbacks
-    ]
 
 
 def _by_member(states: Iterable[StateT]) -> dict[int, list[StateT]]:
