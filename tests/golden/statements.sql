@@ -849,7 +849,8 @@ WHERE named.id = gate.phase_execution_id AND mine.id = step_executions.phase_exe
 FROM batches 
 WHERE batches.id = step_executions.batch_id)) AND (gate.member_key_fold IS NULL OR gate.member_key_fold = (SELECT batch_members.member_key_fold 
 FROM batch_members 
-WHERE batch_members.id = step_executions.batch_member_id)))) AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
+WHERE batch_members.id = step_executions.batch_member_id)))) AND (step_executions.phase_execution_id NOT IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_without_phase_execution_id) WITH ([value] BIGINT '$[0]')) AS anon_1)) AND (step_executions.poll_due_at > :p_after_due_at OR step_executions.poll_due_at = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.poll_due_at, step_executions.id
 GO
 
 -- store.executions.retries_due
@@ -863,7 +864,8 @@ WHERE named.id = gate.phase_execution_id AND mine.id = step_executions.phase_exe
 FROM batches 
 WHERE batches.id = step_executions.batch_id)) AND (gate.member_key_fold IS NULL OR gate.member_key_fold = (SELECT batch_members.member_key_fold 
 FROM batch_members 
-WHERE batch_members.id = step_executions.batch_member_id)))) AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
+WHERE batch_members.id = step_executions.batch_member_id)))) AND (step_executions.phase_execution_id NOT IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_without_phase_execution_id) WITH ([value] BIGINT '$[0]')) AS anon_1)) AND (step_executions.retry_after > :p_after_due_at OR step_executions.retry_after = :p_after_due_at AND step_executions.id > :p_after_id) ORDER BY step_executions.retry_after, step_executions.id
 GO
 
 -- store.executions.rollbacks_by_id
@@ -2636,6 +2638,17 @@ FROM batches
 WHERE batches.batch_start_time IS NOT NULL AND (batches.batch_start_time >= :p_begin AND batches.batch_start_time < :p_end OR (EXISTS (SELECT * 
 FROM phase_executions 
 WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('cancelled', 'completed', 'dispatched', 'failed', 'pending', 'skipped') AND phase_executions.due_at >= :p_begin AND phase_executions.due_at < :p_end))) ORDER BY batches.batch_start_time, batches.id
+GO
+
+-- store.windows.note_woken
+UPDATE phase_executions SET woken_at=:p_values_woken_at OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
+GO
+
+-- store.windows.running_phases
+SELECT phase_executions.id, phase_executions.batch_id, batches.runbook_name, phase_executions.runbook_version, phase_executions.phase_index, phase_executions.dispatched_at, phase_executions.woken_at 
+FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
+WHERE phase_executions.status = 'dispatched' AND batches.status IN ('active', 'detected', 'init_dispatched')
 GO
 
 -- store.upgrade.upgrade

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from matoolkit.announcing.cohorts import with_cohorts
 from matoolkit.domain.doors import PhaseDoor
+from matoolkit.domain.windows import hours_of
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store.batches import NarrowBatch
@@ -58,7 +59,7 @@ def runbooks_of(
     for phase in phases:
         key = (batches[phase.batch_id].runbook_name, phase.runbook_version)
         if key not in versions:
-            versions[key] = _stored(tx, *key)
+            versions[key] = stored_runbook(tx, *key)
         found[phase.id] = versions[key]
     return found
 
@@ -71,10 +72,13 @@ def _door(phase: PhaseRow, phases: Iterable[PhaseRow], batch: NarrowBatch, at: d
         if (other.batch_id, other.runbook_version) == version and other.order <= phase.order
     )
     rules = runbook.phases[phase.phase_index]
-    return PhaseDoor(phase.id, batch.id, batch.runbook_name, phase.order, at, reached, rules)
+    return PhaseDoor(
+        phase.id, batch.id, batch.runbook_name, phase.order, at, reached, rules, hours=hours_of(runbook, rules)
+    )
 
 
-def _stored(tx: Transaction, name: str, version: int) -> Runbook:
+def stored_runbook(tx: Transaction, name: str, version: int) -> Runbook:
+    """Read a version of a runbook."""
     row = runbook_version(tx, name, version)
     if row is None:
         raise LookupError(f"runbook {name} has no version {version}")

@@ -10,6 +10,7 @@ from matoolkit.records import record
 
 if TYPE_CHECKING:
     from matoolkit.domain.cohorts import Pilots, Places
+    from matoolkit.domain.windows import Hours
     from matoolkit.runbook.model import Phase
 
 
@@ -24,7 +25,8 @@ class Door(StrEnum):
 class PhaseDoor:
     """A phase as gates see it at one moment: `reached` are its own number and those of the earlier ones of its version.
 
-    `rules` is the phase as its runbook has it. What these rest on is loaded only if they are there.
+    `rules` is the phase as its runbook has it, and `hours` its window. What these rest on is loaded only if they are
+    there.
     """
 
     id: int
@@ -34,13 +36,14 @@ class PhaseDoor:
     at: datetime
     reached: frozenset[int]
     rules: "Phase"
+    hours: "Hours | None" = None
     pilots: "Pilots | None" = None
     places: "Places | None" = None
 
     @property
     def has_gates(self) -> bool:
         """Whether it declares anything that may keep work."""
-        return self.rules.rollout is not None
+        return self.rules.rollout is not None or self.hours is not None
 
 
 @record

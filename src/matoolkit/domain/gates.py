@@ -15,6 +15,7 @@ from typing import TypeAlias
 from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.why import EndedBy, Why, WhyKind
+from matoolkit.domain.windows import outside_window, times_kept_by_window
 from matoolkit.records import record
 
 
@@ -180,14 +181,16 @@ def kept_phases(gates: Gates, due: Iterable[PhaseDoor]) -> dict[int, list[Why]]:
 def time_kept(gates: Iterable[Gate], work: Work, since: datetime, until: datetime) -> timedelta:
     """Return for how long of a time gates kept the jobs of work from leaving; gates may overlap (rule G7)."""
     kept, reached = timedelta(), since
-    for gate in sorted(gates, key=lambda gate: gate.shut_from):
-        if gate.reach is not Door.SEND or not gate.covers(work):
-            continue
-        ends = [until, *(end for end in (gate.shut_until, gate.opened_at) if end is not None)]
-        begins = max(gate.shut_from, reached)
-        if begins < min(ends):
-            kept, reached = kept + (min(ends) - begins), min(ends)
+    for begins, ends in sorted([*_times_of(gates, work, until), *times_kept_by_window(work, since, until)]):
+        if max(begins, reached) < ends:
+            kept, reached = kept + (ends - max(begins, reached)), ends
     return kept
+
+
+def _times_of(gates: Iterable[Gate], work: Work, until: datetime) -> Iterator[tuple[datetime, datetime]]:
+    for gate in gates:
+        if gate.reach is Door.SEND and gate.covers(work):
+            yield gate.shut_from, min(end for end in (until, gate.shut_until, gate.opened_at) if end is not None)
 
 
 def _shuts(gate: Gate, door: Door, work: Work) -> bool:
@@ -202,4 +205,4 @@ def _has_reached(phase: PhaseDoor | None, phase_id: int) -> bool:
 
 
 # What follows from what a phase declares; each says why it keeps work, or nothing. Asked only for phases with gates.
-_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = ()
+_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = (outside_window,)

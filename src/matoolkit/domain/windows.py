@@ -5,13 +5,15 @@ ends makes it shorter: it begins the last time that the clock comes to `from`, a
 `to`. A window whose end comes before its beginning then does not open that day.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.wallclock import first_reached, last_reached
+from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
 from matoolkit.runbook.model import Phase, Runbook
 from matoolkit.runbook.values import DAY_MINUTES, WEEKDAYS
@@ -37,6 +39,12 @@ class Hours:
     closes: int
     zone: ZoneInfo
     binds: Binds
+
+    def __str__(self) -> str:
+        """Write it in a line: `fri, sat 20:00-06:00 Europe/Berlin`."""
+        days = ", ".join(day for number, day in enumerate(WEEKDAYS) if number in self.days)
+        opens, closes = (f"{minute // 60:02}:{minute % 60:02}" for minute in (self.opens, self.closes))
+        return f"{days} {opens}-{closes} {self.zone.key}".removeprefix(", ".join(WEEKDAYS)).strip()
 
 
 @record
@@ -73,6 +81,31 @@ def next_opening(hours: Hours, at: datetime) -> datetime | None:
     """Return when a window that is shut at an instant opens."""
     found = opening(hours, at)
     return None if found is None else found.since
+
+
+def why_shut(hours: Hours, at: datetime) -> Why | None:
+    """Say that a window is shut, and when it opens; nothing if it is open."""
+    found = opening(hours, at)
+    if found is not None and found.since <= at:
+        return None
+    zone = hours.zone.key
+    when = f"it opens at {found.since.astimezone(hours.zone):%Y-%m-%d %H:%M} {zone}" if found else "it does not open"
+    until = None if found is None else found.since
+    return Why(WhyKind.WINDOW, f"outside its window ({hours}): {when}", until=until, ended_by=EndedBy.TIME)
+
+
+def outside_window(door: Door, _work: Work, phase: PhaseDoor) -> Why | None:
+    """Keep a phase and who has not begun it outside of its window, and if it binds every job, all its jobs."""
+    hours = phase.hours
+    if hours is None or (door is Door.SEND and hours.binds is Binds.START):
+        return None
+    return why_shut(hours, phase.at)
+
+
+def times_kept_by_window(work: Work, since: datetime, until: datetime) -> Iterable[tuple[datetime, datetime]]:
+    """Return the parts of a time in which a window kept the jobs of work from leaving (rule G7)."""
+    hours = None if work.phase is None else work.phase.hours
+    return () if hours is None or hours.binds is Binds.START else times_shut(hours, since, until)
 
 
 def last_opening(hours: Hours, at: datetime) -> datetime | None:

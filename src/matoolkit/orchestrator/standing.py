@@ -19,13 +19,13 @@ def time_kept_of(agenda: Agenda, state: State, since: datetime) -> timedelta:
     if agenda.gates_since is None or agenda.gates_since[0] > since:
         agenda.gates_since = since, gates_since(agenda.tx, since, agenda.at)
     _, gates = agenda.gates_since
-    if not gates:
+    number = state.phase_execution_id if isinstance(state, StepState) else None
+    phase = None if number is None else agenda.doors([number])[number]
+    if not gates and (phase is None or not phase.has_gates):
         return timedelta()
     key = None
     if state.batch_member_id is not None and any(gate.member_key_fold is not None for gate in gates):
         key = narrow_members(agenda.tx, [state.batch_member_id])[0].member_key
     batch = agenda.batches[state.batch_id]
-    number = state.phase_execution_id if isinstance(state, StepState) else None
-    phase = None if number is None else agenda.doors([number])[number]
     work = Work(batch.runbook_name, batch.id, definition_of(agenda, state).step.worker_id, key, phase=phase)
     return time_kept(gates, work, since, agenda.at)

@@ -27,6 +27,7 @@ from matoolkit.scheduler.spool import Spool
 from matoolkit.scheduler.sweeps import ask_for_checks
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.scheduler.transitions import transition_batches
+from matoolkit.scheduler.windows import Windows
 from matoolkit.store import Store
 from matoolkit.store.automation import automated_runbooks, record_tick
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
@@ -49,6 +50,7 @@ class Scheduler:
     lease: SchedulerLease
     interval: timedelta
     _troubles: dict[tuple[str, str], Outage] = field(default_factory=dict, init=False)
+    _windows: Windows = field(default_factory=Windows, init=False)
 
     def tick(self) -> list[Tally] | None:
         """Look at every runbook once and say what was done; nothing at all if another scheduler works."""
@@ -72,8 +74,9 @@ class Scheduler:
             return 0
         at = self.clock.now()
         look_after_gates(self.store, self.publisher, self.lease.confirm)
+        kept = self._windows.look_after(self.store, self.publisher, self.lease.confirm, at)
         dispatch_kept_phases(self.store, self.publisher, self.lease.confirm, at)
-        return ask_for_checks(self.store, self.publisher, self.lease.confirm, at)
+        return ask_for_checks(self.store, self.publisher, self.lease.confirm, at, kept)
 
     def _look_at(self, runbook: RunbookRow, *, is_automated: bool) -> Tally:
         with span("look at runbook", {"runbook": runbook.name, "version": runbook.version}) as one:

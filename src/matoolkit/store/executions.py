@@ -13,7 +13,7 @@ from matoolkit.ids import Kind
 from matoolkit.store.gates import keeps_jobs_of
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
-from matoolkit.store.sql.statements import is_any, records_among
+from matoolkit.store.sql.statements import among, is_any, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 TABLES: dict[Kind, Table] = {
@@ -146,21 +146,36 @@ def rollbacks_by_id(tx: Transaction, ids: Collection[int]) -> list[RollbackRow]:
 
 
 def polls_due(
-    tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
+    tx: Transaction,
+    kind: Kind,
+    at: datetime,
+    *,
+    kept: Collection[int] = (),
+    after: Overdue | None = None,
+    limit: int = 1000,
 ) -> list[Overdue]:
-    """Return a slice of the work that polls and whose interval has passed, longest overdue first (T9, G6)."""
+    """Return a slice of the work that polls and whose interval has passed, longest overdue first (T9, G6).
+
+    The work of the phases in `kept` is left out, as is what stored gates keep.
+    """
     table = TABLES[kind]
     polls = is_any(table.c.status, {StepStatus.POLLING})
-    return _slice(tx, kind, table.c.poll_due_at, polls, at, after, limit, stops_at_gates=True)
+    return _slice(tx, kind, table.c.poll_due_at, polls, at, after, limit, stops_at_gates=True, kept=kept)
 
 
 def retries_due(
-    tx: Transaction, kind: Kind, at: datetime, *, after: Overdue | None = None, limit: int = 1000
+    tx: Transaction,
+    kind: Kind,
+    at: datetime,
+    *,
+    kept: Collection[int] = (),
+    after: Overdue | None = None,
+    limit: int = 1000,
 ) -> list[Overdue]:
-    """Return a slice of the work whose retry is due, longest overdue first (T9, G6)."""
+    """Return a slice of the work whose retry is due, longest overdue first; `kept` as for polls (T9, G6)."""
     table = TABLES[kind]
     waits = is_any(table.c.status, {StepStatus.PENDING})
-    return _slice(tx, kind, table.c.retry_after, waits, at, after, limit, stops_at_gates=True)
+    return _slice(tx, kind, table.c.retry_after, waits, at, after, limit, stops_at_gates=True, kept=kept)
 
 
 def lost_jobs(
@@ -186,17 +201,24 @@ def _slice(
     limit: int,
     *,
     stops_at_gates: bool = False,
+    kept: Collection[int] = (),
 ) -> list[Overdue]:
     last = Named() if after is None else Named(due_at=after.due_at, id=after.id)
-    query = _overdue(tx, at, last, table=TABLES[kind], due=due, guard=guard, limit=limit, stops_at_gates=stops_at_gates)
+    # Only steps of members are of a phase.
+    without = Named(phase_execution_id=kept) if kept and kind is Kind.STEP else Named()
+    table = TABLES[kind]
+    query = _overdue(
+        tx, at, last, without, table=table, due=due, guard=guard, limit=limit, stops_at_gates=stops_at_gates
+    )
     return tx.rows(Overdue, query, kind=kind)
 
 
 @prepared
 def _overdue(
-    _draft: Drafting,
+    draft: Drafting,
     at: datetime,
     after: Named,
+    without: Named,
     *,
     table: Table,
     due: Column[Any],
@@ -209,6 +231,7 @@ def _overdue(
     )
     if stops_at_gates:
         query = query.where(~keeps_jobs_of(table, at))
+    query = query.where(*(~among(draft, table.c[name], values) for name, values in without.items()))
     if after:
         query = query.where(or_(due > after["due_at"], and_(due == after["due_at"], table.c.id > after["id"])))
     return query.order_by(due, table.c.id).limit(limit)

@@ -1,0 +1,68 @@
+"""Windows of phases that have begun: who waited is woken when one opens, and nobody is asked for while one is shut.
+
+Phases that have not begun need nothing of this: each sweep looks at those that are due (rules K2, G6 and G8).
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from matoolkit.announcing.doors import stored_runbook
+from matoolkit.announcing.gatekeeping import wake_batches
+from matoolkit.domain.windows import Binds, Hours, hours_of, is_open, last_opening
+from matoolkit.ports import Publisher
+from matoolkit.scheduler.leasing import Confirm
+from matoolkit.store import Store
+from matoolkit.store.sql.transaction import Transaction
+from matoolkit.store.windows import RunningPhase, note_woken, running_phases
+
+_AT_ONCE = 500
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Windows:
+    """The windows of the versions whose phases were seen; a version never changes."""
+
+    _of_versions: dict[tuple[str, int], Sequence[Hours | None]] = field(default_factory=dict)
+
+    def look_after(self, store: Store, publisher: Publisher, confirm: Confirm, at: datetime) -> set[int]:
+        """Wake all who waited for a window that has opened since, and return the phases whose jobs wait for one."""
+        with store.reading() as tx:
+            found = self._with_windows(tx, running_phases(tx))
+        opened = [phase for phase, hours in found if _has_opened(phase, hours, at)]
+        for first in range(0, len(opened), _AT_ONCE):
+            with store.transaction() as tx:
+                confirm(tx)
+                _wake(tx, publisher, opened[first : first + _AT_ONCE], at)
+        return {phase.id for phase, hours in found if hours.binds is Binds.EVERY_JOB and not is_open(hours, at)}
+
+    def _with_windows(self, tx: Transaction, phases: Sequence[RunningPhase]) -> list[tuple[RunningPhase, Hours]]:
+        found = ((phase, self._hours(tx, phase)) for phase in phases)
+        return [(phase, hours) for phase, hours in found if hours is not None]
+
+    def _hours(self, tx: Transaction, phase: RunningPhase) -> Hours | None:
+        version = (phase.runbook_name, phase.runbook_version)
+        if version not in self._of_versions:
+            runbook = stored_runbook(tx, *version)
+            self._of_versions[version] = [hours_of(runbook, rules) for rules in runbook.phases]
+        return self._of_versions[version][phase.phase_index]
+
+
+def _has_opened(phase: RunningPhase, hours: Hours, at: datetime) -> bool:
+    """Tell whether a window is open, and nobody in the phase was woken or began since it opened."""
+    looked_at = phase.woken_at or phase.dispatched_at
+    if looked_at is None or not is_open(hours, at):
+        return False
+    opened = last_opening(hours, at)
+    return opened is not None and opened > looked_at
+
+
+def _wake(tx: Transaction, publisher: Publisher, phases: Sequence[RunningPhase], at: datetime) -> None:
+    noted = set(note_woken(tx, [phase.id for phase in phases], at))
+    woken = [phase for phase in phases if phase.id in noted]
+    wake_batches(tx, publisher, sorted({phase.batch_id for phase in woken}))
+    for phase in woken:
+        log.info("phase %s: its window has opened", phase.id, extra={"batch": phase.batch_id})

@@ -1,0 +1,242 @@
+"""Rules K2, G6, G7 and G8: outside of its window a phase does not begin, and what waits is woken when it opens.
+
+The clock begins on Tuesday 2026-03-03 at 12:00 UTC.
+"""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from matoolkit.announcing.doors import load_doors
+from matoolkit.domain.gates import Door, Gates, Work
+from matoolkit.domain.states import MemberStatus, PhaseStatus, StepStatus
+from matoolkit.scheduler.due_phases import dispatch_due_phases
+from matoolkit.scheduler.leasing import SchedulerLease
+from matoolkit.scheduler.tick import Scheduler
+from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.windows import running_phases
+from tests.stage import Failing, Stage
+
+EVENING = 'window: {from: "20:00", to: "06:00", BINDS}'
+POLLS = "poll: {interval: 10m, timeout: 2h}"
+RETRIES = "retry: {max_retries: 3, interval: 5m}"
+
+
+def runbook(binds: str = "start", more: str = "", of_first: str = EVENING) -> str:
+    window = of_first.replace("BINDS", f"binds: {binds}")
+    return f"""
+phases:
+  - name: prepare
+    offset: T-5d
+    {window}
+    steps:
+      - {{name: create, worker_id: worker-01, function: Create, params: {{Email: '{{{{Email}}}}'}}}}
+      - name: license
+        worker_id: worker-01
+        function: License
+        {more}
+  - name: cutover
+    offset: T-4d
+    steps:
+      - {{name: move, worker_id: worker-01, function: Move}}
+"""
+
+
+def begin_due(stage: Stage) -> int:
+    """Let phases begin as a tick does, and hand out their steps."""
+    begun = dispatch_due_phases(stage.store, stage.bus, lambda _: None, stage.now)
+    stage.handle()
+    return begun
+
+
+@pytest.fixture
+def sweep(stage: Stage) -> Callable[[], None]:
+    """Let a scheduler sweep, which remembers the windows that it has seen, and the orchestrator handle what follows."""
+    lease = SchedulerLease(stage.store, "one", timedelta(days=99), threading.Event())
+
+    def no_source(_: Any) -> Any:
+        raise AssertionError("a sweep reads no source")
+
+    scheduler = Scheduler(stage.store, stage.bus, no_source, stage.clock, lease, timedelta(minutes=5))
+
+    def swept() -> None:
+        scheduler.sweep()
+        stage.handle()
+
+    return swept
+
+
+def at(stage: Stage, hour: int, minute: int = 0) -> None:
+    """Let it be that time, today or tomorrow."""
+    wanted = stage.now.replace(hour=hour, minute=minute)
+    stage.clock.advance(wanted - stage.now if wanted > stage.now else wanted + timedelta(days=1) - stage.now)
+
+
+@pytest.mark.parametrize("binds", ["start", "every_job"])
+def test_k2_a_due_phase_outside_its_window_waits_until_it_opens(stage: Stage, binds: str) -> None:
+    batch = stage.batch(stage.publish(runbook(binds)), 2)
+    assert (begin_due(stage), stage.phases(batch)["prepare"]) == (0, PhaseStatus.PENDING)
+    at(stage, 19, 59)
+    assert begin_due(stage) == 0
+    at(stage, 20)
+    assert (begin_due(stage), len(stage.take_jobs())) == (1, 2)
+
+
+def test_g9_a_later_phase_does_not_overtake_one_that_waits_for_its_window(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(runbook()), 1)
+    stage.clock.advance(timedelta(days=1, hours=2))
+    assert begin_due(stage) == 0
+    at(stage, 21)
+    assert begin_due(stage) == 2
+    assert set(stage.phases(batch).values()) == {PhaseStatus.DISPATCHED}
+
+
+def test_k2_who_has_begun_goes_on_outside_the_window_and_others_wait_for_the_next(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    batch = stage.batch(stage.publish(runbook()), 1)
+    at(stage, 20)
+    begin_due(stage)
+    (job,) = stage.take_jobs()
+    at(stage, 7)
+    stage.join(batch, "late")
+    stage.answer(job)
+    stage.handle()
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]
+    assert stage.states(batch, "late")["create"] == "pending"
+    at(stage, 19, 59)
+    sweep()
+    assert stage.take_jobs() == []
+    at(stage, 20)
+    sweep()
+    assert [job.function_name for job in stage.take_jobs()] == ["Create"]
+
+
+def test_k2_with_every_job_nothing_leaves_outside_the_window(stage: Stage, sweep: Callable[[], None]) -> None:
+    batch = stage.batch(stage.publish(runbook("every_job")), 1)
+    at(stage, 20)
+    begin_due(stage)
+    (job,) = stage.take_jobs()
+    at(stage, 7)
+    stage.answer(job)
+    stage.handle()
+    assert (stage.take_jobs(), stage.states(batch)["license"]) == ([], "pending")
+    at(stage, 20)
+    sweep()
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]
+
+
+def test_g8_a_window_wakes_once_each_time_that_it_opens(stage: Stage, sweep: Callable[[], None]) -> None:
+    batch = stage.batch(stage.publish(runbook("every_job")), 1)
+    at(stage, 20)
+    begin_due(stage)
+    woken = []
+    for hour in (21, 7, 20, 21, 7, 22, 23):
+        at(stage, hour)
+        sweep()
+        with stage.store.reading() as tx:
+            (phase,) = running_phases(tx)
+        woken.append(f"{phase.woken_at:%d-%H}" if phase.woken_at else None)
+    assert phase.batch_id == batch.id
+    assert woken == [None, None, "04-20", "04-20", "04-20", "05-22", "05-22"]
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome", "state"),
+    [(POLLS, {"complete": False}, "polling"), (RETRIES, Failing(), "pending")],
+    ids=["poll", "retry"],
+)
+def test_g6_no_poll_and_no_retry_is_asked_for_while_a_window_keeps_every_job(
+    stage: Stage, sweep: Callable[[], None], more: str, outcome: Any, state: str
+) -> None:
+    stage.answers = {"License": outcome}
+    batch = stage.batch(stage.publish(runbook("every_job", more)), 1)
+    at(stage, 5, 30)
+    begin_due(stage)
+    stage.run()
+    assert stage.states(batch)["license"] == state
+    at(stage, 7)
+    sweep()
+    assert stage.bus.receive(stage.events_of_orchestrator, 10) == []
+    assert (stage.take_jobs(), stage.states(batch)["license"]) == ([], state)
+    at(stage, 20)
+    sweep()
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]
+
+
+def test_g6_a_check_that_comes_while_the_window_is_shut_is_ignored(stage: Stage) -> None:
+    stage.answers = {"License": {"complete": False}}
+    batch = stage.batch(stage.publish(runbook("every_job", POLLS)), 1)
+    at(stage, 5, 30)
+    begin_due(stage)
+    stage.run()
+    at(stage, 7)
+    stage.check_polls(*(step.id for step in stage.steps(batch) if step.step_name == "license"))
+    stage.handle()
+    assert (stage.take_jobs(), stage.states(batch)["license"]) == ([], "polling")
+
+
+@pytest.mark.parametrize(("binds", "after"), [("every_job", StepStatus.POLLING), ("start", StepStatus.POLL_TIMEOUT)])
+def test_g7_the_time_outside_a_window_does_not_count_for_a_poll_that_it_keeps(
+    stage: Stage, sweep: Callable[[], None], binds: str, after: StepStatus
+) -> None:
+    stage.answers = {"License": {"complete": False}}
+    batch = stage.batch(stage.publish(runbook(binds, POLLS)), 1)
+    at(stage, 5, 30)
+    begin_due(stage)
+    stage.run()
+    at(stage, 20, 30)
+    sweep()
+    stage.run()
+    # Half an hour before six and half an hour after eight in the evening: one of the two hours that it has.
+    assert stage.states(batch)["license"] == after
+    if after is StepStatus.POLLING:
+        at(stage, 21, 40)
+        sweep()
+        stage.run()
+        assert stage.states(batch)["license"] == StepStatus.POLL_TIMEOUT
+
+
+def test_g7_a_pause_within_the_hours_outside_does_not_count_twice(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(runbook("every_job")), 1)
+    with stage.store.transaction() as tx:
+        locked = {one.id: one for one in lock_batches(tx, [batch.id])}
+        (door, _) = load_doors(tx, stage.phase_rows(batch), locked, stage.now).values()
+    work = Work("wave", batch.id, "worker-01", "u0", phase=door)
+    assert [why.kind for why in Gates().at(Door.SEND, work)] == ["window"]
+    (why,) = Gates().at(Door.START, work)
+    assert why.until == stage.now.replace(hour=20)
+    assert why.sentence == "outside its window (20:00-06:00 UTC): it opens at 2026-03-03 20:00 UTC"
+
+
+def test_k2_a_member_that_failed_meanwhile_is_not_woken(stage: Stage, sweep: Callable[[], None]) -> None:
+    stage.answers = {"Create": Failing()}
+    batch = stage.batch(stage.publish(runbook("every_job")), 1)
+    at(stage, 20)
+    begin_due(stage)
+    stage.run()
+    assert stage.member(batch).status is MemberStatus.FAILED
+    at(stage, 7)
+    at(stage, 20)
+    sweep()
+    assert stage.take_jobs() == []
+
+
+def test_k2_runbooks_without_windows_cost_a_sweep_one_query(
+    stage: Stage, sweep: Callable[[], None], statements: Callable[[], list[str]]
+) -> None:
+    def counted(members: int) -> int:
+        batch: BatchRow = stage.batch(stage.publish(runbook(of_first=""), f"wave{members}"), members)
+        stage.due(batch, "prepare")
+        stage.handle()
+        sweep()
+        statements()
+        sweep()
+        return len(statements())
+
+    assert counted(1) == counted(40)
+    with stage.store.reading() as tx:
+        assert len(running_phases(tx)) == 2
