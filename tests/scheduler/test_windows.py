@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from matoolkit.announcing.doors import load_doors
-from matoolkit.domain.gates import Door, Gates, Work
+from matoolkit.domain.doors import Door, Work
+from matoolkit.domain.gates import Gates
 from matoolkit.domain.states import MemberStatus, PhaseStatus, StepStatus
 from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.scheduler.leasing import SchedulerLease
