@@ -28,6 +28,7 @@ from matoolkit.domain.moves.member import (
 )
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import UnusableKey
+from matoolkit.store.joins import count_joins, number_returned
 from matoolkit.store.moves import guards_of, make_alike, make_each
 from matoolkit.store.noting import note_new_members, standing_of_new
 from matoolkit.store.schema import batch_members, batches
@@ -152,13 +153,15 @@ class _MemberToInsert:
     caught_up_at: datetime | None
     source_time: datetime | None
     counted_as: int
+    joined_no: int | None
 
 
 def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> list[InsertedMember]:
     """Create active members and return their ids; a key that the batch has in any spelling is a conflict."""
     if not new:
         return []
-    rows = [_to_insert(member) for member in new]
+    numbers = count_joins(tx, {member.batch_id for member in new if member.caught_up_at is None})
+    rows = [_to_insert(member, numbers.get(member.batch_id)) for member in new]
     alike = {"status": MemberStatus.ACTIVE, "epoch": 1, "added_at": at}
     returning = columns_of(InsertedMember, batch_members)
     note_new_members(tx, Counter((row.batch_id, row.counted_as) for row in rows))
@@ -177,7 +180,7 @@ def member_labels(tx: Transaction, ids: Collection[int]) -> list[MemberLabel]:
 
 def refresh_members(tx: Transaction, refreshes: Sequence[Refresh]) -> list[int]:
     """Give active members the data that the source has now."""
-    return make_each(tx, batch_members, REFRESH, refreshes)
+    return make_each(tx, batch_members, REFRESH, refreshes, tx.time()) if refreshes else []
 
 
 def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, at: datetime) -> list[int]:
@@ -187,7 +190,9 @@ def remove_members(tx: Transaction, ids: Collection[int], by: str, reason: str, 
 
 def return_members(tx: Transaction, returns: Sequence[Return], at: datetime, *, undone: bool = False) -> list[int]:
     """Take removed members in again, in a new epoch that has yet to catch up; undone ones without outputs (T5, U2)."""
-    return make_each(tx, batch_members, RETURN_UNDONE if undone else RETURN, returns, at)
+    returned = make_each(tx, batch_members, RETURN_UNDONE if undone else RETURN, returns, at)
+    number_returned(tx, returned)
+    return returned
 
 
 def fail_members(tx: Transaction, members: Sequence[MemberAt], at: datetime) -> list[int]:
@@ -254,7 +259,7 @@ def keep_outputs(tx: Transaction, outputs: Sequence[Outputs]) -> list[int]:
     return make_each(tx, batch_members, KEEP_OUTPUTS, outputs)
 
 
-def _to_insert(member: NewMember) -> _MemberToInsert:
+def _to_insert(member: NewMember, joined_no: int | None) -> _MemberToInsert:
     key = member.member_key.strip()
     if not is_usable_key(key):
         raise UnusableKey(key, MAX_KEY_LENGTH)
@@ -268,4 +273,6 @@ def _to_insert(member: NewMember) -> _MemberToInsert:
         member.caught_up_at,
         member.source_time,
         standing_of_new(member.caught_up_at is not None),
+        # Who is there from the beginning has joined nothing.
+        joined_no if member.caught_up_at is None else None,
     )

@@ -95,7 +95,7 @@ RESTART_UNDONE = Move(
     MemberStatus.ACTIVE,
     {**_NEW_EPOCH, **_WITHOUT_OUTPUTS},
 )
-REFRESH = Move("refresh", "The source has other data for it.", _ACTIVE, None, {})
+REFRESH = Move("refresh", "The source has other data for it.", _ACTIVE, None, {"refreshed_at": Value.NOW})
 FOLLOW_START = Move(
     "follow a new start", "Its batch was rescheduled: that is the time the source gives it.", _ACTIVE, None, {}
 )

@@ -113,6 +113,7 @@ batch_members = Table(
     ),
     Column("is_pilot", Boolean, doc="Whether it goes first; chosen when the first phase of its batch begins."),
     Column("joined_no", Integer, doc="The `join_count` with which it joined or returned; empty if it was there first."),
+    Column("refreshed_at", Instant, doc="When the source last had other data for it."),
     UniqueConstraint("batch_id", "member_key_fold"),
     one_of("status", MemberStatus, "status"),
     Index("ix_batch_members_status", "batch_id", "status", "id"),

@@ -11,7 +11,11 @@ down_revision = "0016"
 _COLUMNS: dict[str, list[sa.Column[object]]] = {
     "gates": [sa.Column("phase_execution_id", BigId), sa.Column("allowed", sa.Integer())],
     "batches": [sa.Column("wake_count", sa.Integer()), sa.Column("join_count", sa.Integer())],
-    "batch_members": [sa.Column("is_pilot", sa.Boolean()), sa.Column("joined_no", sa.Integer())],
+    "batch_members": [
+        sa.Column("is_pilot", sa.Boolean()),
+        sa.Column("joined_no", sa.Integer()),
+        sa.Column("refreshed_at", Instant()),
+    ],
     "phase_executions": [
         sa.Column("member_count", sa.Integer()),
         sa.Column("pilot_done_at", Instant()),
@@ -47,7 +51,8 @@ def upgrade() -> None:
         sa.Column("hold_key", sa.Unicode(64)),
         sa.Column("runbook_version", sa.Integer(), nullable=False),
         sa.Column("batch_start_time", Instant()),
-        sa.Column("digest", sa.Unicode(64), nullable=False),
+        sa.Column("digest", sa.Unicode(100), nullable=False),
+        sa.Column("covered_after", sa.Integer()),
         sa.Column("covered_no", sa.Integer(), nullable=False),
         sa.Column("members", sa.Integer(), nullable=False),
         sa.Column("decision", sa.Unicode(20), nullable=False),
@@ -57,6 +62,7 @@ def upgrade() -> None:
         sa.Column("signed_at", Instant(), nullable=False),
         sa.Column("reason", sa.UnicodeText()),
         sa.Column("withdrawn_at", Instant()),
+        sa.Column("used_at", Instant()),
         sa.CheckConstraint(is_one_of("subject", "hold", "init", "phase"), name=op.f("ck_approvals_subject")),
         sa.CheckConstraint(is_one_of("decision", "approve", "reject"), name=op.f("ck_approvals_decision")),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=op.f("fk_approvals_batch_id")),

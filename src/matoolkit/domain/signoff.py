@@ -1,0 +1,330 @@
+"""Sign-offs: what people have to approve before it begins, and whether enough of them have (rules S1 to S8).
+
+A sign-off is about one batch with one T under one version, and about the members who had joined up to a number. It is
+used when what it is about begins; until then another T, another version and its age void it. Afterwards it stands.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from matoolkit.domain.states import SignOff, SignOffSubject
+from matoolkit.domain.why import EndedBy, Why, WhyKind
+from matoolkit.records import record
+from matoolkit.runbook.values import ANY_APPROVER
+from matoolkit.words import counted
+
+if TYPE_CHECKING:
+    from matoolkit.runbook.model import Approval
+
+VALID = timedelta(days=7)
+_NOBODY = -1
+_HASH_BYTES = 16
+_PARTS = 5
+
+
+@record
+class Signature:
+    """A sign-off as it is stored.
+
+    It covers members who joined after `covered_after`, if it says so, and up to `covered_no`.
+    """
+
+    id: int
+    batch_id: int
+    subject: SignOffSubject
+    phase_execution_id: int | None
+    hold_key: str | None
+    runbook_version: int
+    batch_start_time: datetime | None
+    digest: str
+    covered_after: int | None
+    covered_no: int
+    members: int
+    decision: SignOff
+    signed_by: str
+    roles: str
+    is_signed_in: bool
+    signed_at: datetime
+    reason: str | None
+    withdrawn_at: datetime | None
+    used_at: datetime | None
+
+    @property
+    def is_approval(self) -> bool:
+        """Whether it says yes, and nobody has taken that back."""
+        return self.decision is SignOff.APPROVE and self.withdrawn_at is None
+
+    @property
+    def person(self) -> str:
+        """Who signed, so that one person counts once."""
+        return self.signed_by.casefold()
+
+
+@record
+class SignOffs:
+    """What must be signed off before something begins, and what was signed so far.
+
+    `digest` is that of what is asked now; it is known only if somebody has rejected. `begun` is set when a phase has
+    begun: then only those wait who joined too late for the sign-offs that were used.
+    """
+
+    batch_id: int
+    subject: SignOffSubject
+    title: str
+    count: int
+    by: tuple[str, ...]
+    valid: timedelta
+    version: int
+    start: datetime | None
+    at: datetime
+    opens_at: datetime | None = None
+    ends_at: datetime | None = None
+    has_begun: bool = False
+    digest: str | None = None
+    given: Sequence[Signature] = ()
+
+    def voided(self, signature: Signature) -> str | None:
+        """Say why a sign-off does not count, if another T, another version or its age voids it (rule S5)."""
+        if signature.used_at is not None:
+            return None
+        if signature.batch_start_time != self.start:
+            return "T is another one since"
+        if signature.runbook_version != self.version:
+            return f"it was given for version {signature.runbook_version}"
+        return "it is too old" if signature.signed_at + self.valid <= self.at else None
+
+    @property
+    def standing(self) -> list[Signature]:
+        """The approvals that count."""
+        return [one for one in self.given if one.is_approval and self.voided(one) is None]
+
+    @property
+    def rejection(self) -> Signature | None:
+        """The latest rejection of exactly what is asked now (rule S6)."""
+        asked = self.digest or ""
+        found = [one for one in self.given if self._rejects(one) and is_same(one.digest, asked)]
+        return max(found, key=lambda one: one.id) if found else None
+
+    @property
+    def covered_no(self) -> int | None:
+        """Up to which number those who joined are covered by enough people; none if nobody is."""
+        return covered_by(self.standing, self.count)
+
+    @property
+    def used_no(self) -> int:
+        """Up to which number those who joined were covered when their sign-offs were used."""
+        used = covered_by([one for one in self.standing if one.used_at is not None], self.count)
+        return _NOBODY if used is None else used
+
+    @property
+    def asked_after(self) -> int | None:
+        """Which number those have passed who are asked about now: in a phase that has begun only late joiners."""
+        return self.used_no if self.has_begun else None
+
+    @property
+    def current(self) -> list[Signature]:
+        """The approvals that count for what is asked now: for late joiners those that are about them."""
+        after = self.asked_after
+        return [one for one in self.standing if after is None or one.covered_no > after]
+
+    @property
+    def is_met(self) -> bool:
+        """Whether enough people have signed off what is asked now, and none has rejected it."""
+        covered, after = self.covered_no, self.asked_after
+        return self.rejection is None and covered is not None and (after is None or covered > after)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time for it has ended (rule S7)."""
+        return self.ends_at is not None and self.ends_at < self.at
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the time for it has not come (rule S7)."""
+        return self.opens_at is not None and self.at < self.opens_at
+
+    def is_rejected(self, joined_no: int) -> bool:
+        """Tell whether somebody who joined a phase that has begun was rejected there (rule S3)."""
+        return any(
+            self._rejects(one) and one.covered_after is not None and one.covered_after < joined_no <= one.covered_no
+            for one in self.given
+        )
+
+    def progress(self) -> str:
+        """Say how many have signed: `1 of 2 given (jmarin 20:31)`."""
+        latest = {one.person: one for one in self.current}.values()
+        given = self.count if any(not one.is_signed_in for one in latest) else min(len(latest), self.count)
+        names = ", ".join(f"{one.signed_by} {_moment(one.signed_at, self.at)}" for one in latest)
+        return f"{given} of {self.count} given" + (f" ({names})" if names else "")
+
+    def _rejects(self, one: Signature) -> bool:
+        is_about_this = (one.batch_start_time, one.runbook_version) == (self.start, self.version)
+        return one.decision is SignOff.REJECT and one.withdrawn_at is None and is_about_this
+
+
+def covered_by(approvals: Iterable[Signature], count: int) -> int | None:
+    """Return up to which number those who joined are covered by so many different people (rules S3 and S4).
+
+    Sign-offs of late joiners go on from where the ones before end. If nobody can sign in, one is as good as all.
+    """
+    known, reached = list(approvals), _NOBODY
+    while (level := _level(known, count, reached)) > reached:
+        reached = level
+    return None if reached == _NOBODY else reached
+
+
+def _level(approvals: Iterable[Signature], count: int, reached: int) -> int:
+    best: dict[str, Signature] = {}
+    for one in approvals:
+        goes_on = one.covered_after is None or one.covered_after <= reached
+        if goes_on and (one.person not in best or one.covered_no > best[one.person].covered_no):
+            best[one.person] = one
+    people = 0
+    for one in sorted(best.values(), key=lambda one: -one.covered_no):
+        people += 1 if one.is_signed_in else count
+        if people >= count:
+            return one.covered_no
+    return _NOBODY
+
+
+def begins(asked: SignOffs) -> Why | None:
+    """Say why a phase or an init does not begin, if it waits for people (rules S1, S4 and S6)."""
+    if asked.is_met:
+        return None
+    if (rejection := asked.rejection) is not None:
+        said = f": {rejection.reason}" if rejection.reason else ""
+        when = _moment(rejection.signed_at, asked.at)
+        return _why(asked, f"{rejection.signed_by} rejected it {when}{said}", since=rejection.signed_at)
+    told = f"waits for approval: {asked.progress()}"
+    if asked.is_over:
+        told = f"was not approved in time: {asked.progress()}"
+    elif asked.is_early:
+        told = f"waits for approval, which can be given from {_day(asked.opens_at)} on"
+    return _why(asked, told)
+
+
+def lets_in(asked: SignOffs, joined_no: int) -> Why | None:
+    """Say why a member does not begin a phase that has begun: it joined after what was signed off (rule S3)."""
+    if joined_no <= asked.used_no:
+        return None
+    return _why(asked, f"joined after the approval and waits for another: {asked.progress()}")
+
+
+def _why(asked: SignOffs, told: str, *, since: datetime | None = None) -> Why:
+    subject = "--init" if asked.subject is SignOffSubject.INIT else asked.title
+    return Why(
+        WhyKind.APPROVAL,
+        told,
+        since,
+        asked.ends_at,
+        EndedBy.PERSON,
+        ", ".join(asked.by),
+        f"matoolkit approval show {asked.batch_id} {subject}",
+    )
+
+
+def times_of(
+    approval: "Approval", start: datetime | None, *, is_manual: bool
+) -> tuple[datetime | None, datetime | None]:
+    """Return from when on and until when sign-offs are taken; a manual batch has no T to count from (rule S7)."""
+    if start is None or is_manual:
+        return None, None
+    begins, ends = approval.not_before, approval.until
+    return begins.due_at(start) if begins else None, ends.due_at(start) if ends else None
+
+
+def who_may(approval: "Approval") -> tuple[str, ...]:
+    """Return who may sign off."""
+    return approval.by or (ANY_APPROVER,)
+
+
+@record
+class Shown:
+    """What a digest stands for besides its hash (rule S2)."""
+
+    version: int
+    start: datetime | None
+    joined_no: int
+    members: int
+    hash: str
+
+    def __str__(self) -> str:
+        """Write the digest; it says what it was made of, so that a later one can be compared with it."""
+        start = "manual" if self.start is None else f"{self.start:%Y%m%dT%H%M%SZ}"
+        return f"v{self.version}-{start}-{self.joined_no}-{self.members}-{self.hash}"
+
+
+def shown(
+    batch_id: int,
+    subject: str,
+    version: int,
+    start: datetime | None,
+    joined_no: int,
+    members: Sequence[tuple[int, int]],
+) -> Shown:
+    """Return the digest of what is asked for: the batch, T, the version, what begins, and members in their epochs."""
+    # The number does not count: who joined and left again since was never in the list.
+    parts = [str(batch_id), subject, str(version), start.isoformat() if start else ""]
+    parts += [f"{number}:{epoch}" for number, epoch in sorted(members)]
+    fingerprint = blake2b("\n".join(parts).encode(), digest_size=_HASH_BYTES).hexdigest()
+    return Shown(version, start, joined_no, len(members), fingerprint)
+
+
+def parsed_digest(text: str) -> Shown | None:
+    """Read a digest again; nothing if it is none."""
+    parts = text.strip().removeprefix("v").split("-")
+    if len(parts) != _PARTS:
+        return None
+    version, start, joined_no, members, fingerprint = parts
+    if not (version.isdecimal() and joined_no.isdecimal() and members.isdecimal()):
+        return None
+    try:
+        at = None if start == "manual" else datetime.strptime(f"{start}+0000", "%Y%m%dT%H%M%SZ%z")
+    except ValueError:
+        return None
+    return Shown(int(version), at, int(joined_no), int(members), fingerprint)
+
+
+def is_same(one: str, other: str) -> bool:
+    """Tell whether two digests stand for the same."""
+    return bool(one) and one.rpartition("-")[2] == other.rpartition("-")[2]
+
+
+@record
+class Changed:
+    """What is different from what somebody saw: who joined and left, with some of them by name, T, the version."""
+
+    joined: int = 0
+    joined_keys: Sequence[str] = ()
+    left: int = 0
+    left_keys: Sequence[str] = ()
+    start: tuple[datetime | None, datetime | None] | None = None
+    version: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        told = []
+        if self.version is not None:
+            told.append(f"version {self.version[0]} was shown, and it is version {self.version[1]}")
+        if self.start is not None:
+            told.append(f"T was {_day(self.start[0])}, and is {_day(self.start[1])}")
+        if self.joined:
+            told.append(f"{counted(self.joined, 'member')} joined{_named(self.joined, self.joined_keys)}")
+        if self.left:
+            told.append(f"{counted(self.left, 'member')} left{_named(self.left, self.left_keys)}")
+        return "; ".join(told) or "it is about something else"
+
+
+def _named(number: int, keys: Sequence[str]) -> str:
+    more = f" and {number - len(keys):,} more" if number > len(keys) else ""
+    return f" ({', '.join(keys)}{more})" if keys else ""
+
+
+def _moment(at: datetime, now: datetime) -> str:
+    return f"{at:%H:%M}" if at.date() == now.date() else _day(at)
+
+
+def _day(at: datetime | None) -> str:
+    return "no time" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
