@@ -11,7 +11,7 @@ from matoolkit.domain.signoff import (
     Changed,
     Signature,
     SignOffs,
-    begins,
+    awaits,
     covered_by,
     is_same,
     lets_in,
@@ -51,6 +51,7 @@ ASKED = SignOffs(
     batch_id=42,
     subject=SignOffSubject.PHASE,
     title="cutover",
+    phase_execution_id=7,
     count=2,
     by=("role:Approver",),
     valid=VALID,
@@ -93,11 +94,11 @@ def test_s3_s4_members_are_covered_by_so_many_different_people(
 
 
 def test_s4_a_phase_begins_when_the_last_has_signed() -> None:
-    why = begins(asked(by("jmarin")))
+    why = awaits(asked(by("jmarin")))
     assert why is not None
     assert why.sentence == "waits for approval: 1 of 2 given (jmarin 20:31)"
     assert (why.who, why.command) == ("role:Approver", "matoolkit approval show 42 cutover")
-    assert begins(asked(by("jmarin"), by("kwu"))) is None
+    assert awaits(asked(by("jmarin"), by("kwu"))) is None
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,8 @@ def test_s4_a_phase_begins_when_the_last_has_signed() -> None:
 )
 def test_s5_another_time_another_version_and_age_void_it(changes: dict[str, object]) -> None:
     both = (by("jmarin"), by("kwu"))
-    assert begins(asked(*both)) is None
-    assert begins(asked(*both, **changes)) is not None
+    assert awaits(asked(*both)) is None
+    assert awaits(asked(*both, **changes)) is not None
     assert asked(*both, **changes).voided(both[0]) is not None
 
 
@@ -144,29 +145,31 @@ def test_s3_a_sign_off_before_the_phase_begins_covers_no_joiner() -> None:
 
 def test_s3_who_was_rejected_is_so_among_the_late_only() -> None:
     no = by("kwu", 5, decision=SignOff.REJECT, covered_after=3)
-    assert [asked(no, has_begun=True).is_rejected(number) for number in (3, 4, 5, 6)] == [False, True, True, False]
-    assert not asked(replace(no, withdrawn_at=NOW), has_begun=True).is_rejected(4)
-    assert not asked(replace(no, covered_after=None), has_begun=True).is_rejected(4)
+    found = [asked(no, has_begun=True).refusal(number) for number in (3, 4, 5, 6)]
+    assert found == [None, no, no, None]
+    assert asked(replace(no, withdrawn_at=NOW), has_begun=True).refusal(4) is None
+    assert asked(replace(no, covered_after=None), has_begun=True).refusal(4) is None
+    assert asked(no).refusal(4) is None
 
 
 def test_s6_a_rejection_outweighs_approvals_until_it_is_withdrawn_or_the_list_changes() -> None:
     no = by("kwu", decision=SignOff.REJECT, reason="payroll runs that night", signed_at=NOW)
     both = (by("jmarin"), by("ann"), no)
-    why = begins(asked(*both, digest=str(LIST)))
+    why = awaits(asked(*both, digest=str(LIST)))
     assert why is not None
     assert why.sentence == "kwu rejected it 21:00: payroll runs that night"
-    assert begins(asked(*both, digest=str(OTHER))) is None
-    assert begins(asked(by("jmarin"), by("ann"), replace(no, withdrawn_at=NOW), digest=str(LIST))) is None
+    assert awaits(asked(*both, digest=str(OTHER))) is None
+    assert awaits(asked(by("jmarin"), by("ann"), replace(no, withdrawn_at=NOW), digest=str(LIST))) is None
 
 
 def test_s6_an_approval_that_was_withdrawn_does_not_count() -> None:
-    assert begins(asked(by("jmarin"), by("ann", withdrawn_at=NOW))) is not None
+    assert awaits(asked(by("jmarin"), by("ann", withdrawn_at=NOW))) is not None
 
 
 def test_s7_too_early_and_too_late_are_told_and_time_approves_nothing() -> None:
     early, over = asked(opens_at=NOW + timedelta(hours=1)), asked(ends_at=NOW - timedelta(hours=1))
     assert (early.is_early, early.is_over, over.is_early, over.is_over) == (True, False, False, True)
-    told = [why.sentence for why in (begins(early), begins(over)) if why is not None]
+    told = [why.sentence for why in (awaits(early), awaits(over)) if why is not None]
     assert told == [
         "waits for approval, which can be given from 2026-11-20 22:00 UTC on",
         "was not approved in time: 0 of 2 given",

@@ -972,6 +972,10 @@ ALTER TABLE batch_members ADD joined_no INTEGER NULL;
 
 GO
 
+ALTER TABLE batch_members ADD refreshed_at DATETIME2(6) NULL;
+
+GO
+
 ALTER TABLE phase_executions ADD member_count INTEGER NULL;
 
 GO
@@ -1012,7 +1016,8 @@ CREATE TABLE approvals (
     hold_key NVARCHAR(64) NULL,
     runbook_version INTEGER NOT NULL,
     batch_start_time DATETIME2(6) NULL,
-    digest NVARCHAR(64) NOT NULL,
+    digest NVARCHAR(100) NOT NULL,
+    covered_after INTEGER NULL,
     covered_no INTEGER NOT NULL,
     members INTEGER NOT NULL,
     decision NVARCHAR(20) NOT NULL,
@@ -1022,6 +1027,7 @@ CREATE TABLE approvals (
     signed_at DATETIME2(6) NOT NULL,
     reason NVARCHAR(max) NULL,
     withdrawn_at DATETIME2(6) NULL,
+    used_at DATETIME2(6) NULL,
     CONSTRAINT pk_approvals PRIMARY KEY (id),
     CONSTRAINT ck_approvals_subject CHECK (subject = 'hold' OR subject = 'init' OR subject = 'phase'),
     CONSTRAINT ck_approvals_decision CHECK (decision = 'approve' OR decision = 'reject'),

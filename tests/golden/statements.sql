@@ -1078,6 +1078,73 @@ FROM rollback_executions
 WHERE rollback_executions.lost_at IS NOT NULL) AS anon_1 GROUP BY anon_1.worker_id ORDER BY anon_1.worker_id
 GO
 
+-- store.joins.active_members
+SELECT batch_members.id, batch_members.epoch 
+FROM batch_members 
+WHERE batch_members.batch_id = :p_batch_id AND batch_members.status = 'active' AND coalesce(batch_members.joined_no, :coalesce_1) > :p_after_no
+GO
+
+-- store.joins.count_joins
+UPDATE batches SET join_count=(coalesce(batches.join_count, :coalesce_1) + :coalesce_2) OUTPUT inserted.id, inserted.join_count WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.joins.gone_since
+SELECT count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND coalesce(batch_members.joined_no, :coalesce_1) <= :coalesce_2 AND coalesce(batch_members.joined_no, :coalesce_1) > :coalesce_3 AND batch_members.status = 'active'
+GO
+
+-- store.joins.gone_since
+SELECT TOP 7 batch_members.member_key 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND coalesce(batch_members.joined_no, :coalesce_1) <= :coalesce_2 AND coalesce(batch_members.joined_no, :coalesce_1) > :coalesce_3 AND batch_members.status != 'active' AND (batch_members.removed_at IS NOT NULL OR batch_members.failed_at IS NOT NULL) ORDER BY coalesce(batch_members.removed_at, batch_members.failed_at) DESC, batch_members.id
+GO
+
+-- store.joins.join_count
+SELECT batches.join_count 
+FROM batches 
+WHERE batches.id = :p_batch_id
+GO
+
+-- store.joins.joined_after
+SELECT count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND coalesce(batch_members.joined_no, :coalesce_1) > :coalesce_2
+GO
+
+-- store.joins.late_joins
+SELECT batch_members.batch_id, batch_members.joined_no, count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.joined_no IS NOT NULL AND batch_members.status = 'active' GROUP BY batch_members.batch_id, batch_members.joined_no
+GO
+
+-- store.joins.number_returned
+SELECT DISTINCT batch_members.batch_id 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.joins.number_returned
+UPDATE batches SET join_count=(coalesce(batches.join_count, :coalesce_1) + :coalesce_2) OUTPUT inserted.id, inserted.join_count WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.joins.number_returned
+UPDATE batch_members SET joined_no=(SELECT batches.join_count 
+FROM batches 
+WHERE batches.id = batch_members.batch_id) WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.joins.refreshed_since
+SELECT count(*) AS count_1 
+FROM batch_members 
+WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.refreshed_at > :refreshed_at_1
+GO
+
 -- store.leases.acquire_lease
 INSERT INTO leases (name, holder, token, expires_at, acquired_at) SELECT TOP 2147483647 anon_1.name AS name, anon_1.holder AS holder, anon_1.token AS token, anon_1.expires_at AS expires_at, :p_shared_acquired_at AS acquired_at 
 FROM (SELECT CAST([name] AS NVARCHAR(101)) AS [name], CAST([holder] AS NVARCHAR(201)) AS [holder], [token], [expires_at], [place] FROM OPENJSON(:p_rows) WITH ([name] NVARCHAR(MAX) '$[0]', [holder] NVARCHAR(MAX) '$[1]', [token] BIGINT '$[2]', [expires_at] DATETIME2(6) '$[3]', [place] BIGINT '$[4]')) AS anon_1 
@@ -1166,8 +1233,8 @@ FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.members.insert_members
-INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, source_time, counted_as, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, anon_1.source_time AS source_time, anon_1.counted_as AS counted_as, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
-FROM (SELECT [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [worker_data_json], [caught_up_at], [source_time], [counted_as], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(MAX) '$[1]', [member_key_fold] NVARCHAR(MAX) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(MAX) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]', [counted_as] BIGINT '$[8]', [place] BIGINT '$[9]')) AS anon_1 ORDER BY anon_1.place
+INSERT INTO batch_members (batch_id, member_key, member_key_fold, data_json, data_hash, worker_data_json, caught_up_at, source_time, counted_as, joined_no, status, epoch, added_at) OUTPUT inserted.id, inserted.batch_id, inserted.member_key_fold SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.member_key AS member_key, anon_1.member_key_fold AS member_key_fold, anon_1.data_json AS data_json, anon_1.data_hash AS data_hash, anon_1.worker_data_json AS worker_data_json, anon_1.caught_up_at AS caught_up_at, anon_1.source_time AS source_time, anon_1.counted_as AS counted_as, anon_1.joined_no AS joined_no, :p_shared_status AS status, :p_shared_epoch AS epoch, :p_shared_added_at AS added_at 
+FROM (SELECT [batch_id], CAST([member_key] AS NVARCHAR(401)) AS [member_key], CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [member_key_fold], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [worker_data_json], [caught_up_at], [source_time], [counted_as], [joined_no], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [member_key] NVARCHAR(MAX) '$[1]', [member_key_fold] NVARCHAR(MAX) '$[2]', [data_json] NVARCHAR(MAX) '$[3]', [data_hash] NVARCHAR(MAX) '$[4]', [worker_data_json] NVARCHAR(MAX) '$[5]', [caught_up_at] DATETIME2(6) '$[6]', [source_time] DATETIME2(6) '$[7]', [counted_as] BIGINT '$[8]', [joined_no] BIGINT '$[9]', [place] BIGINT '$[10]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.members.keep_outputs
@@ -1222,7 +1289,11 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.members.refresh_members
-UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
+SELECT sysutcdatetime() AS sysutcdatetime_1
+GO
+
+-- store.members.refresh_members
+UPDATE batch_members SET data_json=anon_1.data_json, data_hash=anon_1.data_hash, refreshed_at=:p_values_refreshed_at OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'active'
 GO
 
 -- store.members.remove_members
@@ -1236,6 +1307,25 @@ GO
 
 -- store.members.return_members
 UPDATE batch_members SET status=:p_values_status, epoch=(batch_members.epoch + :epoch_1), first_phase_version=:p_values_first_phase_version, first_phase_place=:p_values_first_phase_place, data_json=anon_1.data_json, data_hash=anon_1.data_hash, worker_data_json=:p_values_worker_data_json, added_at=:p_values_added_at, add_dispatched_at=:p_values_add_dispatched_at, caught_up_at=:p_values_caught_up_at, left_source_at=:p_values_left_source_at, removed_at=:p_values_removed_at, removed_by=:p_values_removed_by, remove_reason=:p_values_remove_reason, remove_dispatched_at=:p_values_remove_dispatched_at, seen_off_at=:p_values_seen_off_at, failed_at=:p_values_failed_at, undone_at=:p_values_undone_at, undo_version=:p_values_undo_version, source_time=anon_1.source_time OUTPUT inserted.id, inserted.batch_id FROM batch_members, (SELECT [id], [data_json], CAST([data_hash] AS NVARCHAR(33)) AS [data_hash], [source_time] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [data_json] NVARCHAR(MAX) '$[1]', [data_hash] NVARCHAR(MAX) '$[2]', [source_time] DATETIME2(6) '$[3]')) AS anon_1 WHERE batch_members.id = anon_1.id AND batch_members.status = 'removed' AND batch_members.undone_at IS NOT NULL
+GO
+
+-- store.members.return_members
+SELECT DISTINCT batch_members.batch_id 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.members.return_members
+UPDATE batches SET join_count=(coalesce(batches.join_count, :coalesce_1) + :coalesce_2) OUTPUT inserted.id, inserted.join_count WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.members.return_members
+UPDATE batch_members SET joined_no=(SELECT batches.join_count 
+FROM batches 
+WHERE batches.id = batch_members.batch_id) WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.memberstates.last_completed_phases
@@ -1512,7 +1602,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS a
 GO
 
 -- store.narrow_members.members_in_full
-SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.worker_data_json 
+SELECT batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.data_json, batch_members.worker_data_json, batch_members.joined_no 
 FROM batch_members 
 WHERE batch_members.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -2246,6 +2336,35 @@ FROM (SELECT CAST([member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100
 WHERE NOT (EXISTS (SELECT * 
 FROM set_aside_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1.member_key_fold)) ORDER BY anon_1.place
+GO
+
+-- store.signoffs.note_used
+UPDATE approvals SET used_at=:p_at WHERE approvals.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.used_at IS NULL
+GO
+
+-- store.signoffs.opened_as_late
+SELECT gates.batch_id, gates.phase_execution_id 
+FROM gates 
+WHERE gates.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.kind = 'late' AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL
+GO
+
+-- store.signoffs.sign
+INSERT INTO approvals (batch_id, subject, phase_execution_id, hold_key, runbook_version, batch_start_time, digest, covered_after, covered_no, members, decision, signed_by, roles, is_signed_in, signed_at, reason) OUTPUT inserted.id SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.subject AS subject, anon_1.phase_execution_id AS phase_execution_id, anon_1.hold_key AS hold_key, anon_1.runbook_version AS runbook_version, anon_1.batch_start_time AS batch_start_time, anon_1.digest AS digest, anon_1.covered_after AS covered_after, anon_1.covered_no AS covered_no, anon_1.members AS members, anon_1.decision AS decision, anon_1.signed_by AS signed_by, anon_1.roles AS roles, anon_1.is_signed_in AS is_signed_in, anon_1.signed_at AS signed_at, anon_1.reason AS reason 
+FROM (SELECT [batch_id], CAST([subject] AS NVARCHAR(21)) AS [subject], [phase_execution_id], CAST([hold_key] AS NVARCHAR(65)) AS [hold_key], [runbook_version], [batch_start_time], CAST([digest] AS NVARCHAR(101)) AS [digest], [covered_after], [covered_no], [members], CAST([decision] AS NVARCHAR(21)) AS [decision], CAST([signed_by] AS NVARCHAR(201)) AS [signed_by], CAST([roles] AS NVARCHAR(201)) AS [roles], [is_signed_in], [signed_at], [reason], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [subject] NVARCHAR(MAX) '$[1]', [phase_execution_id] BIGINT '$[2]', [hold_key] NVARCHAR(MAX) '$[3]', [runbook_version] BIGINT '$[4]', [batch_start_time] DATETIME2(6) '$[5]', [digest] NVARCHAR(MAX) '$[6]', [covered_after] BIGINT '$[7]', [covered_no] BIGINT '$[8]', [members] BIGINT '$[9]', [decision] NVARCHAR(MAX) '$[10]', [signed_by] NVARCHAR(MAX) '$[11]', [roles] NVARCHAR(MAX) '$[12]', [is_signed_in] BIT '$[13]', [signed_at] DATETIME2(6) '$[14]', [reason] NVARCHAR(MAX) '$[15]', [place] BIGINT '$[16]')) AS anon_1 ORDER BY anon_1.place
+GO
+
+-- store.signoffs.signatures_of_batches
+SELECT approvals.id, approvals.batch_id, approvals.subject, approvals.phase_execution_id, approvals.hold_key, approvals.runbook_version, approvals.batch_start_time, approvals.digest, approvals.covered_after, approvals.covered_no, approvals.members, approvals.decision, approvals.signed_by, approvals.roles, approvals.is_signed_in, approvals.signed_at, approvals.reason, approvals.withdrawn_at, approvals.used_at 
+FROM approvals 
+WHERE approvals.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
+-- store.signoffs.withdraw_signatures
+UPDATE approvals SET withdrawn_at=:p_at OUTPUT inserted.id WHERE approvals.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.withdrawn_at IS NULL AND approvals.used_at IS NULL
 GO
 
 -- store.statecounts.state_counts

@@ -9,8 +9,10 @@ from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.doors import load_doors
 from matoolkit.announcing.inits import request_inits
 from matoolkit.announcing.phases import dispatch_and_announce
+from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.gates import Gates
+from matoolkit.domain.signoff import SignOffs
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.errors import CannotAdvance, GateShut, NotManual
 from matoolkit.ports import Publisher
@@ -62,12 +64,14 @@ def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None
     """Return what comes next, and the phase if it is one."""
     if not batch.is_manual:
         raise NotManual(batch.id)
-    model = parse_runbook(runbooks_by_id(tx, [batch.runbook_id])[0].yaml_content)
+    (version,) = runbooks_by_id(tx, [batch.runbook_id])
+    model = parse_runbook(version.yaml_content)
     members = sum(count.count for count in member_counts(tx, [batch.id]) if count.status is MemberStatus.ACTIVE)
     if batch.status is BatchStatus.COMPLETED:
         return Advance(batch.id, "all_phases_complete"), None
     if batch.status is BatchStatus.DETECTED and model.init:
-        _refuse_at_gate(tx, batch, "its init", None)
+        asked = sign_offs_of_init(tx, batch, version.version, model, tx.time())
+        _refuse_at_gate(tx, batch, "its init", None, asked)
         following = next(iter(_in_order(phases_of_batches(tx, [batch.id]))), None)
         then = following.phase_name if following else None
         return Advance(batch.id, "init_dispatched", None, members, len(model.init), then), None
@@ -79,9 +83,11 @@ def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None
     return Advance(batch.id, "phase_dispatched", phase.phase_name, members, steps, then), phase
 
 
-def _refuse_at_gate(tx: Transaction, batch: BatchRow, what: str, phase: PhaseDoor | None) -> None:
+def _refuse_at_gate(
+    tx: Transaction, batch: BatchRow, what: str, phase: PhaseDoor | None, init: SignOffs | None = None
+) -> None:
     """Refuse to begin what a gate keeps, a phase or else the init, and name every gate (rule G12)."""
-    work = Work(batch.runbook_name, batch.id, is_init=phase is None, phase=phase)
+    work = Work(batch.runbook_name, batch.id, is_init=phase is None, phase=phase, init=init)
     shut = Gates(gates_in_force(tx, tx.time())).at(Door.START, work)
     if shut:
         raise GateShut(f"{what} of batch {batch.id}", [why.sentence for why in shut])

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from matoolkit.announcing.cohorts import with_cohorts
+from matoolkit.announcing.signoffs import with_sign_offs
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.windows import hours_of
 from matoolkit.runbook.model import Runbook
@@ -31,7 +32,7 @@ def phase_doors(
 ) -> dict[int, PhaseDoor]:
     """Return phases as gates see them, by their ids, given all phases of their batches."""
     doors = {phase.id: _door(phase, phases, batches[phase.batch_id], at, runbook_of(phase)) for phase in wanted}
-    return with_cohorts(tx, doors, wanted)
+    return with_sign_offs(tx, with_cohorts(tx, doors, wanted), wanted, batches, at)
 
 
 def load_doors(

@@ -7,6 +7,7 @@ from datetime import datetime
 from matoolkit.announcing.cohorts import begin_cohorts
 from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.messages import phase_due
+from matoolkit.announcing.signoffs import use_sign_offs
 from matoolkit.ports import Publisher
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow, dispatch_phases
@@ -24,6 +25,8 @@ def dispatch_and_announce(
     moved = set(dispatch_phases(tx, [phase.id for phase in phases], at))
     # The phases were read before `dispatch_count` grew, so the number of this dispatch is one higher.
     begun = [replace(phase, dispatch_count=phase.dispatch_count + 1) for phase in phases if phase.id in moved]
-    begin_cohorts(tx, begun, runbooks_of(tx, begun, batches))
+    runbooks = runbooks_of(tx, begun, batches)
+    begin_cohorts(tx, begun, runbooks)
+    use_sign_offs(tx, begun, runbooks, batches, at)
     publisher.publish(tx, [phase_due(phase, batches[phase.batch_id]) for phase in begun])
     return begun

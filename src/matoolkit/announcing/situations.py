@@ -27,6 +27,10 @@ class Member(Protocol):
     def epoch(self) -> int:
         """The number of its run through the batch."""
 
+    @property
+    def joined_no(self) -> int | None:
+        """The number with which it joined or returned, if it was not there from the beginning (rule S3)."""
+
 
 def situation_of(
     batch: NarrowBatch,
@@ -41,7 +45,7 @@ def situation_of(
         member.status,
         batch.status,
         gates,
-        Work(batch.runbook_name, batch.id, member_key=member.member_key),
+        Work(batch.runbook_name, batch.id, member_key=member.member_key, joined_no=member.joined_no or 0),
         open_compensations(rollbacks) if rollbacks else (),
         # A job of an older epoch that is still out counts too: the member waits for it (rule O5).
         [step for step in steps if step.epoch == member.epoch or step.is_in_flight],

@@ -10,6 +10,7 @@ from matoolkit.records import record
 
 if TYPE_CHECKING:
     from matoolkit.domain.cohorts import Pilots, Places
+    from matoolkit.domain.signoff import SignOffs
     from matoolkit.domain.windows import Hours
     from matoolkit.runbook.model import Phase
 
@@ -39,18 +40,20 @@ class PhaseDoor:
     hours: "Hours | None" = None
     pilots: "Pilots | None" = None
     places: "Places | None" = None
+    sign_offs: "SignOffs | None" = None
 
     @property
     def has_gates(self) -> bool:
         """Whether it declares anything that may keep work."""
-        return self.rules.rollout is not None or self.hours is not None
+        return self.rules.rollout is not None or self.hours is not None or self.sign_offs is not None
 
 
 @record
 class Work:
     """What wants to go through a door; only a job has a worker, and only a member's work a member.
 
-    Work with a phase and without a member is the phase itself, which wants to begin.
+    Work with a phase and without a member is the phase itself, which wants to begin. `init` is what must be signed off
+    before an init, if anything.
     """
 
     runbook_name: str
@@ -61,6 +64,8 @@ class Work:
     phase: PhaseDoor | None = None
     is_pilot: bool = False
     has_place: bool = False
+    joined_no: int = 0
+    init: "SignOffs | None" = None
 
     @property
     def member_key_fold(self) -> str | None:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.signoff import approval, awaits
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.domain.windows import outside_window, times_kept_by_window
 from matoolkit.records import record
@@ -101,11 +102,13 @@ class Gates:
 
     def at(self, door: Door, work: Work) -> list[Why]:
         """Say why work waits before a door, gate by gate in their order; it is open if there are none (rule G1)."""
-        if not self.may_keep(work.phase):
+        if not self.may_keep(work.phase) and work.init is None:
             return []
         shut = [why_of(gate) for gate in self._about(work) if _shuts(gate, door, work) and gate.covers(work)]
         if (phase := work.phase) is not None and phase.has_gates:
             shut += [why for derived in _DERIVED if (why := derived(door, work, phase)) is not None]
+        if door is Door.START and work.init is not None and (waits := awaits(work.init)) is not None:
+            shut.append(waits)
         return sorted(shut, key=lambda why: (_ORDER[why.kind], why.gate_id or 0))
 
     def hold_of(self, batch_id: int) -> Gate | None:
@@ -205,4 +208,4 @@ def _has_reached(phase: PhaseDoor | None, phase_id: int) -> bool:
 
 
 # What follows from what a phase declares; each says why it keeps work, or nothing. Asked only for phases with gates.
-_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = (outside_window,)
+_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = (outside_window, approval)

@@ -77,13 +77,22 @@ class Do:
 
 
 @record
+class Refuse:
+    """Fail this step unsent: a person has not approved its member (rule S3)."""
+
+    id: int
+    by: str
+    reason: str | None
+
+
+@record
 class Wait:
     """Send nothing now, for each of these reasons (rule X1)."""
 
     whys: Sequence[Why]
 
 
-Next: TypeAlias = Compensate | Do | Wait
+Next: TypeAlias = Compensate | Do | Refuse | Wait
 
 
 def next_of(situation: Situation) -> Next:
@@ -110,12 +119,14 @@ def next_of_init(steps: Sequence[OpenWork]) -> Do | Wait:
     return Do(min(steps, key=lambda step: step.step_index).id) if steps else Wait((Why(WhyKind.ENDED, "it is done"),))
 
 
-def _next_step(situation: Situation) -> Do | Wait:
+def _next_step(situation: Situation) -> Do | Refuse | Wait:
     phases = situation.phases
     first = min(situation.steps, key=lambda step: (phases[step.phase_execution_id].order, step.step_index))
     if first.step_index > 0:
         return Do(first.id)
     phase = phases[first.phase_execution_id]
+    if phase.sign_offs is not None and (no := phase.sign_offs.refusal(situation.work.joined_no)) is not None:
+        return Refuse(first.id, no.signed_by, no.reason)
     shut = []
     if situation.gates.may_keep(phase):
         shut = situation.gates.at(Door.START, replace(situation.work, phase=phase))

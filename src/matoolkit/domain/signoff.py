@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.states import SignOff, SignOffSubject
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
@@ -66,12 +67,13 @@ class Signature:
 class SignOffs:
     """What must be signed off before something begins, and what was signed so far.
 
-    `digest` is that of what is asked now; it is known only if somebody has rejected. `begun` is set when a phase has
-    begun: then only those wait who joined too late for the sign-offs that were used.
+    `digest` is that of what is asked now; it is known only if somebody has rejected. `has_begun` is set when a
+    phase has begun: then only those wait who joined too late for the sign-offs that were used.
     """
 
     batch_id: int
     subject: SignOffSubject
+    phase_execution_id: int | None
     title: str
     count: int
     by: tuple[str, ...]
@@ -145,12 +147,12 @@ class SignOffs:
         """Whether the time for it has not come (rule S7)."""
         return self.opens_at is not None and self.at < self.opens_at
 
-    def is_rejected(self, joined_no: int) -> bool:
-        """Tell whether somebody who joined a phase that has begun was rejected there (rule S3)."""
-        return any(
-            self._rejects(one) and one.covered_after is not None and one.covered_after < joined_no <= one.covered_no
-            for one in self.given
-        )
+    def refusal(self, joined_no: int) -> Signature | None:
+        """Return who rejected somebody who joined a phase that has begun, if anybody did (rule S3)."""
+        if not self.has_begun or joined_no <= self.used_no:
+            return None
+        about = (one for one in self.given if one.covered_after is not None and one.covered_no >= joined_no)
+        return next((one for one in about if self._rejects(one) and (one.covered_after or 0) < joined_no), None)
 
     def progress(self) -> str:
         """Say how many have signed: `1 of 2 given (jmarin 20:31)`."""
@@ -189,7 +191,7 @@ def _level(approvals: Iterable[Signature], count: int, reached: int) -> int:
     return _NOBODY
 
 
-def begins(asked: SignOffs) -> Why | None:
+def awaits(asked: SignOffs) -> Why | None:
     """Say why a phase or an init does not begin, if it waits for people (rules S1, S4 and S6)."""
     if asked.is_met:
         return None
@@ -210,6 +212,14 @@ def lets_in(asked: SignOffs, joined_no: int) -> Why | None:
     if joined_no <= asked.used_no:
         return None
     return _why(asked, f"joined after the approval and waits for another: {asked.progress()}")
+
+
+def approval(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
+    """Say whether a phase, or a member who joined it late, waits for people."""
+    asked = phase.sign_offs
+    if asked is None or door is not Door.START:
+        return None
+    return awaits(asked) if work.member_key is None else lets_in(asked, work.joined_no)
 
 
 def _why(asked: SignOffs, told: str, *, since: datetime | None = None) -> Why:

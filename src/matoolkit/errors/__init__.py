@@ -124,6 +124,20 @@ from matoolkit.errors.runbook import (
     UnresolvedVariable,
 )
 from matoolkit.errors.scheduler import AnotherSchedulerWorks
+from matoolkit.errors.signing import (
+    AlreadyBegun,
+    AlreadySigned,
+    NobodySigned,
+    NotAmongSigners,
+    NotApproved,
+    NotAsShown,
+    NothingToSign,
+    NothingToWithdraw,
+    PublisherCannotSign,
+    TooEarlyToSign,
+    TooLateToSign,
+    UnknownBatchPhase,
+)
 from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured, SpoolFailed
 from matoolkit.errors.store import (
     DriverMissing,
@@ -162,6 +176,8 @@ from matoolkit.errors.web import (
 )
 
 __all__ = [
+    "AlreadyBegun",
+    "AlreadySigned",
     "AlreadyUp",
     "AmbiguousPerson",
     "AmbiguousVariable",
@@ -215,8 +231,12 @@ __all__ = [
     "NaiveTime",
     "NewerVersionWaits",
     "NoActiveVersion",
+    "NobodySigned",
     "NobodyToPause",
     "NotAFunctionName",
+    "NotAmongSigners",
+    "NotApproved",
+    "NotAsShown",
     "NotForTrying",
     "NotFromHere",
     "NotIncluded",
@@ -226,7 +246,9 @@ __all__ = [
     "NotText",
     "NothingPaused",
     "NothingToRetry",
+    "NothingToSign",
     "NothingToUndo",
+    "NothingToWithdraw",
     "OtherName",
     "OtherSpeed",
     "PagesClosed",
@@ -235,6 +257,7 @@ __all__ = [
     "PrimaryKeyChanged",
     "ProblemOfServer",
     "PublishedMeanwhile",
+    "PublisherCannotSign",
     "ReadsNotStable",
     "Refused",
     "RoleMissing",
@@ -267,8 +290,11 @@ __all__ = [
     "TelemetryLibraryMissing",
     "TemplateError",
     "TimeOutOfRange",
+    "TooEarlyToSign",
+    "TooLateToSign",
     "TooManyColumns",
     "UnknownBatch",
+    "UnknownBatchPhase",
     "UnknownCode",
     "UnknownDeadLetter",
     "UnknownFailure",

@@ -37,6 +37,17 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── GateOpened            GT410   a gate was opened before
 │   ├── GateIsHold            GT411   a hold ends only by the approval of what it stands for
 │   ├── GateShut              GT412   a gate keeps this from beginning
+│   ├── UnknownBatchPhase     SO404   a batch has no phase of this number
+│   ├── NotAmongSigners       SO403   the runbook names others who may sign off
+│   ├── PublisherCannotSign   SO405   who published a version cannot approve it
+│   ├── NobodySigned          SO406   an application signed in, and only people sign off
+│   ├── NotAsShown            SO409   what would be signed off is not what was shown
+│   ├── AlreadySigned         SO410   the same person has signed exactly this already
+│   ├── AlreadyBegun          SO411   what is to be signed off has begun
+│   ├── NothingToSign         SO412   nothing asks for a sign-off here
+│   ├── TooEarlyToSign        SO413   sign-offs are not taken yet
+│   ├── TooLateToSign         SO414   sign-offs are not taken any more
+│   ├── NothingToWithdraw     SO415   the caller has given no sign-off that could be taken back
 │   ├── NewerVersionWaits     AD420   a batch is about to take a newer version than the one that would run
 │   ├── UnknownPhase          AD421   the version to run has no such phase
 │   ├── DoneWithOldData       AD422   finished steps used old values of a changed column
@@ -93,6 +104,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── NotAFunctionName      TP423   a templated function resolved to something that is not a name
 │   ├── SecretFromData        TP424   data names a secret, which only a runbook may do
 │   └── FunctionNotAllowed    TP403   a templated function resolved to a name that is not allowed
+├── NotApproved               SO420   a member joined a phase that had begun, and was not approved for it
 ├── ProblemOfServer           CL400   the admin API refused or failed; code and hint are its own
 ├── ServerUnreachable         CL503   nobody answers at the address of the admin API
 ├── ServerTooSlow             CL504   the admin API did not answer in time

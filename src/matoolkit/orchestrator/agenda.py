@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from matoolkit.announcing.doors import phase_doors
+from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.gates import Gate, Gates
+from matoolkit.domain.signoff import SignOffs
 from matoolkit.domain.states import BatchStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
@@ -75,6 +77,10 @@ class Agenda:
             phases = self.phases.values()
             self.known_doors |= phase_doors(self.tx, wanted, phases, self.batches, self.at, self._runbook_of)
         return self.known_doors
+
+    def init_sign_offs(self, batch_id: int, version: Version) -> SignOffs | None:
+        """Return what must be signed off before the init of a batch begins, if anything."""
+        return sign_offs_of_init(self.tx, self.batches[batch_id], version.number, version.runbook, self.at)
 
     def _runbook_of(self, phase: PhaseRow) -> Runbook:
         return self.version(phase.batch_id, phase.runbook_version).runbook

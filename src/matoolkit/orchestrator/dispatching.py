@@ -16,7 +16,7 @@ from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.messages import JobFacts, WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
-from matoolkit.errors import MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
+from matoolkit.errors import MatoolkitError, MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
 from matoolkit.orchestrator.counting import count_outcomes
@@ -62,10 +62,13 @@ class Departing:
         phase = None
         if isinstance(state, StepState | NextStep):
             phase = self._agenda.doors([state.phase_execution_id])[state.phase_execution_id]
-        if not self._agenda.gates.may_keep(phase):
+        init = None
+        if is_init and door is Door.START:
+            init = self._agenda.init_sign_offs(state.batch_id, definition.version)
+        if not self._agenda.gates.may_keep(phase) and init is None:
             return False
         name = self._agenda.batches[state.batch_id].runbook_name
-        work = Work(name, state.batch_id, definition.step.worker_id, member_key, is_init, phase)
+        work = Work(name, state.batch_id, definition.step.worker_id, member_key, is_init, phase, init=init)
         return bool(self._agenda.gates.at(door, work))
 
     def add(
@@ -117,7 +120,7 @@ def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], membe
         except _IMPOSSIBLE as error:
             impossible[state.id] = error
     departing.leave()
-    _fail(agenda, kind, [state for state in states if state.id in impossible], impossible)
+    fail_unsent(agenda, kind, [state for state in states if state.id in impossible], impossible)
 
 
 def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, Reason]]) -> None:
@@ -144,7 +147,7 @@ def send_again(agenda: Agenda, kind: Kind, states: Sequence[tuple[Dispatchable, 
         except _IMPOSSIBLE as error:
             impossible[state.id] = error
     departing.leave()
-    _fail(agenda, kind, [state for state, _ in states if state.id in impossible], impossible)
+    fail_unsent(agenda, kind, [state for state, _ in states if state.id in impossible], impossible)
 
 
 def _members_with_secrets(agenda: Agenda, states: Sequence[Dispatchable]) -> dict[int, MemberInFull]:
@@ -161,7 +164,10 @@ def _phase_of(agenda: Agenda, state: Dispatchable) -> str | None:
     return agenda.phases[state.phase_execution_id].phase_name if isinstance(state, StepState | NextStep) else None
 
 
-def _fail(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, Impossible]) -> None:
+def fail_unsent(
+    agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, MatoolkitError]
+) -> None:
+    """Fail steps of which no job is sent, each with its error."""
     if not states:
         return
     unresolved = {
@@ -176,7 +182,7 @@ def _fail(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Ma
             touch_failure(agenda, state)
 
 
-def _failure(state: Dispatchable, error: Impossible, blamed: str) -> FailUnsent:
+def _failure(state: Dispatchable, error: MatoolkitError, blamed: str) -> FailUnsent:
     kind, message = type(error).__name__, error.message + blamed
     variable = error.variable if isinstance(error, TemplateError) else None
     return FailUnsent(state.id, kind, message, fingerprint_of(kind, message, variable))

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from matoolkit.announcing.situations import situation_of, unexpanded_before
-from matoolkit.domain.progress import Compensate, Do, next_of
+from matoolkit.domain.progress import Compensate, Do, Refuse, next_of
+from matoolkit.errors import NotApproved
 from matoolkit.ids import Kind
 from matoolkit.orchestrator.agenda import Agenda
-from matoolkit.orchestrator.dispatching import send_first
+from matoolkit.orchestrator.dispatching import fail_unsent, send_first
 from matoolkit.store.narrow_executions import (
     NextStep,
     RollbackState,
@@ -31,6 +32,7 @@ def continue_members(agenda: Agenda) -> None:
     phases = agenda.doors({step.phase_execution_id for step in steps.values()})
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
+    refused: dict[NextStep, NotApproved] = {}
     for member in members.values():
         mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
         situation = situation_of(agenda.batches[member.batch_id], member, agenda.gates, mine, undoing, phases)
@@ -39,10 +41,13 @@ def continue_members(agenda: Agenda) -> None:
                 to_do.append(steps[number])
             case Compensate(number):
                 to_undo.append(rollbacks[number])
+            case Refuse(number, by, reason):
+                refused[steps[number]] = NotApproved(member.member_key, by, reason)
             case _:
                 pass
     send_first(agenda, Kind.ROLLBACK, to_undo, members)
     send_first(agenda, Kind.STEP, _in_turn(agenda, to_do), members)
+    fail_unsent(agenda, Kind.STEP, list(refused), {step.id: error for step, error in refused.items()})
 
 
 def _in_turn(agenda: Agenda, steps: Sequence[NextStep]) -> Sequence[NextStep]:

@@ -53,6 +53,7 @@ class MemberInFull:
     epoch: int
     data_json: str
     worker_data_json: str
+    joined_no: int | None
 
 
 @record

@@ -1,0 +1,133 @@
+"""What must be signed off before phases and inits begin, and what was, as gates see it (rules S1 to S6)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from matoolkit.domain.doors import PhaseDoor
+from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, who_may
+from matoolkit.domain.states import PhaseStatus, SignOff, SignOffSubject
+from matoolkit.runbook.model import Approval, Runbook
+from matoolkit.store.batches import NarrowBatch
+from matoolkit.store.joins import active_members, join_count
+from matoolkit.store.phases import PhaseRow
+from matoolkit.store.signoffs import note_used, opened_as_late, signatures_of_batches
+from matoolkit.store.sql.transaction import Transaction
+
+
+def with_sign_offs(
+    tx: Transaction,
+    doors: Mapping[int, PhaseDoor],
+    phases: Collection[PhaseRow],
+    batches: Mapping[int, NarrowBatch],
+    at: datetime,
+) -> dict[int, PhaseDoor]:
+    """Return phases as gates see them with their sign-offs; asked for only where a runbook wants some."""
+    approvals = {phase.id: rule for phase in phases if (rule := doors[phase.id].rules.approval) is not None}
+    wanting = [phase for phase in phases if phase.id in approvals]
+    asked = sign_offs_of_phases(tx, wanting, approvals, batches, at)
+    return {number: replace(door, sign_offs=asked.get(number)) for number, door in doors.items()}
+
+
+def sign_offs_of_phases(
+    tx: Transaction,
+    phases: Collection[PhaseRow],
+    approvals: Mapping[int, Approval],
+    batches: Mapping[int, NarrowBatch],
+    at: datetime,
+) -> dict[int, SignOffs]:
+    """Return what must be signed off before phases begin, by their ids, and what was."""
+    if not phases:
+        return {}
+    of_batches = {phase.batch_id for phase in phases}
+    given, lifted = signatures_of_batches(tx, of_batches), opened_as_late(tx, of_batches)
+    found = {}
+    for phase in phases:
+        batch = batches[phase.batch_id]
+        asked = _asked(batch, SignOffSubject.PHASE, approvals[phase.id], phase.runbook_version, at)
+        asked = replace(
+            asked,
+            phase_execution_id=phase.id,
+            title=phase.phase_name,
+            ends_at=None if (batch.id, phase.id) in lifted else asked.ends_at,
+            has_begun=phase.status is not PhaseStatus.PENDING,
+            given=[one for one in given if one.phase_execution_id == phase.id],
+        )
+        found[phase.id] = _with_digest(tx, asked)
+    return found
+
+
+def sign_offs_of_init(
+    tx: Transaction, batch: NarrowBatch, version: int, runbook: Runbook, at: datetime
+) -> SignOffs | None:
+    """Return what must be signed off before an init begins, if anything, and what was."""
+    if runbook.init_approval is None or not runbook.init:
+        return None
+    asked = _asked(batch, SignOffSubject.INIT, runbook.init_approval, version, at)
+    return _with_digest(
+        tx,
+        replace(
+            asked,
+            ends_at=None if (batch.id, None) in opened_as_late(tx, [batch.id]) else asked.ends_at,
+            given=_about(tx, batch.id, SignOffSubject.INIT),
+        ),
+    )
+
+
+def sign_offs_of_hold(
+    tx: Transaction, batch: NarrowBatch, hold_key: str, version: int, approval: Approval, at: datetime
+) -> SignOffs:
+    """Return what must be signed off before a hold ends, and what was; times do not matter there."""
+    asked = _asked(batch, SignOffSubject.HOLD, approval, version, at)
+    given = [one for one in _about(tx, batch.id, SignOffSubject.HOLD) if one.hold_key == hold_key]
+    return replace(asked, title="its hold", opens_at=None, ends_at=None, digest=hold_key, given=given)
+
+
+def shown_now(tx: Transaction, asked: SignOffs) -> Shown:
+    """Return the digest of what is asked now; the caller has locked the batch (rule S2)."""
+    members = active_members(tx, asked.batch_id, asked.asked_after)
+    subject = f"{asked.subject} {asked.title}"
+    return shown(asked.batch_id, subject, asked.version, asked.start, join_count(tx, asked.batch_id), members)
+
+
+def use_sign_offs(
+    tx: Transaction,
+    begun: Collection[PhaseRow],
+    runbooks: Mapping[int, Runbook],
+    batches: Mapping[int, NarrowBatch],
+    at: datetime,
+) -> None:
+    """Note which sign-offs phases begin with: nothing voids these any more (rule S5). The rows are those of before."""
+    rules = {phase.id: runbooks[phase.id].phases[phase.phase_index].approval for phase in begun}
+    approvals = {number: rule for number, rule in rules.items() if rule is not None}
+    wanting = [phase for phase in begun if phase.id in approvals]
+    asked = sign_offs_of_phases(tx, wanting, approvals, batches, at)
+    note_used(tx, [one.id for each in asked.values() for one in each.standing], at)
+
+
+def _asked(batch: NarrowBatch, subject: SignOffSubject, approval: Approval, version: int, at: datetime) -> SignOffs:
+    opens_at, ends_at = times_of(approval, batch.batch_start_time, is_manual=batch.is_manual)
+    return SignOffs(
+        batch_id=batch.id,
+        subject=subject,
+        phase_execution_id=None,
+        title=str(subject),
+        count=approval.count,
+        by=who_may(approval),
+        valid=approval.valid or VALID,
+        version=version,
+        start=batch.batch_start_time,
+        at=at,
+        opens_at=opens_at,
+        ends_at=ends_at,
+    )
+
+
+def _about(tx: Transaction, batch_id: int, subject: SignOffSubject) -> list[Signature]:
+    return [one for one in signatures_of_batches(tx, [batch_id]) if one.subject is subject]
+
+
+def _with_digest(tx: Transaction, asked: SignOffs) -> SignOffs:
+    # Only a rejection is compared with what is asked now, and few are rejected.
+    is_rejected = any(one.decision is SignOff.REJECT and one.withdrawn_at is None for one in asked.given)
+    return replace(asked, digest=str(shown_now(tx, asked))) if is_rejected else asked
