@@ -290,7 +290,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.cohorts.phases_after_pilots
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id 
 WHERE phase_executions.status = 'dispatched' AND phase_executions.pilot_done_at IS NOT NULL AND batches.status IN ('active', 'detected', 'init_dispatched') ORDER BY phase_executions.id
 GO
@@ -1041,7 +1041,7 @@ WHERE member_inclusions.runbook_key = :p_runbook_key AND member_inclusions.appli
 GO
 
 -- store.inflight.batches_in_flight
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1143,6 +1143,34 @@ GO
 SELECT count(*) AS count_1 
 FROM batch_members 
 WHERE batch_members.batch_id = :batch_id_1 AND batch_members.status = 'active' AND batch_members.refreshed_at > :refreshed_at_1
+GO
+
+-- store.lateness.count_anew
+UPDATE phase_executions SET late_after=:p_limit WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at
+GO
+
+-- store.lateness.late_gates
+SELECT gates.id, gates.phase_execution_id, gates.shown_json, phase_executions.status, phase_executions.due_at 
+FROM gates JOIN phase_executions ON gates.phase_execution_id = phase_executions.id 
+WHERE gates.opened_at IS NULL AND gates.kind = 'late' AND gates.phase_execution_id IS NOT NULL
+GO
+
+-- store.lateness.late_gates_opened_by_people
+SELECT gates.id, gates.phase_execution_id, gates.shown_json, phase_executions.status, phase_executions.due_at 
+FROM gates JOIN phase_executions ON gates.phase_execution_id = phase_executions.id 
+WHERE gates.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NOT NULL AND (gates.opened_by NOT IN ('calendar', 'system')) AND gates.kind = 'late' AND gates.phase_execution_id IS NOT NULL
+GO
+
+-- store.lateness.lift_limits
+UPDATE phase_executions SET late_after=:p_values_late_after OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
+GO
+
+-- store.lateness.shut_late_gates
+INSERT INTO gates (batch_id, phase_execution_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) OUTPUT inserted.id, inserted.kind, inserted.reach, inserted.worker_id, inserted.runbook_name, inserted.member_key_fold, inserted.batch_id, inserted.shut_from, inserted.shut_until, inserted.shut_by, inserted.reason, inserted.opened_at, inserted.phase_execution_id, inserted.hold_key SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
+FROM (SELECT [batch_id], [phase_execution_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [phase_execution_id] BIGINT '$[1]', [shut_from] DATETIME2(6) '$[2]', [swept_at] DATETIME2(6) '$[3]', [reason] NVARCHAR(MAX) '$[4]', [shown_json] NVARCHAR(MAX) '$[5]', [place] BIGINT '$[6]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.leases.acquire_lease
@@ -1344,7 +1372,7 @@ FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS ano
 GO
 
 -- store.memberstates.last_completed_phases
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -1726,7 +1754,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.phases.due_phases
-SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id JOIN runbooks ON runbooks.id = batches.runbook_id JOIN runbook_ticks ON runbook_ticks.runbook_key = runbooks.name_key 
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
@@ -1734,8 +1762,8 @@ WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS
 GO
 
 -- store.phases.insert_phases
-INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at, inserted.member_count, inserted.pilot_done_at, inserted.woken_at SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, :p_shared_dispatch_count AS dispatch_count 
-FROM (SELECT [batch_id], [runbook_version], CAST([phase_name] AS NVARCHAR(101)) AS [phase_name], [phase_index], [offset_minutes], [due_at], CAST([status] AS NVARCHAR(21)) AS [status], [completed_at], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(MAX) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(MAX) '$[6]', [completed_at] DATETIME2(6) '$[7]', [place] BIGINT '$[8]')) AS anon_1 
+INSERT INTO phase_executions (batch_id, runbook_version, phase_name, phase_index, offset_minutes, due_at, status, completed_at, late_after, dispatch_count) OUTPUT inserted.id, inserted.batch_id, inserted.runbook_version, inserted.phase_name, inserted.phase_index, inserted.offset_minutes, inserted.due_at, inserted.status, inserted.dispatched_at, inserted.dispatch_count, inserted.expanded_at, inserted.completed_at, inserted.member_count, inserted.pilot_done_at, inserted.woken_at, inserted.late_after SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.runbook_version AS runbook_version, anon_1.phase_name AS phase_name, anon_1.phase_index AS phase_index, anon_1.offset_minutes AS offset_minutes, anon_1.due_at AS due_at, anon_1.status AS status, anon_1.completed_at AS completed_at, anon_1.late_after AS late_after, :p_shared_dispatch_count AS dispatch_count 
+FROM (SELECT [batch_id], [runbook_version], CAST([phase_name] AS NVARCHAR(101)) AS [phase_name], [phase_index], [offset_minutes], [due_at], CAST([status] AS NVARCHAR(21)) AS [status], [completed_at], [late_after], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [runbook_version] BIGINT '$[1]', [phase_name] NVARCHAR(MAX) '$[2]', [phase_index] BIGINT '$[3]', [offset_minutes] BIGINT '$[4]', [due_at] DATETIME2(6) '$[5]', [status] NVARCHAR(MAX) '$[6]', [completed_at] DATETIME2(6) '$[7]', [late_after] DATETIME2(6) '$[8]', [place] BIGINT '$[9]')) AS anon_1 
 WHERE NOT (EXISTS (SELECT * 
 FROM phase_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.phase_index = anon_1.phase_index)) ORDER BY anon_1.place
@@ -1752,21 +1780,21 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.phases.phases_by_id
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.phases.phases_of_batches
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.phases.phases_without_open_steps
-SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.status = 'dispatched' AND phase_executions.expanded_at IS NOT NULL AND NOT (EXISTS (SELECT * 
 FROM step_executions 
@@ -1780,7 +1808,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.phases.reschedule_phases
-UPDATE phase_executions SET due_at=anon_1.due_at OUTPUT inserted.id, inserted.batch_id FROM phase_executions, (SELECT [id], [due_at] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = 'pending'
+UPDATE phase_executions SET due_at=anon_1.due_at, late_after=anon_1.late_after OUTPUT inserted.id, inserted.batch_id FROM phase_executions, (SELECT [id], [due_at], [late_after] FROM OPENJSON(:p_rows) WITH ([id] BIGINT '$[0]', [due_at] DATETIME2(6) '$[1]', [late_after] DATETIME2(6) '$[2]')) AS anon_1 WHERE phase_executions.id = anon_1.id AND phase_executions.status = 'pending'
 GO
 
 -- store.phases.skip_phases
@@ -2400,7 +2428,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.steps.cancel_steps_of_batches
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
@@ -2498,7 +2526,7 @@ WHERE there.batch_member_id = anon_1.id AND there.epoch = anon_1.epoch AND there
 GO
 
 -- store.steps.insert_phase_steps
-SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at 
+SELECT phase_executions.id, phase_executions.batch_id, phase_executions.runbook_version, phase_executions.phase_name, phase_executions.phase_index, phase_executions.offset_minutes, phase_executions.due_at, phase_executions.status, phase_executions.dispatched_at, phase_executions.dispatch_count, phase_executions.expanded_at, phase_executions.completed_at, phase_executions.member_count, phase_executions.pilot_done_at, phase_executions.woken_at, phase_executions.late_after 
 FROM phase_executions 
 WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)

@@ -25,6 +25,7 @@ from matoolkit.ports import Publisher
 from matoolkit.runbook.values import MAX_WORKER_ID
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
+from matoolkit.store.batches import lock_batches
 from matoolkit.store.enrolments import places_of_keys
 from matoolkit.store.gatekeeping import (
     GateRow,
@@ -36,6 +37,7 @@ from matoolkit.store.gatekeeping import (
     unopened_gates,
 )
 from matoolkit.store.gates import gates_in_force
+from matoolkit.store.lateness import lift_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ def open_gate(store: Store, publisher: Publisher, gate_id: int, *, by: str, reas
         gate = existing_gate(tx, gate_id)
         if gate.hold_key is not None:
             raise GateIsHold(gate_id, gate.batch_id)
+        if gate.batch_id is not None:
+            lock_batches(tx, [gate.batch_id])
         opened = _opened(tx, [gate_id], by, reason)
         if not opened:
             raise GateOpened(gate_id, gate.opened_by)
@@ -161,6 +165,9 @@ def existing_gate(tx: Transaction, gate_id: int) -> GateRow:
 def _opened(tx: Transaction, ids: Sequence[int], by: str, reason: str | None) -> list[GateRow]:
     at = tx.time()
     opened = gates_by_id(tx, open_gates(tx, ids, at, by, reason))
+    # Who opens the gate of a late phase lets it begin however late it is (rule K5).
+    late = [gate.phase_execution_id for gate in opened if gate.kind is GateKind.LATE]
+    lift_limits(tx, [phase_id for phase_id in late if phase_id is not None])
     record_changes(tx, [_entry(gate, "gate.open", by, reason) for gate in opened], at)
     return opened
 

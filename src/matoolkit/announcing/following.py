@@ -44,4 +44,5 @@ def _new_phase(batch_id: int, version: int, phase: PlannedPhase, at: datetime) -
         due_at=phase.due_at,
         status=phase.status,
         completed_at=at if phase.is_skipped else None,
+        late_after=phase.late_after,
     )

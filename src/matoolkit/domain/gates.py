@@ -151,6 +151,8 @@ def why_of(gate: Gate) -> Why:
     elif gate.kind is GateKind.FREEZE:
         told = f"frozen by {gate.shut_by}{until}: {gate.reason}"
         ended_by = EndedBy.TIME
+    elif gate.kind is GateKind.LATE:
+        told, command = f"late: {gate.reason}", f"matoolkit gate open {gate.id} --reason TEXT"
     else:
         told = gate.reason
     return Why(

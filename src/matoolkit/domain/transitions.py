@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from matoolkit.domain.keys import folded
+from matoolkit.domain.lateness import limit_of
 from matoolkit.domain.phaseorder import phase_order
 from matoolkit.domain.states import ENDED_BATCHES, OPEN_PHASES, BatchStatus, OverdueBehavior, PhaseStatus
 from matoolkit.runbook.model import Runbook
@@ -88,7 +89,8 @@ class TargetVersion:
 class PlannedPhase:
     """A phase that a batch is given; `is_repeated` if a phase of this name has begun before.
 
-    A phase that `stays_due` is past due and still runs under `ignore`, because no member has begun it yet.
+    A phase that `stays_due` is past due and still runs under `ignore`, because no member has begun it yet. Until when a
+    phase may begin counts from the transition, if it was due before (rule K5).
     """
 
     name: str
@@ -98,6 +100,7 @@ class PlannedPhase:
     status: PhaseStatus
     is_repeated: bool = False
     stays_due: bool = False
+    late_after: datetime | None = None
 
     @property
     def is_skipped(self) -> bool:
@@ -189,7 +192,7 @@ def taken_up(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Tran
     """
     unfinished = [phase for phase in batch.phases if phase.version != target.number and phase.status in OPEN_PHASES]
     waiting = [phase for phase in unfinished if phase.status is PhaseStatus.PENDING]
-    planned = [_as_planned(batch, target, index) for index in target.in_order]
+    planned = [_as_planned(batch, target, index, now) for index in target.in_order]
     past = _past(batch, planned, {folded(phase.name) for phase in waiting}, now)
     return Transition(
         batch.id,
@@ -199,10 +202,11 @@ def taken_up(batch: BatchInFlight, target: TargetVersion, now: datetime) -> Tran
     )
 
 
-def _as_planned(batch: BatchInFlight, target: TargetVersion, index: int) -> PlannedPhase:
+def _as_planned(batch: BatchInFlight, target: TargetVersion, index: int, now: datetime) -> PlannedPhase:
     phase = target.runbook.phases[index]
     due_at = phase.offset.due_at(batch.start_time) if batch.start_time else None
-    return PlannedPhase(phase.name, index, phase.offset.minutes, due_at, PhaseStatus.PENDING)
+    late_after = limit_of(due_at, target.runbook.max_delay, now)
+    return PlannedPhase(phase.name, index, phase.offset.minutes, due_at, PhaseStatus.PENDING, late_after=late_after)
 
 
 def _past(
@@ -265,6 +269,7 @@ def _planned(
             PhaseStatus.SKIPPED if is_passed_by and name not in waiting else PhaseStatus.PENDING,
             is_repeated=name in begun,
             stays_due=is_passed_by and name in waiting,
+            late_after=limit_of(due_at, target.runbook.max_delay, now),
         )
 
 

@@ -5,6 +5,7 @@ one field alone is in `rules`.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
@@ -353,6 +354,11 @@ class Runbook(Part):
     def takes_late_joiners(self) -> bool:
         """Whether its batches take newcomers by themselves after T (rule T5)."""
         return self.safeguards is not None and self.safeguards.late_joiners == "allow"
+
+    @property
+    def max_delay(self) -> timedelta | None:
+        """How long after they were due its phases may begin by themselves (rule K5)."""
+        return None if self.safeguards is None else self.safeguards.max_delay
 
     def retry_of(self, step: Step) -> Retry | None:
         """Return how a step is retried: its own `retry` replaces the global one as a whole (rule O7)."""

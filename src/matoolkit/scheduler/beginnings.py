@@ -10,12 +10,14 @@ from datetime import datetime
 from matoolkit.announcing.cancelling import cancel_with_work
 from matoolkit.announcing.inits import request_inits
 from matoolkit.announcing.waking import activate_and_wake
+from matoolkit.domain.lateness import limit_of
 from matoolkit.ports import Publisher
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.tallies import Tally
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.enrolments import first_phases_of_active
 from matoolkit.store.holds import release_batches
+from matoolkit.store.lateness import count_anew
 from matoolkit.store.runbooks import RunbookRow
 from matoolkit.store.sql.transaction import Transaction
 
@@ -37,6 +39,7 @@ def begin(
     A batch that follows an older version is only released: it begins when it takes the active one, later in this tick.
     """
     released = set(release_batches(tx, [batch.id for batch in waiting], at))
+    _count_anew(tx, model, released, at)
     current = [batch for batch in waiting if batch.id in released and batch.runbook_id == runbook.id]
     if model.init:
         request_inits(tx, publisher, runbook.version, current, at)
@@ -45,6 +48,13 @@ def begin(
     tally.batches_released += len(released)
     for batch_id in sorted(released):
         log.info("begins: %s", reasons[batch_id], extra={"runbook": tally.runbook_name, "batch": batch_id})
+
+
+def _count_anew(tx: Transaction, model: Runbook, batch_ids: Collection[int], at: datetime) -> None:
+    """A person lets them begin although T has passed, so what was due counts from now (rule K5)."""
+    limit = limit_of(at, model.max_delay)
+    if limit is not None:
+        count_anew(tx, batch_ids, at, limit)
 
 
 def cancel_emptied(

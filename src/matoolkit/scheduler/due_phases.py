@@ -10,6 +10,7 @@ from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.domain.gates import Gates, kept_phases
 from matoolkit.domain.retrying import FirstPhase
 from matoolkit.ports import Publisher
+from matoolkit.scheduler.lateness import past_their_limit, shut_late
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
@@ -79,8 +80,9 @@ def _dispatch(
     skip_phases(tx, left_out, at)
     for phase in empty:
         log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
-    wanting = [phase for phase in due if phase.id not in left_out and phase.batch_id not in waiting]
-    gates = Gates(gates_in_force(tx, tx.time()) if wanting else ())
+    there = [phase for phase in due if phase.id not in left_out]
+    wanting = [phase for phase in there if phase.batch_id not in waiting]
+    gates = Gates(shut_late(tx, past_their_limit(there, at), batches, gates_in_force(tx, tx.time())) if there else ())
     kept = kept_phases(gates, load_doors(tx, wanting, batches, at).values())
     waiting.update(phase.batch_id for phase in wanting if phase.id in kept)
     begun = dispatch_and_announce(tx, publisher, [phase for phase in wanting if phase.id not in kept], batches, at)

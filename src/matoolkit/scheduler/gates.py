@@ -4,11 +4,12 @@ import logging
 from datetime import datetime
 
 from matoolkit.announcing.gatekeeping import wake_all
+from matoolkit.domain.gates import GateKind
 from matoolkit.ports import Publisher
+from matoolkit.scheduler.lateness import without_subject
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.gatekeeping import (
-    GateRow,
     batches_without_work,
     gates_by_id,
     gates_to_sweep,
@@ -26,7 +27,7 @@ _ENDED = "system"
 def look_after_gates(store: Store, publisher: Publisher, confirm: Confirm) -> int:
     """Open gates whose time is over or whose batch has ended, wake what open gates kept, and return how many opened."""
     with store.reading() as tx:
-        over = [gate.id for gates in _over(tx, tx.time()) for gate in gates]
+        over = any(ids for ids, *_ in _over(tx, tx.time()))
     if over:
         with store.transaction() as tx:
             confirm(tx)
@@ -39,16 +40,22 @@ def look_after_gates(store: Store, publisher: Publisher, confirm: Confirm) -> in
 
 
 def _open_those_over(tx: Transaction, at: datetime) -> None:
-    timed_out, without_subject = _over(tx, at)
-    opened = open_gates(tx, [gate.id for gate in timed_out], at, _CALENDAR, None)
-    opened += open_gates(tx, [gate.id for gate in without_subject], at, _ENDED, "what it kept has ended")
+    opened: list[int] = []
+    for ids, by, why in _over(tx, at):
+        opened += open_gates(tx, ids, at, by, why)
     for gate in gates_by_id(tx, opened):
         log.info("gate %s opened by %s", gate.id, gate.opened_by, extra={"batch": gate.batch_id})
 
 
-def _over(tx: Transaction, at: datetime) -> tuple[list[GateRow], list[GateRow]]:
-    """Return the gates whose time is over, and those of batches that have ended."""
+def _over(tx: Transaction, at: datetime) -> list[tuple[list[int], str, str | None]]:
+    """Return the gates that open by themselves: their numbers, who opens them, and why."""
     unopened = unopened_gates(tx)
-    timed_out = [gate for gate in unopened if gate.shut_until is not None and gate.shut_until <= at]
+    timed_out = [gate.id for gate in unopened if gate.shut_until is not None and gate.shut_until <= at]
     ended = set(batches_without_work(tx, [gate.batch_id for gate in unopened if gate.batch_id is not None]))
-    return timed_out, [gate for gate in unopened if gate.batch_id in ended and gate not in timed_out]
+    without_batch = [gate.id for gate in unopened if gate.batch_id in ended and gate.id not in timed_out]
+    late = without_subject(tx, at) if any(gate.kind is GateKind.LATE for gate in unopened) else []
+    return [
+        (timed_out, _CALENDAR, None),
+        (without_batch, _ENDED, "what it kept has ended"),
+        (late, _ENDED, "the phase is due at another time now, or does not begin any more"),
+    ]

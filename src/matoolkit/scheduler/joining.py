@@ -10,6 +10,7 @@ from matoolkit.announcing.inits import announce_inits
 from matoolkit.announcing.members import announce_members
 from matoolkit.domain.changes import BatchChanges, Join, Return
 from matoolkit.domain.holds import Hold
+from matoolkit.domain.lateness import limit_of
 from matoolkit.domain.remarks import Remarks, Seen
 from matoolkit.domain.rows import Reading
 from matoolkit.domain.states import WORK_STANDS, BatchStatus, MemberStatus
@@ -153,6 +154,9 @@ class Joining:
 
     def _phases(self, batch: BatchRow) -> list[NewPhase]:
         start = batch.batch_start_time
+        due = [phase.offset.due_at(start) if start else None for phase in self.model.phases]
+        # In an immediate runbook T is now, and what comes before it is not late because of that.
+        counted_from = start if self.model.data_source.batch_time == "immediate" else None
         return [
             NewPhase(
                 batch.id,
@@ -160,7 +164,8 @@ class Joining:
                 phase.name,
                 index,
                 phase.offset.minutes,
-                phase.offset.due_at(start) if start else None,
+                due[index],
+                late_after=limit_of(due[index], self.model.max_delay, counted_from),
             )
             for index, phase in enumerate(self.model.phases)
         ]

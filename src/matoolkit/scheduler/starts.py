@@ -6,10 +6,12 @@ from datetime import datetime
 
 import orjson
 
+from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import Hold
+from matoolkit.domain.lateness import limit_of
 from matoolkit.domain.snapshot import UnfinishedBatch
 from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
 from matoolkit.ports import Publisher
@@ -43,7 +45,7 @@ def restart_and_release(
     found = {batch.id: batch for batch in lock_batches(tx, touched)}
     if any(not _is_as_seen(found.get(batch_id), seen[batch_id]) for batch_id in touched):
         return False
-    _reschedule(tx, changes.reschedules, tally)
+    _reschedule(tx, changes.reschedules, found, tally)
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
     note_removals_approved(tx, changes.approved_removals.keys(), at)
@@ -85,13 +87,15 @@ def hold_new(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime)
             log.warning("held until a person approves: %s", entry.reason, extra=about)
 
 
-def _reschedule(tx: Transaction, starts: Mapping[int, datetime], tally: Tally) -> None:
+def _reschedule(tx: Transaction, starts: Mapping[int, datetime], batches: Mapping[int, BatchRow], tally: Tally) -> None:
     if not starts:
         return
     stored.reschedule_batches(tx, [Reschedule(batch_id, start) for batch_id, start in starts.items()])
     pending = [phase for phase in phases_of_batches(tx, starts) if phase.status is PhaseStatus.PENDING]
+    runbooks = runbooks_of(tx, pending, batches)
     due = {phase.id: Offset(phase.offset_minutes).due_at(starts[phase.batch_id]) for phase in pending}
-    reschedule_phases(tx, [NewDueTime(phase_id, due_at) for phase_id, due_at in due.items()])
+    limits = {phase.id: limit_of(due[phase.id], runbooks[phase.id].max_delay) for phase in pending}
+    reschedule_phases(tx, [NewDueTime(phase_id, due_at, limits[phase_id]) for phase_id, due_at in due.items()])
     follow_new_starts(tx, starts)
     tally.batches_rescheduled += len(starts)
     for batch_id, start in starts.items():

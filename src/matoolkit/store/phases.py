@@ -65,6 +65,7 @@ class PhaseRow:
     member_count: int | None
     pilot_done_at: datetime | None
     woken_at: datetime | None
+    late_after: datetime | None
 
     @property
     def order(self) -> PhaseOrder:
@@ -84,14 +85,16 @@ class NewPhase:
     due_at: datetime | None
     status: PhaseStatus = PhaseStatus.PENDING
     completed_at: datetime | None = None
+    late_after: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewDueTime:
-    """When a phase is due after its batch was rescheduled."""
+    """When a phase is due after its batch was rescheduled, and until when it may begin."""
 
     id: int
     due_at: datetime
+    late_after: datetime | None
 
 
 def insert_phases(tx: Transaction, new: Sequence[NewPhase]) -> list[PhaseRow]:

@@ -48,6 +48,7 @@ class PhaseShape(Shape):
     offset_minutes: int
     due_at: datetime | None
     status: PhaseStatus
+    late_after: datetime | None = Field(description="After that it does not begin without a person; null for never.")
     dispatched_at: datetime | None
     completed_at: datetime | None
     steps: dict[StepStatus, int]
