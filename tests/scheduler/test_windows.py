@@ -9,8 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from matoolkit.announcing.doors import load_doors
+from matoolkit.clock import VirtualClock
 from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.gates import Gates
 from matoolkit.domain.states import MemberStatus, PhaseStatus, StepStatus
@@ -18,6 +20,7 @@ from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
 from matoolkit.store.batches import BatchRow, lock_batches
+from matoolkit.store.schema import phase_executions
 from matoolkit.store.windows import running_phases
 from tests.stage import Failing, Stage
 
@@ -222,6 +225,47 @@ def test_k2_a_member_that_failed_meanwhile_is_not_woken(stage: Stage, sweep: Cal
     at(stage, 20)
     sweep()
     assert stage.take_jobs() == []
+
+
+def test_k2_who_was_retried_in_a_phase_that_never_began_for_all_is_woken_too(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    """A retry under `ignore` opens such a phase: it has no time at which it began (found by seed 125)."""
+    batch = stage.batch(stage.publish(runbook()), 1)
+    at(stage, 20)
+    begin_due(stage)
+    with stage.store.transaction() as tx:
+        tx.execute(update(phase_executions).values(dispatched_at=None))
+    at(stage, 7)
+    stage.take_jobs()
+    stage.join(batch, "late")
+    stage.handle()
+    assert stage.take_jobs() == []
+    for _ in range(2):
+        at(stage, 20)
+        sweep()
+    assert [job.function_name for job in stage.take_jobs()] == ["Create"]
+
+
+def test_k2_who_is_woken_and_who_wakes_go_by_the_same_clock(stage: Stage) -> None:
+    """A scheduler whose clock is ahead would wake them while it is still shut, and never again that day."""
+    stage.batch(stage.publish(runbook("every_job")), 1)
+    at(stage, 20)
+    begin_due(stage)
+    (job,) = stage.take_jobs()
+    at(stage, 7)
+    stage.answer(job)
+    stage.handle()
+    ahead = VirtualClock(stage.now)
+    lease = SchedulerLease(stage.store, "one", timedelta(days=99), threading.Event())
+    scheduler = Scheduler(stage.store, stage.bus, lambda _: None, ahead, lease, timedelta(minutes=5))  # type: ignore[arg-type, return-value]
+    at(stage, 19, 59)
+    for _ in range(2):
+        ahead.jump(stage.now + timedelta(minutes=2))
+        scheduler.sweep()
+        stage.handle()
+        stage.clock.advance(timedelta(minutes=2))
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]
 
 
 def test_k2_runbooks_without_windows_cost_a_sweep_one_query(

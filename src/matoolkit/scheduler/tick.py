@@ -74,7 +74,7 @@ class Scheduler:
             return 0
         at = self.clock.now()
         look_after_gates(self.store, self.publisher, self.lease.confirm)
-        kept = self._windows.look_after(self.store, self.publisher, self.lease.confirm, at)
+        kept = self._windows.look_after(self.store, self.publisher, self.lease.confirm)
         dispatch_kept_phases(self.store, self.publisher, self.lease.confirm, at)
         return ask_for_checks(self.store, self.publisher, self.lease.confirm, at, kept)
 

@@ -28,9 +28,13 @@ class Windows:
 
     _of_versions: dict[tuple[str, int], Sequence[Hours | None]] = field(default_factory=dict)
 
-    def look_after(self, store: Store, publisher: Publisher, confirm: Confirm, at: datetime) -> set[int]:
-        """Wake all who waited for a window that has opened since, and return the phases whose jobs wait for one."""
+    def look_after(self, store: Store, publisher: Publisher, confirm: Confirm) -> set[int]:
+        """Wake all who waited for a window that has opened since, and return the phases whose jobs wait for one.
+
+        The clock is that of the database, by which those who are woken ask whether it is open: they are woken once.
+        """
         with store.reading() as tx:
+            at = tx.time()
             found = self._with_windows(tx, running_phases(tx))
         opened = [phase for phase, hours in found if _has_opened(phase, hours, at)]
         for first in range(0, len(opened), _AT_ONCE):
@@ -53,9 +57,12 @@ class Windows:
 
 def _has_opened(phase: RunningPhase, hours: Hours, at: datetime) -> bool:
     """Tell whether a window is open, and nobody in the phase was woken or began since it opened."""
-    looked_at = phase.woken_at or phase.dispatched_at
-    if looked_at is None or not is_open(hours, at):
+    if not is_open(hours, at):
         return False
+    looked_at = phase.woken_at or phase.dispatched_at
+    # A phase that never began for all was opened for those whom a person retried.
+    if looked_at is None:
+        return True
     opened = last_opening(hours, at)
     return opened is not None and opened > looked_at
 

@@ -31,6 +31,11 @@ class Plan:
         """Whether people pause and resume: in every fourth play, so that the others stay as they were."""
         return self.seed % 4 == 3
 
+    @property
+    def gates(self) -> bool:
+        """Whether the runbook declares gates, and people freeze, sign and open: in every fifth play, likewise."""
+        return self.seed % 5 == 0
+
 
 @dataclass(slots=True)
 class Outcome:

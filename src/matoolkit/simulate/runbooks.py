@@ -4,6 +4,8 @@ import json
 from random import Random
 from typing import Any
 
+from matoolkit.simulate.declared import Declared
+
 NAME = "wave"
 WORKERS = ("worker-01", "worker-02")
 _OFFSETS = ("T-2d", "T-1d", "T-4h", "T-1h", "T-30m", "T-0", "T-0", "T+1h", "T+1d")
@@ -14,8 +16,9 @@ COLUMNS = ("id", "start", "city")
 class RunbookWriter:
     """Writes one version after the other of the same runbook."""
 
-    def __init__(self, rng: Random, *, is_immediate: bool) -> None:
+    def __init__(self, rng: Random, *, is_immediate: bool, has_gates: bool = False) -> None:
         self._rng = rng
+        self._declared = Declared(rng) if has_gates else None
         self.is_immediate = is_immediate
         self._outputs: list[str] = []
 
@@ -36,6 +39,8 @@ class RunbookWriter:
         document["rollbacks"] = {
             name: [self._plain(f"{name}-{number}") for number in range(rng.choice([1, 2, 3]))] for name in _UNDO
         }
+        if self._declared is not None:
+            self._declared.into(document)
         return json.dumps(document, indent=1)
 
     def _source(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from matoolkit.runbook.model import Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.runbook.query import query_facts
 from matoolkit.runbook.templates import Json
+from matoolkit.simulate.doors import Doors
 from matoolkit.simulate.faults import Faults
 from matoolkit.simulate.invariants import Watch, nobody_twice
 from matoolkit.simulate.jobs import Jobs
@@ -142,7 +143,7 @@ class Story:
         self.watch.see(entries)
         self.jobs.see(entries, self.taken, [])
         nobody_twice(self.plant.state)
-        nothing_forgotten(self.plant.state, [])
+        nothing_forgotten(self.plant.state, [], Doors(self.plant.state, self.clock))
 
     def _work(self) -> None:
         for worker in sorted({step.worker_id for step in _all_steps(self.runbook)}):

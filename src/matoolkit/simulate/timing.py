@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import orjson
+
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
 from matoolkit.simulate.processes import Plant
+from matoolkit.simulate.wallclocks import next_opening
 from matoolkit.store.dialect.types import stored_text
 
 _WORK = ("step_executions", "init_executions", "rollback_executions")
@@ -17,6 +20,12 @@ _QUERIES = (
     *(f"SELECT MIN(poll_due_at) FROM {table} WHERE status = 'polling' AND poll_due_at > '{{now}}'" for table in _WORK),
 )
 _IDLE = timedelta(minutes=5)
+# Phases that may wait for something that they declare.
+_DECLARED = """
+SELECT DISTINCT r.rules FROM phase_executions p JOIN sim_rules r ON r.version = p.runbook_version
+AND r.place = p.phase_index
+WHERE p.status = 'dispatched' OR (p.status = 'pending' AND COALESCE(p.due_at, '') <= '{now}')
+"""
 
 
 def next_time(plant: Plant) -> datetime:
@@ -25,7 +34,17 @@ def next_time(plant: Plant) -> datetime:
     times = [plant.state.look(query.format(now=now))[0][0] for query in _QUERIES]
     times += plant.messages.look(f"SELECT MIN(visible_at) FROM bus_messages WHERE visible_at > '{now}'")[0]
     ahead = [datetime.fromisoformat(found).replace(tzinfo=UTC) for found in times if found]
+    ahead += _openings(plant)
     return min(ahead, default=plant.clock.now() + _IDLE)
+
+
+def _openings(plant: Plant) -> list[datetime]:
+    """Return when the windows open that something may wait for."""
+    now, found = plant.clock.now(), []
+    for (rules,) in plant.state.look(_DECLARED.format(now=stored_text(now))):
+        if (window := orjson.loads(rules).get("window")) is not None:
+            found.append(next_opening(window, now))
+    return [opening for opening in found if opening is not None and opening > now]
 
 
 class Due:

@@ -4,6 +4,8 @@ Triggers see what no look from outside can: how the member, the batch and the ho
 job was dispatched. What a crash rolls back is rolled back here too.
 """
 
+from matoolkit.simulate.doortriggers import DOOR_TRIGGERS
+
 _WORK = """
     'job', NEW.job_id, 'attempt', NEW.attempt, 'index', NEW.step_index, 'name', NEW.step_name, 'batch', NEW.batch_id,
     'polls', NEW.is_poll_step, 'error', NEW.error_type, 'message', NEW.error_message, 'params', NEW.params_json,
@@ -15,14 +17,18 @@ _WORK = """
 _NOW_SHUT = "g.opened_at IS NULL AND g.shut_from <= {at} AND (g.shut_until IS NULL OR g.shut_until > {at})"
 _SCOPE = """(g.batch_id IS NULL OR g.batch_id = NEW.batch_id) AND (g.worker_id IS NULL OR g.worker_id = {worker})
     AND (g.runbook_name IS NULL OR g.runbook_name = (SELECT runbook_name FROM batches WHERE id = NEW.batch_id))
-    AND (g.member_key_fold IS NULL OR g.member_key_fold = {key})"""
+    AND (g.member_key_fold IS NULL OR g.member_key_fold = {key})
+    AND (g.phase_execution_id IS NULL OR EXISTS (SELECT 1 FROM phase_executions of, phase_executions mine
+         WHERE of.id = g.phase_execution_id AND mine.id = {phase} AND of.batch_id = mine.batch_id
+         AND of.runbook_version = mine.runbook_version
+         AND (-of.offset_minutes, of.phase_index) <= (-mine.offset_minutes, mine.phase_index)))"""
 _KEY = "(SELECT member_key_fold FROM batch_members WHERE id = NEW.batch_member_id)"
 
 
-def _gates(worker: str, key: str, at: str) -> str:
-    """Count the gates at both doors; holds are looked at on their own."""
+def _gates(worker: str, key: str, at: str, phase: str = "NULL") -> str:
+    """Count the gates at both doors; holds are looked at on their own. Those of a phase keep later phases too."""
     shut = f"FROM gates g WHERE g.hold_key IS NULL AND {_NOW_SHUT.format(at=at)} AND "
-    shut += _SCOPE.format(worker=worker, key=key)
+    shut += _SCOPE.format(worker=worker, key=key, phase=phase)
     return f"'start_gates', (SELECT COUNT(*) {shut}), 'send_gates', (SELECT COUNT(*) {shut} AND g.reach = 'send')"
 
 
@@ -125,7 +131,8 @@ _PHASES = """
 
 _JOB_GATES = _gates("NEW.worker_id", _KEY, "NEW.dispatched_at")
 _INIT_GATES = _gates("NEW.worker_id", "''", "NEW.dispatched_at")
-_PHASE_GATES = _gates("''", "''", "NEW.dispatched_at")
+_STEP_GATES = _gates("NEW.worker_id", _KEY, "NEW.dispatched_at", "NEW.phase_execution_id")
+_PHASE_GATES = _gates("''", "''", "NEW.dispatched_at", "NEW.id")
 
 _TABLE = """
 CREATE TABLE sim_log (seq INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT, id INTEGER, old TEXT, new TEXT, about TEXT)
@@ -231,7 +238,7 @@ TRIGGERS = (
         "AFTER UPDATE ON gates WHEN OLD.opened_at IS NULL AND NEW.opened_at IS NOT NULL AND NEW.hold_key IS NOT NULL",
         "released",
     ),
-    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER}, {_STEP}, {_JOB_GATES}"),
+    _on_update("step_executions", "step", f"{_WORK}, {_BATCH}, {_MEMBER}, {_STEP}, {_STEP_GATES}"),
     _on_update("init_executions", "init", f"{_WORK}, {_BATCH}, {_INIT}, {_INIT_GATES}"),
     _on_update("rollback_executions", "rollback", f"{_WORK}, {_BATCH}, {_MEMBER}, {_ROLLBACK}, {_JOB_GATES}"),
     _on_update("phase_executions", "phase", f"{_PHASES}, {_PHASE_GATES}"),
@@ -248,4 +255,5 @@ TRIGGERS = (
     _GONE,
     _GOING,
     _UNDOING,
+    *DOOR_TRIGGERS,
 )

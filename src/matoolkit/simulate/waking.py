@@ -6,6 +6,7 @@ from typing import Any
 
 from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.simulate.database import MemoryDatabase
+from matoolkit.simulate.doors import Doors, Waiting
 from matoolkit.simulate.invariants import Violation
 
 # Whether work waits at a gate that people shut, or will be woken because one was opened: at both doors.
@@ -22,9 +23,10 @@ _STEPS = f"""
 SELECT w.id, w.batch_member_id, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
        w.epoch = m.epoch, m.status, b.status, b.is_held, p.status,
        p.runbook_version, -p.offset_minutes, p.phase_index, m.caught_up_at IS NOT NULL,
-       {_AT_SEND}, {_AT_START}
+       {_AT_SEND}, {_AT_START}, p.id, r.rules, p.dispatched_at, p.woken_at, m.is_pilot
 FROM step_executions w JOIN batch_members m ON m.id = w.batch_member_id JOIN sim_batches b ON b.id = w.batch_id
 JOIN phase_executions p ON p.id = w.phase_execution_id
+LEFT JOIN sim_rules r ON r.version = p.runbook_version AND r.place = p.phase_index
 WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
 """
 _ROLLBACKS = f"""
@@ -78,7 +80,7 @@ def _executions(database: MemoryDatabase, kind: str, query: str) -> list[_Execut
     ]
 
 
-def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str]) -> None:
+def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str], doors: Doors) -> None:
     """Demand that everything that has not ended will be woken, by a message, by a time or by a person."""
     steps = _executions(database, "step", _STEPS)
     rollbacks = _executions(database, "rollback", _ROLLBACKS)
@@ -86,7 +88,7 @@ def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str]) -> N
     _times_are_set([*steps, *rollbacks, *inits])
     queued = _Queued(database, message_ids)
     _steps_belong(steps, queued)
-    _members_go_on(steps, rollbacks, queued)
+    _members_go_on(steps, rollbacks, queued, doors)
     _inits_go_on(database, inits, rollbacks, queued)
     for phase, _ in database.look(_UNEXPANDED):
         if phase not in queued.phases:
@@ -134,7 +136,7 @@ def _steps_belong(steps: Iterable[_Execution], queued: _Queued) -> None:
             raise Violation(f"open, though its member has started all over: {step}")
 
 
-def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution], queued: _Queued) -> None:
+def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution], queued: _Queued, doors: Doors) -> None:
     for member in {work.member for work in (*steps, *rollbacks) if work.member is not None}:
         mine = [step for step in steps if step.member == member]
         undoing = [rollback for rollback in rollbacks if rollback.member == member]
@@ -151,17 +153,20 @@ def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution],
             # A member finishes a poll or retry before anything else begins.
             continue
         first = min(todo, key=lambda step: (step.rest[5:8], step.index))
-        _, status, batch, is_held = first.rest[:4]
-        waits = batch != "active" or is_held
-        # A sweep looks for members that have not caught up, and the end of a hold wakes them.
-        is_caught_up = first.rest[8]
-        if status != "active" or not is_caught_up or (first.index == 0 and waits):
-            continue
-        at_send, at_start = first.rest[9:]
-        if at_start if first.index == 0 else at_send:
-            continue
-        if member not in queued.added and first.batch not in queued.batches:
+        if member not in queued.added and first.batch not in queued.batches and not _waits(first, doors):
             raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
+
+
+def _waits(first: _Execution, doors: Doors) -> bool:
+    """Tell whether the next step of a member waits for a person, for time, or for others."""
+    _, status, batch, is_held = first.rest[:4]
+    # A sweep looks for members that have not caught up, and the end of a hold wakes them.
+    is_caught_up = first.rest[8]
+    if status != "active" or not is_caught_up or (first.index == 0 and (batch != "active" or is_held)):
+        return True
+    at_send, at_start, *phase = first.rest[9:]
+    kept = at_start if first.index == 0 else at_send
+    return bool(kept) or doors.will_let_in(Waiting(first.member, first.index, *phase))
 
 
 def _sequence_goes_on(undoing: Sequence[_Execution], queued: _Queued) -> None:

@@ -11,6 +11,7 @@ from matoolkit.simulate.answers import answers_are_true
 from matoolkit.simulate.catalogue import Announcements
 from matoolkit.simulate.coverage import Coverage
 from matoolkit.simulate.crowd import Crowd
+from matoolkit.simulate.doors import Doors
 from matoolkit.simulate.endings import everything_ended
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.invariants import Violation, Watch, counts_agree, nobody_twice, outputs_are_found
@@ -32,11 +33,26 @@ from matoolkit.simulate.workers import ScriptedWorkers
 from matoolkit.store.dialect.types import stored_text
 
 BEGINNING = datetime(2026, 3, 3, 6, 0, tzinfo=UTC)
+# Days before some clock is put back or forward: windows are as short as they get then (rule K3).
+_BEFORE_CHANGES = (
+    datetime(2026, 3, 7, 20, 0, tzinfo=UTC),
+    datetime(2026, 3, 28, 18, 0, tzinfo=UTC),
+    datetime(2026, 4, 4, 6, 0, tzinfo=UTC),
+    datetime(2026, 10, 24, 18, 0, tzinfo=UTC),
+    datetime(2026, 10, 31, 18, 0, tzinfo=UTC),
+)
 
 # How often people take up again what is over.
 _SECOND_WIND = 0.3
 
 Act = Callable[[], str | None]
+
+
+def beginning(plan: Plan) -> datetime:
+    """Return when a play begins: with gates, in most cases before clocks are changed."""
+    days = (BEGINNING, *_BEFORE_CHANGES)
+    return days[plan.seed // 5 % len(days)] if plan.gates else BEGINNING
+
 
 # For whom something runs, in batches that people may still leave.
 _BUSY = """
@@ -57,13 +73,13 @@ class World:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.clock = VirtualClock(BEGINNING)
+        self.clock = VirtualClock(beginning(plan))
         self.rng = rng = Random(plan.seed)
         self.faults = Faults(rng, plan.disabled, is_apart=plan.is_apart)
         self.plant = Plant(self.clock, rng, self.faults, is_apart=rng.random() < 0.3 or plan.is_apart)
         self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
-        writer = RunbookWriter(rng, is_immediate=self.is_immediate)
+        writer = RunbookWriter(rng, is_immediate=self.is_immediate, has_gates=plan.gates)
         self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes, pauses=plan.pauses)
         self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
@@ -75,6 +91,7 @@ class World:
         self.jobs = Jobs(self.plant)
         self.removals = Removals(self.plant)
         self.roll = Roll(self.plant, is_immediate=self.is_immediate)
+        self.doors = Doors(self.plant.state, self.clock)
         self.coverage = Coverage()
         self.trouble = TroubleLog()
         self.history: list[str] = []
@@ -128,7 +145,8 @@ class World:
             nobody_twice(self.plant.state)
             counts_agree(self.plant.state)
             outputs_are_found(self.plant.state, entries)
-            nothing_forgotten(self.plant.state, message_ids)
+            self.doors.see(entries)
+            nothing_forgotten(self.plant.state, message_ids, self.doors)
 
     def message_ids(self) -> list[str]:
         """Return the ids of all messages that are on their way."""
