@@ -12,6 +12,9 @@ from typing import Any
 
 import orjson
 
+from matoolkit.admin.retrying import retry_members
+from matoolkit.admin.retryplan import Chosen
+from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.announcing.withdrawal import withdraw_unsent
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
@@ -80,7 +83,6 @@ from matoolkit.store.moves import cancel
 from matoolkit.store.phases import (
     NewPhase,
     PhaseRow,
-    dispatch_phases,
     insert_phases,
     phases_of_batches,
     skip_phases,
@@ -174,10 +176,7 @@ class Stage:
             lock_batches(tx, [batch.id])
             wanted = [phase for phase in phases_of_batches(tx, [batch.id]) if phase.phase_name in names]
             pending = [phase for phase in wanted if phase.status is PhaseStatus.PENDING]
-            moved = dispatch_phases(tx, [phase.id for phase in pending], self.now)
-            self.bus.publish(
-                tx, [_due(batch, phase, phase.dispatch_count + 1) for phase in pending if phase.id in moved]
-            )
+            dispatch_and_announce(tx, self.bus, pending, {batch.id: batch}, self.now)
 
     def due_of(self, batch: BatchRow, version: int, *names: str) -> None:
         """Let phases of one version be due."""
@@ -475,6 +474,26 @@ class Stage:
 
     def outputs(self, batch: BatchRow, key: str = "u0") -> Any:
         return orjson.loads(self.member(batch, key).worker_data_json)
+
+    def pilots(self, batch: BatchRow) -> list[str]:
+        """Return the keys of those who go first."""
+        return [member.member_key for member in self.members(batch) if member.is_pilot]
+
+    def places(self, batch: BatchRow) -> list[str]:
+        """Return the keys of those who have a place in some phase, as the rows have it."""
+        keys = {member.id: member.member_key for member in self.members(batch)}
+        return [keys[step.batch_member_id] for step in self.steps(batch) if step.holds_place]
+
+    def retry(self, batch: BatchRow, *keys: str) -> None:
+        """Let failed people try again, as a person decides it."""
+        retry_members(
+            self.store,
+            self.bus,
+            batch.id,
+            Chosen([self.member(batch, key).id for key in keys]),
+            by="anna",
+            reason="again",
+        )
 
     def functions(self) -> list[str]:
         """Return the functions of all jobs that were taken, in order."""

@@ -16,6 +16,7 @@ from matoolkit.errors import (
     GateOpened,
     InvalidPause,
     NobodyToPause,
+    NoBudget,
     NothingPaused,
     UnknownGate,
     UnusableKey,
@@ -26,6 +27,7 @@ from matoolkit.runbook.values import MAX_WORKER_ID
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.batches import lock_batches
+from matoolkit.store.cohorts import allow_failures, failures_in
 from matoolkit.store.enrolments import places_of_keys
 from matoolkit.store.gatekeeping import (
     GateRow,
@@ -139,19 +141,32 @@ def resume(store: Store, publisher: Publisher, subject: Subject, *, by: str, rea
     return _resumed(store, publisher, opened, named)
 
 
-def open_gate(store: Store, publisher: Publisher, gate_id: int, *, by: str, reason: str | None) -> Resumed:
-    """Open one gate, and wake what waited."""
+def open_gate(
+    store: Store, publisher: Publisher, gate_id: int, *, by: str, reason: str | None, allow: int | None = None
+) -> Resumed:
+    """Open one gate, and wake what waited; a budget is shut again when more than `allow` members fail after that."""
     with store.transaction() as tx:
         gate = existing_gate(tx, gate_id)
         if gate.hold_key is not None:
             raise GateIsHold(gate_id, gate.batch_id)
         if gate.batch_id is not None:
             lock_batches(tx, [gate.batch_id])
+        if gate.kind is GateKind.BUDGET:
+            _allow(tx, gate, allow or 0)
+        elif allow is not None:
+            raise NoBudget(gate_id, gate.kind)
         opened = _opened(tx, [gate_id], by, reason)
         if not opened:
             raise GateOpened(gate_id, gate.opened_by)
         named = _named(tx, subject_of(gate))
     return _resumed(store, publisher, opened, named)
+
+
+def _allow(tx: Transaction, gate: GateRow, more: int) -> None:
+    """Note how many may have failed in all; they are counted under the lock of the batch (rules C4 and M5)."""
+    if gate.phase_execution_id is not None:
+        failed = failures_in(tx, [gate.phase_execution_id]).get(gate.phase_execution_id, 0)
+        allow_failures(tx, gate.id, failed + more)
 
 
 def existing_gate(tx: Transaction, gate_id: int) -> GateRow:
@@ -219,12 +234,24 @@ def _covering(tx: Transaction, subject: Subject) -> list[Gate]:
     if subject.batch_id is not None:
         name = existing_batch(tx, subject.batch_id).runbook_name
     work = Work(name or "", subject.batch_id or 0, subject.worker_id, subject.member_key)
-    return [gate for gate in gates_in_force(tx, tx.time()) if gate.covers(work)]
+    # A gate of a phase keeps a part of its batch.
+    return [
+        gate
+        for gate in gates_in_force(tx, tx.time())
+        if gate.covers(work) or (gate.phase_execution_id is not None and gate.batch_id == subject.batch_id)
+    ]
 
 
 def _entry(gate: GateRow, action: str, by: str, reason: str | None) -> NewAuditEntry:
     until = gate.shut_until.isoformat() if gate.shut_until is not None else None
-    after = {"kind": gate.kind, "subject": str(subject_of(gate)), "reach": gate.reach, "until": until}
+    after: dict[str, object] = {
+        "kind": gate.kind,
+        "subject": str(subject_of(gate)),
+        "reach": gate.reach,
+        "until": until,
+    }
+    if gate.phase_execution_id is not None:
+        after |= {"phase": gate.phase_execution_id, "allowed": gate.allowed}
     return NewAuditEntry(
         actor=by,
         action=action,

@@ -1,6 +1,6 @@
 """A member's situation, put together in one way for whoever decides about it and whoever explains it (rule X1)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from matoolkit.domain.doors import PhaseDoor, Work
@@ -31,6 +31,10 @@ class Member(Protocol):
     def joined_no(self) -> int | None:
         """The number with which it joined or returned, if it was not there from the beginning (rule S3)."""
 
+    @property
+    def is_pilot(self) -> bool | None:
+        """Whether it goes first (rule C1)."""
+
 
 def situation_of(
     batch: NarrowBatch,
@@ -39,17 +43,24 @@ def situation_of(
     steps: Sequence[NextStep],
     rollbacks: Sequence[RollbackState],
     phases: Mapping[int, PhaseDoor],
+    places: Collection[int] = (),
 ) -> Situation:
-    """Put together what decides what a member does next, given what it has open."""
+    """Put together what decides what a member does next, given what it has open and in which phases it has a place."""
     return Situation(
         member.status,
         batch.status,
         gates,
-        Work(batch.runbook_name, batch.id, member_key=member.member_key, joined_no=member.joined_no or 0),
+        Work(
+            *(batch.runbook_name, batch.id),
+            member_key=member.member_key,
+            joined_no=member.joined_no or 0,
+            is_pilot=bool(member.is_pilot),
+        ),
         open_compensations(rollbacks) if rollbacks else (),
         # A job of an older epoch that is still out counts too: the member waits for it (rule O5).
         [step for step in steps if step.epoch == member.epoch or step.is_in_flight],
         phases,
+        places,
     )
 
 

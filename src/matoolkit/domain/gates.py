@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
+from matoolkit.domain.cohorts import pilots_first, so_many_at_once
 from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.signoff import approval, awaits
@@ -210,4 +211,9 @@ def _has_reached(phase: PhaseDoor | None, phase_id: int) -> bool:
 
 
 # What follows from what a phase declares; each says why it keeps work, or nothing. Asked only for phases with gates.
-_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = (outside_window, approval)
+_DERIVED: Sequence[Callable[[Door, Work, PhaseDoor], Why | None]] = (
+    outside_window,
+    approval,
+    pilots_first,
+    so_many_at_once,
+)

@@ -4,7 +4,7 @@ One thing at a time: first compensations, then its steps, phase by phase. A memb
 the step was cancelled: the job may still change the tenant, and its answer may bring outputs (rule O5).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
@@ -50,7 +50,8 @@ class OpenCompensation(OpenWork):
 class Situation:
     """A member, its batch, and its open work: at least the first open step of each phase, and the phases of these.
 
-    `work` is what would begin, as the gates know it, without its phase.
+    `work` is what would begin, as the gates know it, without its phase; `places` are the phases in which the member
+    has a place.
     """
 
     member: MemberStatus
@@ -60,6 +61,7 @@ class Situation:
     compensations: Sequence[OpenCompensation]
     steps: Sequence[OpenStep]
     phases: Mapping[int, PhaseDoor]
+    places: Collection[int] = ()
 
 
 @record
@@ -129,7 +131,9 @@ def _next_step(situation: Situation) -> Do | Refuse | Wait:
         return Refuse(first.id, no.signed_by, no.reason)
     shut = []
     if situation.gates.may_keep(phase):
-        shut = situation.gates.at(Door.START, replace(situation.work, phase=phase))
+        shut = situation.gates.at(
+            Door.START, replace(situation.work, phase=phase, has_place=phase.id in situation.places)
+        )
     if situation.batch is not BatchStatus.ACTIVE:
         shut = [*shut, Why(WhyKind.INIT, "init is not done")]
     return Wait(shut) if shut else Do(first.id)

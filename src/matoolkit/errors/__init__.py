@@ -72,6 +72,7 @@ from matoolkit.errors.gates import (
     GateShut,
     InvalidPause,
     NobodyToPause,
+    NoBudget,
     NothingPaused,
     UnknownGate,
 )
@@ -231,6 +232,7 @@ __all__ = [
     "NaiveTime",
     "NewerVersionWaits",
     "NoActiveVersion",
+    "NoBudget",
     "NobodySigned",
     "NobodyToPause",
     "NotAFunctionName",

@@ -81,6 +81,20 @@ class GateIsHold(Refused):
         self.gate_id = gate_id
 
 
+class NoBudget(Refused):
+    """Only the gate of a phase in which too many failed can be opened for some more failures."""
+
+    code = "GT413"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, gate_id: int, kind: str) -> None:
+        super().__init__(
+            f"gate {gate_id} ({kind}) is not about failures, so it cannot allow any", hint="open it without `allow`"
+        )
+        self.gate_id = gate_id
+
+
 class GateShut(Refused):
     """A gate keeps this from beginning."""
 

@@ -31,6 +31,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── HoldApproved          AD416   what a batch is held for is already approved
 │   ├── NotIncluded           AD417   a member cannot be included in the batch of its time
 │   ├── UnknownGate           GT404   no gate has this number
+│   ├── NoBudget              GT413   only a budget can be opened for more failures
 │   ├── NobodyToPause         GT405   nobody of this key is or was a member of a batch
 │   ├── InvalidPause          GT400   what is to be paused, or until when, makes no sense
 │   ├── NothingPaused         GT409   no pause of exactly this subject is shut

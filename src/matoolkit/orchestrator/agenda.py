@@ -7,16 +7,17 @@ have ended. The consequences are worked out once for the whole agenda, and all m
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from matoolkit.announcing.doors import phase_doors
 from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.gates import Gate, Gates
 from matoolkit.domain.signoff import SignOffs
-from matoolkit.domain.states import BatchStatus
+from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus, PhaseStatus
 from matoolkit.orchestrator.versions import Definition, Version, Versions
 from matoolkit.ports import Outgoing, Publisher
-from matoolkit.runbook.model import Runbook
+from matoolkit.runbook.model import Rollout, Runbook
 from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.narrow_executions import InitState, NextStep, StepState
@@ -31,6 +32,27 @@ class Limits:
     step_timeout: timedelta = timedelta(hours=24)
     throttle_limit: timedelta = timedelta(hours=24)
     slice_size: int = 5000
+
+
+class Limited(NamedTuple):
+    """A phase under way that not all members go through at once, and what the runbook says of that."""
+
+    phase: PhaseRow
+    rollout: Rollout
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether it counts when members fail; not where a phase was opened for a person's retry of some."""
+        is_limited = self.rollout.pilot_first or self.rollout.max_failures is not None
+        return is_limited and self.phase.member_count is not None
+
+
+@dataclass(slots=True)
+class Offered:
+    """How far a pile has come in offering the places of a phase: up to which member, and in how many rounds."""
+
+    after: int = 0
+    rounds: int = 0
 
 
 @dataclass(slots=True)
@@ -50,6 +72,8 @@ class Agenda:
     gates_since: tuple[datetime, Sequence[Gate]] | None = None
     steps_of_phases: dict[int, Sequence[Definition]] = field(default_factory=dict)
     known_doors: dict[int, PhaseDoor] = field(default_factory=dict)
+    offered: dict[int, Offered] = field(default_factory=dict)
+    failed_in: set[int] = field(default_factory=set)
     failed_steps: list[StepState | NextStep] = field(default_factory=list)
     failed_inits: list[InitState] = field(default_factory=list)
     members_to_continue: set[int] = field(default_factory=set)
@@ -75,12 +99,27 @@ class Agenda:
         wanted = [self.phases[number] for number in phase_ids if number not in self.known_doors]
         if wanted:
             phases = self.phases.values()
-            self.known_doors |= phase_doors(self.tx, wanted, phases, self.batches, self.at, self._runbook_of)
+            found = phase_doors(self.tx, wanted, phases, self.batches, self.at, self._runbook_of)
+            for door in found.values():
+                # Nobody takes a place before all who wait for one were compared (rule C5).
+                if door.places is not None:
+                    door.places.free = 0
+            self.known_doors |= found
         return self.known_doors
 
     def init_sign_offs(self, batch_id: int, version: Version) -> SignOffs | None:
         """Return what must be signed off before the init of a batch begins, if anything."""
         return sign_offs_of_init(self.tx, self.batches[batch_id], version.number, version.runbook, self.at)
+
+    def limited_phases(self) -> list[Limited]:
+        """Return the phases under way that have a rollout."""
+        under_way = (
+            phase
+            for phase in self.phases.values()
+            if phase.status is PhaseStatus.DISPATCHED and self.batches[phase.batch_id].status in UNFINISHED_BATCHES
+        )
+        rules = ((phase, self._runbook_of(phase).phases[phase.phase_index].rollout) for phase in under_way)
+        return [Limited(phase, rollout) for phase, rollout in rules if rollout is not None]
 
     def _runbook_of(self, phase: PhaseRow) -> Runbook:
         return self.version(phase.batch_id, phase.runbook_version).runbook

@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 import orjson
 
+from matoolkit.announcing.places import Holders
 from matoolkit.domain.causes import fingerprint_of
 from matoolkit.domain.delivery import MAX_BODY_BYTES
-from matoolkit.domain.doors import Door, Work
+from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.messages import JobFacts, WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
 from matoolkit.errors import MatoolkitError, MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
@@ -48,8 +49,11 @@ _REST_OF_A_JOB = 2048
 class Departing:
     """Jobs that are about to leave together with the rows that send them."""
 
-    def __init__(self, agenda: Agenda, kind: Kind, definitions: Sequence[Definition]) -> None:
+    def __init__(
+        self, agenda: Agenda, kind: Kind, definitions: Sequence[Definition], holders: Holders | None = None
+    ) -> None:
         self._agenda = agenda
+        self._holders = holders or Holders()
         self._kind = kind
         self._unreached = agenda.publisher.unreached({definition.step.worker_id for definition in definitions})
         self._dispatches: list[Dispatch] = []
@@ -59,17 +63,26 @@ class Departing:
         """Ask the gates; work that is kept stays as it is until one opens (rules G1 and G5)."""
         is_init = self._kind is Kind.INIT
         door = Door.START if is_init and state.step_index == 0 and reason is Reason.ATTEMPT else Door.SEND
-        phase = None
-        if isinstance(state, StepState | NextStep):
-            phase = self._agenda.doors([state.phase_execution_id])[state.phase_execution_id]
+        phase = self._door_of(state)
         init = None
         if is_init and door is Door.START:
             init = self._agenda.init_sign_offs(state.batch_id, definition.version)
         if not self._agenda.gates.may_keep(phase) and init is None:
             return False
         name = self._agenda.batches[state.batch_id].runbook_name
-        work = Work(name, state.batch_id, definition.step.worker_id, member_key, is_init, phase, init=init)
+        # What is retried or polled was sent before, so its member has a place (rule C5).
+        has_place = not isinstance(state, NextStep) or self._holders.has_place(state)
+        work = Work(
+            *(name, state.batch_id, definition.step.worker_id, member_key, is_init, phase),
+            init=init,
+            has_place=has_place,
+        )
         return bool(self._agenda.gates.at(door, work))
+
+    def _door_of(self, state: Dispatchable) -> PhaseDoor | None:
+        if not isinstance(state, StepState | NextStep):
+            return None
+        return self._agenda.doors([state.phase_execution_id])[state.phase_execution_id]
 
     def add(
         self,
@@ -95,19 +108,27 @@ class Departing:
         job = WorkerJob(name, batch.id, step.worker_id, call.function, call.params, correlation, facts)
         # The job id is the message id: the same job published twice is a duplicate (rule M2).
         self._jobs[number] = Outgoing(name, job)
+        if isinstance(state, NextStep):
+            self._holders.take(state, self._agenda.known_doors[state.phase_execution_id])
 
     def leave(self) -> None:
         """Send the jobs whose rows moved; if a row did not move, another process was faster."""
         agenda = self._agenda
-        agenda.messages += [
-            self._jobs[number] for number in move_steps(agenda.tx, self._kind, self._dispatches, agenda.at)
-        ]
+        sent = move_steps(agenda.tx, self._kind, self._dispatches, agenda.at)
+        self._holders.keep(agenda.tx, sent)
+        agenda.messages += [self._jobs[number] for number in sent]
 
 
-def send_first(agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], members: Mapping[int, MemberInFull]) -> None:
+def send_first(
+    agenda: Agenda,
+    kind: Kind,
+    states: Sequence[Dispatchable],
+    members: Mapping[int, MemberInFull],
+    holders: Holders | None = None,
+) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
     definitions = [definition_of(agenda, state) for state in states]
-    departing = Departing(agenda, kind, definitions)
+    departing = Departing(agenda, kind, definitions, holders)
     impossible: dict[int, Impossible] = {}
     for state, definition in zip(states, definitions, strict=True):
         member = members.get(state.batch_member_id or 0)

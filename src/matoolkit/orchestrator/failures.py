@@ -37,6 +37,7 @@ def handle_failed_steps(agenda: Agenda) -> None:
             failing[member.id] = MemberAt(member.id, member.epoch)
     # Consequences only for members that the guarded update failed (rule M3).
     gone = set(fail_members(agenda.tx, list(failing.values()), agenda.at))
+    agenda.failed_in.update(state.phase_execution_id for state in failed if state.batch_member_id in gone)
     cancelled = cancel_steps_of_members(agenda.tx, gone, agenda.at)
     note_cancelled(agenda, cancelled)
     undo_steps(agenda, [state for state in failed if state.batch_member_id in gone])

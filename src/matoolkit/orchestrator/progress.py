@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from matoolkit.announcing.places import holders_of
 from matoolkit.announcing.situations import situation_of, unexpanded_before
 from matoolkit.domain.progress import Compensate, Do, Refuse, next_of
 from matoolkit.errors import NotApproved
@@ -30,13 +31,15 @@ def continue_members(agenda: Agenda) -> None:
     steps_of, rollbacks_of = _by_member(steps.values()), _by_member(rollbacks.values())
     members = {member.id: member for member in members_in_full(agenda.tx, steps_of.keys() | rollbacks_of.keys())}
     phases = agenda.doors({step.phase_execution_id for step in steps.values()})
+    holders = holders_of(agenda.tx, phases, steps.values())
     to_do: list[NextStep] = []
     to_undo: list[RollbackState] = []
     refused: dict[NextStep, NotApproved] = {}
     for member in members.values():
         mine, undoing = steps_of.get(member.id, ()), rollbacks_of.get(member.id, ())
-        situation = situation_of(agenda.batches[member.batch_id], member, agenda.gates, mine, undoing, phases)
-        match next_of(situation):
+        places = {step.phase_execution_id for step in mine if holders.has_place(step)}
+        batch = agenda.batches[member.batch_id]
+        match next_of(situation_of(batch, member, agenda.gates, mine, undoing, phases, places)):
             case Do(number):
                 to_do.append(steps[number])
             case Compensate(number):
@@ -46,7 +49,7 @@ def continue_members(agenda: Agenda) -> None:
             case _:
                 pass
     send_first(agenda, Kind.ROLLBACK, to_undo, members)
-    send_first(agenda, Kind.STEP, _in_turn(agenda, to_do), members)
+    send_first(agenda, Kind.STEP, _in_turn(agenda, to_do), members, holders)
     fail_unsent(agenda, Kind.STEP, list(refused), {step.id: error for step, error in refused.items()})
 
 

@@ -16,6 +16,7 @@ from matoolkit.store.gatekeeping import (
     open_gates,
     unopened_gates,
 )
+from matoolkit.store.phases import phases_over
 from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -52,10 +53,12 @@ def _over(tx: Transaction, at: datetime) -> list[tuple[list[int], str, str | Non
     unopened = unopened_gates(tx)
     timed_out = [gate.id for gate in unopened if gate.shut_until is not None and gate.shut_until <= at]
     ended = set(batches_without_work(tx, [gate.batch_id for gate in unopened if gate.batch_id is not None]))
-    without_batch = [gate.id for gate in unopened if gate.batch_id in ended and gate.id not in timed_out]
+    gone = phases_over(tx, [gate.phase_execution_id for gate in unopened if gate.phase_execution_id is not None])
+    over = (gate for gate in unopened if gate.batch_id in ended or gate.phase_execution_id in gone)
+    without_work = [gate.id for gate in over if gate.id not in timed_out]
     late = without_subject(tx, at) if any(gate.kind is GateKind.LATE for gate in unopened) else []
     return [
         (timed_out, _CALENDAR, None),
-        (without_batch, _ENDED, "what it kept has ended"),
+        (without_work, _ENDED, "what it kept has ended"),
         (late, _ENDED, "the phase is due at another time now, or does not begin any more"),
     ]

@@ -25,6 +25,7 @@ from matoolkit.store.sql.statements import among, change, changing_each, is_any,
 from matoolkit.store.sql.transaction import Transaction
 
 _IS_PILOT = batch_members.c.is_pilot == true()
+_UNOPENED = gates.c.opened_at.is_(None)
 _PRESENT = and_(
     batch_members.c.id == step_executions.c.batch_member_id, batch_members.c.epoch == step_executions.c.epoch
 )
@@ -162,7 +163,7 @@ _ZERO: ColumnElement[int] = literal_column("0")
 
 def note_pilots_done(tx: Transaction, phase_ids: Collection[int], at: datetime | None) -> None:
     """Note when the last pilot had ended phases, or that one has begun them again."""
-    change(tx, phase_executions, phase_ids, {"pilot_done_at": at, "woken_at": None})
+    change(tx, phase_executions, phase_ids, {"pilot_done_at": at})
 
 
 def phases_after_pilots(tx: Transaction) -> list[PhaseRow]:
@@ -180,11 +181,6 @@ def _after_pilots(_draft: Drafting) -> Select[Any]:
     ).order_by(phase_executions.c.id)
 
 
-def note_woken(tx: Transaction, phase_ids: Collection[int], at: datetime) -> None:
-    """Note that those who wait in phases were woken because time opened a gate."""
-    change(tx, phase_executions, phase_ids, {"woken_at": at})
-
-
 def budget_gates_of(tx: Transaction, phase_ids: Collection[int]) -> list[BudgetGate]:
     """Return the gates of phases in which too many failed, opened ones included, by id."""
     return tx.rows(BudgetGate, _budget_gates(tx, phase_ids)) if phase_ids else []
@@ -194,6 +190,11 @@ def budget_gates_of(tx: Transaction, phase_ids: Collection[int]) -> list[BudgetG
 def _budget_gates(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
     mine = (among(draft, gates.c.phase_execution_id, phase_ids), is_any(gates.c.kind, {GateKind.BUDGET}))
     return select_records(BudgetGate, gates).where(*mine).order_by(gates.c.id)
+
+
+def allow_failures(tx: Transaction, gate_id: int, allowed: int) -> None:
+    """Note how many may have failed in a phase before its gate, which is being opened, is shut again (rule C4)."""
+    change(tx, gates, [gate_id], {"allowed": allowed}, _UNOPENED)
 
 
 def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:

@@ -74,6 +74,7 @@ class StepRow(ExecutionRow):
     phase_execution_id: int
     batch_member_id: int
     epoch: int
+    holds_place: bool | None
 
 
 @dataclass(frozen=True, slots=True)

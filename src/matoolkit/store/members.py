@@ -63,6 +63,7 @@ class MemberRow:
     seen_off_at: datetime | None
     failed_at: datetime | None
     undone_at: datetime | None
+    is_pilot: bool | None
 
 
 @dataclass(frozen=True, slots=True)

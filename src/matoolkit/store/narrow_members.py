@@ -54,6 +54,7 @@ class MemberInFull:
     data_json: str
     worker_data_json: str
     joined_no: int | None
+    is_pilot: bool | None
 
 
 @record

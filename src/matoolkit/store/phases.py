@@ -113,6 +113,22 @@ def phases_by_id(tx: Transaction, ids: Collection[int]) -> list[PhaseRow]:
     return records_among(tx, PhaseRow, phase_executions, phase_executions.c.id, ids)
 
 
+def phases_over(tx: Transaction, ids: Collection[int]) -> set[int]:
+    """Return those of these phases that have ended, with all later ones of their versions."""
+    asked = phases_by_id(tx, ids)
+    of_batches = phases_of_batches(tx, {phase.batch_id for phase in asked})
+    unfinished = [phase for phase in of_batches if phase.status in OPEN_PHASES]
+    return {
+        phase.id
+        for phase in asked
+        if not any(
+            (other.batch_id, other.runbook_version) == (phase.batch_id, phase.runbook_version)
+            and other.order >= phase.order
+            for other in unfinished
+        )
+    }
+
+
 def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[PhaseRow]:
     """Return all phases of batches, superseded ones included, by id."""
     return records_among(tx, PhaseRow, phase_executions, phase_executions.c.batch_id, batch_ids)

@@ -6,7 +6,7 @@ A member's first step of a phase says whether the member has a place there. So t
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Update, and_, exists, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Select, Update, and_, exists, func, literal_column, or_, select, true, update
 
 from matoolkit.domain.states import OPEN_STEPS, MemberStatus, StepStatus
 from matoolkit.records import record
@@ -36,6 +36,7 @@ class Candidate:
     id: int
     member_key: str
     is_pilot: bool | None
+    joined_no: int | None
     step_index: int
     worker_id: str
 
@@ -87,16 +88,36 @@ def take_places(tx: Transaction, first_steps: Collection[int]) -> None:
     change(tx, step_executions, first_steps, {"holds_place": True})
 
 
-def candidates(tx: Transaction, phase_id: int, earlier: Collection[int], *, after: int, limit: int) -> list[Candidate]:
+def candidates(
+    tx: Transaction,
+    phase_id: int,
+    earlier: Collection[int],
+    *,
+    after: int,
+    limit: int,
+    may_begin: bool,
+    pilots_only: bool,
+) -> list[Candidate]:
     """Return a slice of those who wait for a place in a phase and for none of their own jobs, by id.
 
-    Who has something to do in an `earlier` phase, or something to be undone, does that first.
+    Who has something to do in an `earlier` phase, or something to be undone, does that first. Unless somebody may begin
+    the phase, or while only pilots may, others are left out who have done nothing in it yet.
     """
-    return tx.rows(Candidate, _candidates(tx, phase_id, earlier, after, limit=limit))
+    found = _candidates(tx, phase_id, earlier, after, limit=limit, may_begin=may_begin, pilots_only=pilots_only)
+    return tx.rows(Candidate, found)
 
 
 @prepared
-def _candidates(draft: Drafting, phase_id: int, earlier: Collection[int], after: int, *, limit: int) -> Select[Any]:
+def _candidates(
+    draft: Drafting,
+    phase_id: int,
+    earlier: Collection[int],
+    after: int,
+    *,
+    limit: int,
+    may_begin: bool,
+    pilots_only: bool,
+) -> Select[Any]:
     mine, before, first = step_executions.c, step_executions.alias("before"), step_executions.alias("first")
     busy, undoing = step_executions.alias("busy"), rollback_executions
     same = ("batch_member_id", "epoch", "phase_execution_id")
@@ -120,7 +141,8 @@ def _candidates(draft: Drafting, phase_id: int, earlier: Collection[int], after:
         or_(is_any(undoing.c.status, OPEN_STEPS), undoing.c.lost_at.is_not(None)),
     )
     present = and_(batch_members.c.id == mine.batch_member_id, batch_members.c.epoch == mine.epoch)
-    chosen = (batch_members.c.id, batch_members.c.member_key, batch_members.c.is_pilot, mine.step_index, mine.worker_id)
+    of_member = (batch_members.c[name] for name in ("id", "member_key", "is_pilot", "joined_no"))
+    chosen = (*of_member, mine.step_index, mine.worker_id)
     waits: tuple[ColumnElement[bool], ...] = (
         mine.phase_execution_id == phase_id,
         is_any(mine.status, {StepStatus.PENDING}),
@@ -128,6 +150,11 @@ def _candidates(draft: Drafting, phase_id: int, earlier: Collection[int], after:
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         mine.batch_member_id > after,
     )
+    has_begun = mine.step_index > literal_column("0")
+    if not may_begin:
+        waits = (*waits, has_begun)
+    elif pilots_only:
+        waits = (*waits, or_(has_begun, batch_members.c.is_pilot == true()))
     query = select(*chosen).select_from(step_executions.join(batch_members, present))
     found = query.where(*waits, is_next, ~has_place, ~is_busy, ~is_undone)
     return found.order_by(batch_members.c.id).limit(limit)

@@ -108,9 +108,14 @@ def resume_subject(asked: ResumeRequest, change: OperatingOn) -> Response:
 
 @router.post("/gates/{gate_id}/open", response_model=ResumedShape)
 def open_one(gate_id: RowId, asked: OpenRequest, change: OperatingOn) -> Response:
-    """Open a gate, and wake what waited; a hold is approved instead."""
+    """Open a gate, and wake what waited; a hold is approved instead.
+
+    A budget is shut again when more members have failed than `allow` says.
+    """
 
     def work(store: Store) -> ResumedShape:
-        return resumed_shape(open_gate(store, change.services.publisher, gate_id, by=change.by, reason=asked.reason))
+        publisher = change.services.publisher
+        done = open_gate(store, publisher, gate_id, by=change.by, reason=asked.reason, allow=asked.allow)
+        return resumed_shape(done)
 
-    return change.made(("open-gate", gate_id, asked.reason), work, of=gate_subject(gate_id))
+    return change.made(("open-gate", gate_id, asked.model_dump_json()), work, of=gate_subject(gate_id))

@@ -44,6 +44,12 @@ class OpenRequest(Shape):
     """Why a gate is opened."""
 
     reason: GivenReason
+    allow: int | None = Field(
+        None,
+        ge=0,
+        le=10_000_000,
+        description="Only for a budget: how many more members may fail before it is shut again. Default: none.",
+    )
 
 
 class GateShape(Shape):
@@ -54,6 +60,7 @@ class GateShape(Shape):
     reach: Door = Field(description="`start`: nothing begins. `send`: no job leaves either.")
     subject: str = Field(description="What it covers, as a command names it.")
     batch_id: int | None
+    phase_execution_id: int | None = Field(description="Phase of that batch from which on it keeps everybody.")
     runbook_name: str | None
     worker_id: str | None
     member_key: str | None
@@ -65,6 +72,9 @@ class GateShape(Shape):
     opened_at: datetime | None
     opened_by: str | None
     opened_reason: str | None
+    allowed: int | None = Field(
+        description="A budget that was opened: how many members may have failed before the phase is shut again."
+    )
 
 
 class PausedShape(GateShape):

@@ -30,8 +30,17 @@ GATE = (
     when("OPENED", "openedAt"),
     Column("OPENED BY", "openedBy"),
     Column("WHY OPENED", "openedReason"),
+    number("MAY FAIL", "allowed"),
 )
 
+Allow = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="Too many had failed: shut it again after N more. Without it, after the next one.",
+    ),
+]
 Gate = Annotated[int, typer.Argument(metavar="N", min=1, help="Number of the gate.")]
 
 
@@ -58,9 +67,10 @@ def show(session: Session, gate: Gate) -> None:
 
 @app.command("open")
 @asks_the_api
-def open_(session: Session, gate: Gate, reason: Reason = None) -> None:
+def open_(session: Session, gate: Gate, reason: Reason = None, allow: Allow = None) -> None:
     """Open a gate, so that what waited goes on; a hold is approved instead."""
-    done = session.client.post(path_of("gates", gate, "open"), {"reason": given(reason)})
+    asked = {"reason": given(reason)} | ({} if allow is None else {"allow": allow})
+    done = session.client.post(path_of("gates", gate, "open"), asked)
     told(session, done)
 
 
