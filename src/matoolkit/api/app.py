@@ -11,6 +11,7 @@ from matoolkit import __version__
 from matoolkit.api.pacing import PaceHeaders
 from matoolkit.api.problems import MEDIA_TYPE, add_problem_handlers, answer
 from matoolkit.api.routes import (
+    approvals,
     attention,
     batches,
     gates,
@@ -23,11 +24,17 @@ from matoolkit.api.routes import (
     undofailures,
     undoing,
 )
-from matoolkit.api.services import guard_of_admins, guard_of_bodies, guard_of_operators, guard_of_readers
+from matoolkit.api.services import (
+    guard_of_admins,
+    guard_of_approvers,
+    guard_of_bodies,
+    guard_of_operators,
+    guard_of_readers,
+)
 from matoolkit.api.shapes.runbooks import PublishRequest
 from matoolkit.clock import FastClock
 from matoolkit.doors.bodies import BodyLimit
-from matoolkit.doors.identity import ADMIN_ROLE, OPERATOR_ROLE
+from matoolkit.doors.identity import ADMIN_ROLE, APPROVER_ROLE, OPERATOR_ROLE
 from matoolkit.doors.problems import Problem
 from matoolkit.doors.services import Services
 
@@ -36,7 +43,20 @@ _PROBLEM = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
 
-_TOPICS = (runbooks, batches, members, people, reports, attention, gates, operations, undoing, undofailures, system)
+_TOPICS = (
+    runbooks,
+    batches,
+    members,
+    people,
+    reports,
+    attention,
+    gates,
+    approvals,
+    operations,
+    undoing,
+    undofailures,
+    system,
+)
 
 
 def create_app(services: Services) -> FastAPI:
@@ -105,7 +125,12 @@ def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
 def _roles() -> dict[tuple[str, str], str | None]:
     """Return for every route who may ask, read from what guards it."""
     routes = [route for topic in _TOPICS for route in topic.router.routes if isinstance(route, APIRoute)]
-    guards = {guard_of_readers: "anybody signed in", guard_of_admins: ADMIN_ROLE, guard_of_operators: OPERATOR_ROLE}
+    guards = {
+        guard_of_readers: "anybody signed in",
+        guard_of_admins: ADMIN_ROLE,
+        guard_of_operators: OPERATOR_ROLE,
+        guard_of_approvers: APPROVER_ROLE,
+    }
     found: dict[tuple[str, str], str | None] = {}
     for route in routes:
         roles = [guards[call] for call in _calls(route.dependant) if call in guards]

@@ -13,7 +13,7 @@ import orjson
 from fastapi import Depends, Header, Response
 
 from matoolkit.api.conditions import IfMatch, Subject, json_of
-from matoolkit.api.services import Admin, Operator, Serving
+from matoolkit.api.services import Admin, Approver, Operator, Serving
 from matoolkit.api.shapes.naming import Shape
 from matoolkit.doors.services import Services
 from matoolkit.errors import KeyReused
@@ -154,12 +154,17 @@ def _operation(serving: Serving, operator: Operator, key: IdempotencyKey = None)
     return Change(serving, operator, key)
 
 
+def _signing(serving: Serving, approver: Approver, key: IdempotencyKey = None) -> Change:
+    return Change(serving, approver.name, key)
+
+
 def _operation_on(serving: Serving, operator: Operator, key: IdempotencyKey = None, seen: IfMatch = None) -> Change:
     return Change(serving, operator, key, seen)
 
 
 Operating = Annotated[Change, Depends(_operation)]
 OperatingOn = Annotated[Change, Depends(_operation_on)]
+Signing = Annotated[Change, Depends(_signing)]
 Creating = Annotated[Change, Depends(_creation)]
 Changing = Annotated[Change, Depends(_change)]
 

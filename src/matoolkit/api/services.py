@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from matoolkit.doors.identity import OPERATOR_ROLE
+from matoolkit.doors.identity import APPROVER_ROLE, OPERATOR_ROLE, Identity
 from matoolkit.doors.services import Services
 
 
@@ -35,10 +35,17 @@ def guard_of_operators(request: Request) -> str:
     return identity.name
 
 
+def guard_of_approvers(request: Request) -> Identity:
+    """Let approvers and administrators in, and say all that is known of who it is (rules G11 and S4)."""
+    identity = _services(request).sign_in.identity(request)
+    identity.require(APPROVER_ROLE)
+    return identity
+
+
 def guard_of_bodies(request: Request) -> None:
     """Let a body be read from those who may change something; what each may change, its route says."""
     identity = _services(request).sign_in.identity(request)
-    if not identity.has(OPERATOR_ROLE):
+    if not (identity.has(OPERATOR_ROLE) or identity.has(APPROVER_ROLE)):
         identity.require_admin()
 
 
@@ -47,3 +54,4 @@ def guard_of_bodies(request: Request) -> None:
 Reader = Annotated[str, Depends(guard_of_readers)]
 Admin = Annotated[str, Depends(guard_of_admins)]
 Operator = Annotated[str, Depends(guard_of_operators)]
+Approver = Annotated[Identity, Depends(guard_of_approvers)]

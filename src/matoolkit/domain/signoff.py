@@ -6,6 +6,7 @@ used when what it is about begins; until then another T, another version and its
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.states import SignOff, SignOffSubject
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
-from matoolkit.runbook.values import ANY_APPROVER
+from matoolkit.runbook.values import ANY_APPROVER, ROLE
 from matoolkit.words import counted
 
 if TYPE_CHECKING:
@@ -23,6 +24,35 @@ VALID = timedelta(days=7)
 _NOBODY = -1
 _HASH_BYTES = 16
 _PARTS = 5
+
+
+class Caller(StrEnum):
+    """Who is behind a request: a person, an application, or nobody who signed in, because nobody can (rule S4)."""
+
+    PERSON = "person"
+    APPLICATION = "application"
+    NOBODY = "nobody"
+
+
+@record
+class Signer:
+    """Somebody who wants to sign off, with the roles of that person."""
+
+    name: str
+    roles: frozenset[str]
+    caller: Caller
+
+    @property
+    def person(self) -> str:
+        """The name by which one person counts once."""
+        return self.name.casefold()
+
+    def is_among(self, by: Iterable[str]) -> bool:
+        """Tell whether an approval is for this person; where nobody signs in it is for whoever is there."""
+        if self.caller is Caller.NOBODY:
+            return True
+        mine = {f"{ROLE}{role}".casefold() for role in self.roles} | {self.person}
+        return any(one.casefold() in mine for one in by)
 
 
 @record

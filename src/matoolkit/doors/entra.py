@@ -10,7 +10,8 @@ from starlette.requests import Request
 
 from matoolkit.clock import Clock
 from matoolkit.clouds import PUBLIC, Cloud
-from matoolkit.doors.identity import ADMIN_ROLE, ROLES, Identity
+from matoolkit.domain.signoff import Caller
+from matoolkit.doors.identity import ADMIN_ROLE, Identity
 from matoolkit.doors.signingkeys import SigningKeys
 from matoolkit.errors import NotSignedIn
 
@@ -19,7 +20,7 @@ _LEEWAY_SECONDS = 60
 
 @dataclass(slots=True)
 class Entra:
-    """Verifies the tokens of one tenant for one application; app-only tokens are as good as a person's."""
+    """Verifies the tokens of one tenant for one application; app-only tokens do all that a person's do but sign off."""
 
     tenant_id: str
     client_id: str
@@ -45,14 +46,15 @@ class Entra:
         if not roles and not claims.get("scp"):
             # An ID token says who a person is, not that the person may use this API; an application may have no role.
             raise NotSignedIn("the token has neither a scope nor a role")
-        return Identity(_name(claims), ADMIN_ROLE in roles, ROLES.intersection(roles))
+        return Identity(_name(claims), ADMIN_ROLE in roles, _named(roles), _caller(claims))
 
     def person(self, id_token: str, nonce: str) -> Identity:
         """Verify the ID token with which Entra answers the sign-in of this nonce."""
         claims = self._claims(id_token, [self.client_id], "nonce")
         if claims["nonce"] != nonce:
             raise NotSignedIn("the token answers another sign-in")
-        return Identity(_name(claims), ADMIN_ROLE in _roles(claims))
+        roles = _roles(claims)
+        return Identity(_name(claims), ADMIN_ROLE in roles, _named(roles))
 
     def _claims(self, token: str, audiences: Sequence[str], *needed: str) -> Mapping[str, Any]:
         try:
@@ -91,6 +93,17 @@ _REASONS: Mapping[type[Exception], str] = {
 def _roles(claims: Mapping[str, Any]) -> Sequence[Any]:
     roles = claims.get("roles")
     return roles if isinstance(roles, list) else []
+
+
+def _named(roles: Sequence[Any]) -> frozenset[str]:
+    # A runbook may name any app role of the tenant under `by`, not only ours.
+    return frozenset(role for role in roles if isinstance(role, str))
+
+
+def _caller(claims: Mapping[str, Any]) -> Caller:
+    """Say whether a person signed in: only then a token says what the application may do for it (`scp`)."""
+    is_person = bool(claims.get("scp")) and claims.get("idtyp") != "app"
+    return Caller.PERSON if is_person else Caller.APPLICATION
 
 
 def _name(claims: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from starlette.requests import Request
 
+from matoolkit.domain.signoff import Caller, Signer
 from matoolkit.errors import RoleMissing
 from matoolkit.loopback import require_from_here
 
@@ -23,6 +24,13 @@ class Identity:
     name: str
     is_admin: bool
     roles: frozenset[str] = frozenset()
+    caller: Caller = Caller.PERSON
+
+    @property
+    def signer(self) -> Signer:
+        """The caller as somebody who wants to sign off; an administrator is an approver too."""
+        roles = self.roles | ROLES if self.is_admin else self.roles
+        return Signer(self.name, roles, self.caller)
 
     def has(self, role: str) -> bool:
         """Tell whether the caller has a role."""
@@ -52,4 +60,4 @@ class LocalOnly:
         """Return the one identity there is."""
         client = request.client.host if request.client else ""
         require_from_here(client, request.headers.get("host"), request.headers.get("origin"))
-        return Identity("local", is_admin=True)
+        return Identity("local", is_admin=True, caller=Caller.NOBODY)

@@ -194,6 +194,11 @@ def _unfinished_of(_draft: Drafting, runbook_name: str) -> Select[Any]:
     return select_batches().where(batches.c.runbook_name == runbook_name, _UNFINISHED)
 
 
+def all_unfinished_batches(tx: Transaction) -> list[BatchRow]:
+    """Return all batches that have not ended, by id."""
+    return rows_by_id(tx, BatchRow, select_batches().where(_UNFINISHED))
+
+
 def has_batches(tx: Transaction, runbook_name: str) -> bool:
     """Tell whether a runbook ever had a batch."""
     return bool(tx.values(_first_of(tx, runbook_name)))

@@ -42,7 +42,7 @@ class Sessions:
         if found is None:
             has_ended = self._keeping.is_kept(request, SESSION)
             raise SessionOver("your session has ended" if has_ended else "nobody is signed in in this browser")
-        identity = Identity(found["name"], is_admin=found["admin"])
+        identity = Identity(found["name"], found["admin"], frozenset(found.get("roles", ())))
         return Session(identity, datetime.fromtimestamp(found["until"], UTC))
 
     def is_on(self, request: Request) -> bool:
@@ -57,7 +57,12 @@ class Sessions:
         """Let the browser keep who signed in."""
         session = Session(identity, self._clock.now() + self._lasting)
         name = identity.name[:_LONGEST_NAME]
-        content = {"name": name, "admin": identity.is_admin, "until": session.ends_at.timestamp()}
+        content = {
+            "name": name,
+            "admin": identity.is_admin,
+            "roles": sorted(identity.roles),
+            "until": session.ends_at.timestamp(),
+        }
         self._keeping.put(response, SESSION, content, self._lasting)
         return session
 

@@ -1,0 +1,245 @@
+"""What waits for sign-off, and what was signed: what people look at before they sign (rules S1 to S7)."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from matoolkit.admin.queries import existing_batch
+from matoolkit.announcing.signoffs import shown_now, sign_offs_of_hold, sign_offs_of_init, sign_offs_of_phases
+from matoolkit.domain.signoff import Signature, SignOffs, awaits
+from matoolkit.domain.states import (
+    UNFINISHED_BATCHES,
+    BatchStatus,
+    MemberStatus,
+    PhaseStatus,
+    SignOffSubject,
+    StepStatus,
+)
+from matoolkit.runbook.model import Approval, Runbook, Step
+from matoolkit.runbook.parse import parse_runbook
+from matoolkit.store import Store, Transaction
+from matoolkit.store.batches import BatchRow, all_unfinished_batches
+from matoolkit.store.counts import member_counts
+from matoolkit.store.joins import joined_after, late_joins, refreshed_since
+from matoolkit.store.narrow_executions import init_states_of_batches
+from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
+
+_FIRST_MEMBERS = 10
+_NEVER = datetime.max.replace(tzinfo=UTC)
+# Phases in which somebody may still begin; of the others nobody asks for sign-offs.
+_MAY_BEGIN = frozenset({PhaseStatus.PENDING, PhaseStatus.DISPATCHED, PhaseStatus.COMPLETED, PhaseStatus.FAILED})
+
+
+class ApprovalState(StrEnum):
+    """How far a sign-off is."""
+
+    EARLY = "early"
+    WAITING = "waiting"
+    REJECTED = "rejected"
+    LATE = "late"
+    GIVEN = "given"
+    BEGUN = "begun"
+
+
+# What somebody can do something about.
+WAITING = frozenset({ApprovalState.WAITING, ApprovalState.REJECTED, ApprovalState.LATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Something that people have to sign off: what it is, its rule, and how many would be covered."""
+
+    batch: BatchRow
+    asked: SignOffs
+    rule: Approval
+    publisher: str
+    steps: Sequence[Step]
+    members: int
+    due_at: datetime | None = None
+    begun: bool = False
+
+    @property
+    def state(self) -> ApprovalState:
+        """How far it is."""
+        if self.begun:
+            return ApprovalState.BEGUN
+        if self.asked.rejection is not None:
+            return ApprovalState.REJECTED
+        if self.asked.is_met:
+            return ApprovalState.GIVEN
+        if self.asked.is_over:
+            return ApprovalState.LATE
+        return ApprovalState.EARLY if self.asked.is_early else ApprovalState.WAITING
+
+    @property
+    def deadline(self) -> datetime | None:
+        """Until when it should be given: its own end, or when the phase is due."""
+        return self.asked.ends_at or self.due_at
+
+    @property
+    def waits(self) -> str | None:
+        """Say what is missing, in a sentence."""
+        why = None if self.begun else awaits(self.asked)
+        return None if why is None else why.sentence
+
+    @property
+    def name(self) -> str:
+        """How to speak of it."""
+        if self.asked.subject is SignOffSubject.PHASE:
+            return f"phase '{self.asked.title}' of batch {self.batch.id}"
+        return f"the {self.asked.subject} of batch {self.batch.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All that people are shown before they sign: the members, the digest, and whose data changed since the first."""
+
+    asking: Asking
+    digest: str
+    first_members: Sequence[str]
+    data_changed: int
+
+
+def waiting_approvals(store: Store, *, everything: bool = False) -> list[Asking]:
+    """Return what waits for sign-off in all batches, the oldest deadline first; or everything that asks for some."""
+    with store.reading() as tx:
+        found = [one for one in _all(tx, all_unfinished_batches(tx)) if everything or one.state in WAITING]
+    return sorted(found, key=lambda one: (one.deadline or _NEVER, one.batch.id, one.asked.phase_execution_id or 0))
+
+
+def approvals_of_batch(store: Store, batch_id: int) -> list[Request]:
+    """Return everything in a batch that people have to sign off, with what they would sign."""
+    with store.reading() as tx:
+        batch = existing_batch(tx, batch_id)
+        return [request_of(tx, one) for one in _all(tx, [batch])]
+
+
+def request_of(tx: Transaction, asking: Asking) -> Request:
+    """Show what would be signed."""
+    asked = asking.asked
+    if asked.subject is SignOffSubject.HOLD:
+        return Request(asking, asked.digest or "", (), 0)
+    number = -1 if asked.asked_after is None else asked.asked_after
+    some = joined_after(tx, asked.batch_id, number, _FIRST_MEMBERS)
+    since = min((one.signed_at for one in asked.current), default=None)
+    changed = 0 if since is None else refreshed_since(tx, asked.batch_id, since)
+    return Request(replace(asking, members=some.count), str(shown_now(tx, asked)), some.keys, changed)
+
+
+def asking_of(tx: Transaction, batch: BatchRow, phase_id: int | None) -> Asking | None:
+    """Return what must be signed off before a phase begins, or else before the init does, if anything."""
+    return next((one for one in _all(tx, [batch], [phase_id]) if one.asked.subject is not SignOffSubject.HOLD), None)
+
+
+def asking_of_hold(tx: Transaction, batch: BatchRow) -> Asking | None:
+    """Return what must be signed off before the hold of a batch ends, if anything."""
+    versions = _versions(tx, [batch])
+    return next(_holds(tx, [batch], versions), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    row: RunbookRow
+    runbook: Runbook
+
+
+def _all(tx: Transaction, batches: Sequence[BatchRow], only: Collection[int | None] | None = None) -> list[Asking]:
+    versions = _versions(tx, batches)
+    open_ones = [batch for batch in batches if batch.status in UNFINISHED_BATCHES]
+    found = [*_holds(tx, open_ones, versions), *_phases(tx, open_ones), *_inits(tx, open_ones, versions)]
+    return [one for one in found if only is None or one.asked.phase_execution_id in only]
+
+
+def _versions(tx: Transaction, batches: Sequence[BatchRow]) -> dict[int, _Version]:
+    rows = runbooks_by_id(tx, {batch.runbook_id for batch in batches})
+    return {row.id: _Version(row, parse_runbook(row.yaml_content)) for row in rows}
+
+
+def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
+    known = {batch.id: batch for batch in batches}
+    phases = [phase for phase in phases_of_batches(tx, known) if phase.status in _MAY_BEGIN]
+    versions = _versions_of_phases(tx, phases, known)
+    rules = {phase.id: versions[phase.id].runbook.phases[phase.phase_index] for phase in phases}
+    approvals = {number: rule.approval for number, rule in rules.items() if rule.approval is not None}
+    wanting = [phase for phase in phases if phase.id in approvals]
+    asked = sign_offs_of_phases(tx, wanting, approvals, known, tx.time())
+    active = _active(tx, {phase.batch_id for phase in wanting})
+    late = late_joins(tx, {phase.batch_id for phase in wanting})
+    for phase in sorted(wanting, key=lambda phase: (phase.batch_id, phase.order)):
+        batch, one = known[phase.batch_id], asked[phase.id]
+        members = active.get(batch.id, 0)
+        if one.asked_after is not None and one.asked_after >= 0:
+            numbers = late.get(batch.id, {}).items()
+            members = sum(count for number, count in numbers if number > one.asked_after)
+        rule = rules[phase.id]
+        yield Asking(
+            batch,
+            one,
+            approvals[phase.id],
+            versions[phase.id].row.published_by,
+            rule.steps,
+            members,
+            None if batch.is_manual else phase.due_at,
+            begun=one.has_begun and not members,
+        )
+
+
+def _versions_of_phases(
+    tx: Transaction, phases: Sequence[PhaseRow], batches: Mapping[int, BatchRow]
+) -> dict[int, _Version]:
+    known: dict[tuple[str, int], _Version] = {}
+    found = {}
+    for phase in phases:
+        key = (batches[phase.batch_id].runbook_name, phase.runbook_version)
+        if key not in known and (row := runbook_version(tx, *key)) is not None:
+            known[key] = _Version(row, parse_runbook(row.yaml_content))
+        found[phase.id] = known[key]
+    return found
+
+
+def _inits(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
+    for batch in batches:
+        version = versions[batch.runbook_id]
+        number, runbook = version.row.version, version.runbook
+        asked = sign_offs_of_init(tx, batch, number, runbook, tx.time())
+        if asked is None or runbook.init_approval is None:
+            continue
+        members = _active(tx, [batch.id]).get(batch.id, 0)
+        begun = _has_begun(tx, batch, number)
+        yield Asking(batch, asked, runbook.init_approval, version.row.published_by, runbook.init, members, begun=begun)
+
+
+def _has_begun(tx: Transaction, batch: BatchRow, version: int) -> bool:
+    if batch.status is BatchStatus.ACTIVE:
+        return True
+    inits = [one for one in init_states_of_batches(tx, [batch.id]) if one.runbook_version == version]
+    return any(one.status is not StepStatus.PENDING for one in inits if one.init_count == batch.init_count)
+
+
+def _holds(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
+    for batch in batches:
+        version = versions[batch.runbook_id]
+        safeguards = version.runbook.safeguards
+        rule = safeguards.approval if safeguards is not None else None
+        if rule is None or batch.hold_key is None:
+            continue
+        asked = sign_offs_of_hold(tx, batch, batch.hold_key, version.row.version, rule, tx.time())
+        members = _active(tx, [batch.id]).get(batch.id, 0)
+        is_carried_out = batch.approved_hold_key == batch.hold_key
+        yield Asking(batch, asked, rule, version.row.published_by, (), members, begun=is_carried_out)
+
+
+def _active(tx: Transaction, batch_ids: Collection[int]) -> dict[int, int]:
+    counts = member_counts(tx, list(batch_ids))
+    return {count.batch_id: count.count for count in counts if count.status is MemberStatus.ACTIVE}
+
+
+def signatures(asking: Asking) -> Sequence[tuple[Signature, str | None]]:
+    """Return what was signed, each with why it does not count, if it does not."""
+    return [(one, _void(asking.asked, one)) for one in asking.asked.given]
+
+
+def _void(asked: SignOffs, one: Signature) -> str | None:
+    return "it was withdrawn" if one.withdrawn_at is not None else asked.voided(one)
