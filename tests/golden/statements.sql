@@ -78,6 +78,12 @@ UPDATE batches SET current_phase=:p_values_current_phase OUTPUT inserted.id WHER
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batches.status = 'active' AND batches.is_manual = 1
 GO
 
+-- store.batches.all_unfinished_batches
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
+FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 
+WHERE batches.status IN ('active', 'detected', 'init_dispatched')
+GO
+
 -- store.batches.batches_at
 SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at, hold.shut_from AS held_at, hold.kind AS gate_kind, hold.reason AS hold_reason, hold.hold_key, hold.shown_json AS hold_json, hold.approved_by AS approved_hold_by, hold.approved_at AS approved_hold_at 
 FROM batches LEFT OUTER JOIN gates AS hold ON hold.batch_id = batches.id AND hold.opened_at IS NULL AND hold.hold_key IS NOT NULL 

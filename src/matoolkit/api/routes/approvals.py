@@ -97,8 +97,10 @@ def _signed(
 ) -> Response:
     def work(store: Store) -> RequestShape:
         publisher, signer = change.services.publisher, by.signer
-        told = {"digest": asked.digest, "reason": asked.reason}
-        return request_shape(sign_off(store, publisher, batch_id, phase_id, decision, by=signer, **told))
+        done = sign_off(
+            store, publisher, batch_id, phase_id, decision, by=signer, digest=asked.digest, reason=asked.reason
+        )
+        return request_shape(done)
 
     return change.made(("sign", decision, batch_id, phase_id, asked.model_dump_json()), work)
 
