@@ -189,7 +189,7 @@ def test_every_route_but_health_wants_a_token(client: Client) -> None:
     document = client.get("/openapi.json").json()
     for path, methods in document["paths"].items():
         for method in methods:
-            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1, gate_id=1)
+            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1, gate_id=1, phase_id=1)
             body: dict[str, Any] = {"json": {}} if method in ("post", "put") else {}
             if address.endswith(("/members", "/batches")) and method == "post":
                 body = {"files": {"file": b"Email\r\na\r\n"}}
@@ -214,7 +214,7 @@ def test_changes_want_the_role(client: Client) -> None:
     headers = {"Authorization": f"Bearer {signed(roles=None)}"}
     for path, methods in document["paths"].items():
         for method in set(methods) - {"get"}:
-            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1, gate_id=1)
+            address = path.format(name="x", version=1, batch_id=1, member_id=1, letter_id=1, gate_id=1, phase_id=1)
             given: dict[str, Any] = {"json": bodies.get(path)} if path in bodies else {}
             if path.endswith(("/members", "/batches")):
                 given = {"files": {"file": b"Email\r\na\r\n"}}

@@ -1053,6 +1053,12 @@ WHERE phase_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.inits.has_init_begun
+SELECT TOP 1 init_executions.id 
+FROM init_executions 
+WHERE init_executions.batch_id = :batch_id_1 AND init_executions.runbook_version = :runbook_version_1 AND init_executions.init_count = :init_count_1 AND init_executions.status != 'pending'
+GO
+
 -- store.inits.inits_of_batches
 SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
 FROM init_executions 
@@ -2386,16 +2392,38 @@ FROM set_aside_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1.member_key_fold)) ORDER BY anon_1.place
 GO
 
+-- store.signoffs.batches_before_init
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at 
+FROM batches 
+WHERE batches.status = 'init_dispatched' AND batches.is_manual = 0
+GO
+
+-- store.signoffs.has_late_init
+SELECT TOP 1 gates.id 
+FROM gates 
+WHERE gates.batch_id = :batch_id_1 AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NULL
+GO
+
+-- store.signoffs.is_init_let_in_late
+SELECT gates.shown_json 
+FROM gates 
+WHERE gates.batch_id = :batch_id_1 AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL
+GO
+
+-- store.signoffs.late_inits
+SELECT gates.id, gates.batch_id, gates.shown_json, batches.batch_start_time 
+FROM gates JOIN batches ON batches.id = gates.batch_id 
+WHERE gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NULL
+GO
+
 -- store.signoffs.note_used
 UPDATE approvals SET used_at=:p_at WHERE approvals.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.used_at IS NULL
 GO
 
--- store.signoffs.opened_as_late
-SELECT gates.batch_id, gates.phase_execution_id 
-FROM gates 
-WHERE gates.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.kind = 'late' AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL
+-- store.signoffs.shut_late_init
+INSERT INTO gates (batch_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) OUTPUT inserted.id SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
+FROM (SELECT [batch_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [shut_from] DATETIME2(6) '$[1]', [swept_at] DATETIME2(6) '$[2]', [reason] NVARCHAR(MAX) '$[3]', [shown_json] NVARCHAR(MAX) '$[4]', [place] BIGINT '$[5]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.signoffs.sign

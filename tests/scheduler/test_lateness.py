@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from matoolkit.admin.gating import Subject, open_gate, pause, resume
+from matoolkit.announcing.lateness import let_in_late
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import OverdueBehavior
-from matoolkit.scheduler.lateness import let_in_late
 from matoolkit.store import Store
 from matoolkit.store.gatekeeping import GateRow, gates_page
 from tests.scheduler.calendar import TICK, Calendar, immediate, runbook, with_init

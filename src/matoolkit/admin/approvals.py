@@ -14,15 +14,14 @@ from matoolkit.domain.states import (
     MemberStatus,
     PhaseStatus,
     SignOffSubject,
-    StepStatus,
 )
 from matoolkit.runbook.model import Approval, Runbook, Step
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, all_unfinished_batches
 from matoolkit.store.counts import member_counts
+from matoolkit.store.inits import has_init_begun
 from matoolkit.store.joins import joined_after, late_joins, refreshed_since
-from matoolkit.store.narrow_executions import init_states_of_batches
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 
@@ -207,15 +206,8 @@ def _inits(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, 
         if asked is None or runbook.init_approval is None:
             continue
         members = _active(tx, [batch.id]).get(batch.id, 0)
-        begun = _has_begun(tx, batch, number)
+        begun = batch.status is BatchStatus.ACTIVE or has_init_begun(tx, batch.id, number, batch.init_count)
         yield Asking(batch, asked, runbook.init_approval, version.row.published_by, runbook.init, members, begun=begun)
-
-
-def _has_begun(tx: Transaction, batch: BatchRow, version: int) -> bool:
-    if batch.status is BatchStatus.ACTIVE:
-        return True
-    inits = [one for one in init_states_of_batches(tx, [batch.id]) if one.runbook_version == version]
-    return any(one.status is not StepStatus.PENDING for one in inits if one.init_count == batch.init_count)
 
 
 def _holds(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from matoolkit.announcing.lateness import let_in_late
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, who_may
 from matoolkit.domain.states import PhaseStatus, SignOff, SignOffSubject
@@ -11,7 +12,7 @@ from matoolkit.runbook.model import Approval, Runbook
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.joins import active_members, join_count
 from matoolkit.store.phases import PhaseRow
-from matoolkit.store.signoffs import note_used, opened_as_late, signatures_of_batches
+from matoolkit.store.signoffs import is_init_let_in_late, note_used, signatures_of_batches
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -40,7 +41,7 @@ def sign_offs_of_phases(
     if not phases:
         return {}
     of_batches = {phase.batch_id for phase in phases}
-    given, lifted = signatures_of_batches(tx, of_batches), opened_as_late(tx, of_batches)
+    given, lifted = signatures_of_batches(tx, of_batches), let_in_late(tx, [phase.id for phase in phases])
     found = {}
     for phase in phases:
         batch = batches[phase.batch_id]
@@ -49,7 +50,7 @@ def sign_offs_of_phases(
             asked,
             phase_execution_id=phase.id,
             title=phase.phase_name,
-            ends_at=None if (batch.id, phase.id) in lifted else asked.ends_at,
+            ends_at=None if phase.id in lifted else asked.ends_at,
             has_begun=phase.status is not PhaseStatus.PENDING,
             given=[one for one in given if one.phase_execution_id == phase.id],
         )
@@ -68,7 +69,7 @@ def sign_offs_of_init(
         tx,
         replace(
             asked,
-            ends_at=None if (batch.id, None) in opened_as_late(tx, [batch.id]) else asked.ends_at,
+            ends_at=None if is_init_let_in_late(tx, batch) else asked.ends_at,
             given=_about(tx, batch.id, SignOffSubject.INIT),
         ),
     )

@@ -154,8 +154,8 @@ def _operation(serving: Serving, operator: Operator, key: IdempotencyKey = None)
     return Change(serving, operator, key)
 
 
-def _signing(serving: Serving, approver: Approver, key: IdempotencyKey = None) -> Change:
-    return Change(serving, approver.name, key)
+def _signing(serving: Serving, approver: Approver, key: IdempotencyKey = None, seen: IfMatch = None) -> Change:
+    return Change(serving, approver.name, key, seen)
 
 
 def _operation_on(serving: Serving, operator: Operator, key: IdempotencyKey = None, seen: IfMatch = None) -> Change:

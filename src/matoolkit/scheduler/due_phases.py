@@ -10,7 +10,7 @@ from matoolkit.announcing.phases import dispatch_and_announce
 from matoolkit.domain.gates import Gates, kept_phases
 from matoolkit.domain.retrying import FirstPhase
 from matoolkit.ports import Publisher
-from matoolkit.scheduler.lateness import past_their_limit, shut_late
+from matoolkit.scheduler.lateness import not_approved_in_time, past_their_limit, shut_late
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
@@ -82,8 +82,10 @@ def _dispatch(
         log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
     there = [phase for phase in due if phase.id not in left_out]
     wanting = [phase for phase in there if phase.batch_id not in waiting]
-    gates = Gates(shut_late(tx, past_their_limit(there, at), batches, gates_in_force(tx, tx.time())) if there else ())
-    kept = kept_phases(gates, load_doors(tx, wanting, batches, at).values())
+    doors = load_doors(tx, there, batches, at)
+    late = [*past_their_limit(there, at), *not_approved_in_time(there, doors)]
+    gates = Gates(shut_late(tx, late, batches, gates_in_force(tx, tx.time())) if there else ())
+    kept = kept_phases(gates, [doors[phase.id] for phase in wanting])
     waiting.update(phase.batch_id for phase in wanting if phase.id in kept)
     begun = dispatch_and_announce(tx, publisher, [phase for phase in wanting if phase.id not in kept], batches, at)
     for phase in begun:

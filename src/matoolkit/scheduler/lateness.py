@@ -1,17 +1,18 @@
 """Phases that could begin only too late: they wait for a person instead (rule K5)."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
 
+from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.domain.lateness import is_too_late
 from matoolkit.domain.states import PhaseStatus
 from matoolkit.store.batches import BatchRow
-from matoolkit.store.lateness import LateGate, NewLateGate, late_gates, late_gates_opened_by_people, shut_late_gates
+from matoolkit.store.lateness import LateGate, NewLateGate, late_gates, shut_late_gates
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.sql.transaction import Transaction
 
@@ -39,6 +40,19 @@ def past_their_limit(phases: Iterable[PhaseRow], at: datetime) -> list[TooLate]:
     ]
 
 
+def not_approved_in_time(phases: Iterable[PhaseRow], doors: Mapping[int, PhaseDoor]) -> list[TooLate]:
+    """Return the phases whose time to be signed off has ended before enough people had (rule S7)."""
+    late = []
+    for phase in phases:
+        asked = doors[phase.id].sign_offs
+        if asked is not None and asked.ends_at is not None and asked.is_over and not asked.is_met:
+            until = f"{asked.ends_at:%Y-%m-%d %H:%M} UTC"
+            late.append(
+                TooLate(phase, f"phase '{phase.phase_name}' was not approved until {until}: {asked.progress()}")
+            )
+    return late
+
+
 def shut_late(
     tx: Transaction, late: Iterable[TooLate], batches: Mapping[int, BatchRow], in_force: Sequence[Gate]
 ) -> list[Gate]:
@@ -57,11 +71,6 @@ def without_subject(tx: Transaction, at: datetime) -> list[int]:
     return [gate.id for gate in late_gates(tx) if _is_over(gate, at)]
 
 
-def let_in_late(tx: Transaction, phase_ids: Collection[int]) -> set[int]:
-    """Return the phases that a person let begin although they are late, for the time at which they are due now."""
-    return {gate.phase_execution_id for gate in late_gates_opened_by_people(tx, phase_ids) if not _is_moved(gate)}
-
-
 def _gate(late: TooLate, at: datetime) -> NewLateGate:
     phase = late.phase
     shown = orjson.dumps({"phase": phase.phase_name, "dueAt": phase.due_at}).decode()
@@ -71,9 +80,4 @@ def _gate(late: TooLate, at: datetime) -> NewLateGate:
 def _is_over(gate: LateGate, at: datetime) -> bool:
     if gate.status is not PhaseStatus.PENDING:
         return True
-    return _is_moved(gate) and gate.due_at is not None and gate.due_at > at
-
-
-def _is_moved(gate: LateGate) -> bool:
-    was_due = orjson.loads(gate.shown_json)["dueAt"]
-    return gate.due_at != (None if was_due is None else datetime.fromisoformat(was_due))
+    return gate.is_moved and gate.due_at is not None and gate.due_at > at

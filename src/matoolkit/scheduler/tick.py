@@ -23,6 +23,7 @@ from matoolkit.scheduler.enrolling import Enrolling
 from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.scheduler.leasing import SchedulerLease, Stopping
 from matoolkit.scheduler.reading import SourceReader
+from matoolkit.scheduler.signoffs import look_after_late_inits
 from matoolkit.scheduler.soaks import wake_after_soaks
 from matoolkit.scheduler.spool import Spool
 from matoolkit.scheduler.sweeps import ask_for_checks
@@ -76,6 +77,7 @@ class Scheduler:
         at = self.clock.now()
         look_after_gates(self.store, self.publisher, self.lease.confirm)
         wake_after_soaks(self.store, self.publisher, self.lease.confirm)
+        look_after_late_inits(self.store, self.lease.confirm)
         kept = self._windows.look_after(self.store, self.publisher, self.lease.confirm)
         dispatch_kept_phases(self.store, self.publisher, self.lease.confirm, at)
         return ask_for_checks(self.store, self.publisher, self.lease.confirm, at, kept)

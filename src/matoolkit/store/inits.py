@@ -4,10 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import select
+
+from matoolkit.domain.states import StepStatus
 from matoolkit.store.executions import InitRow, NewExecution, unstarted
 from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import init_executions
-from matoolkit.store.sql.statements import change, columns_of, insert_each, records_among
+from matoolkit.store.sql.statements import change, columns_of, insert_each, is_any, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -34,6 +37,17 @@ def insert_inits(tx: Transaction, new: Sequence[NewInit], at: datetime) -> list[
 def note_requested(tx: Transaction, ids: Collection[int], init_count: int) -> list[int]:
     """Let steps of init run for another request."""
     return change(tx, init_executions, ids, {"init_count": init_count})
+
+
+def has_init_begun(tx: Transaction, batch_id: int, version: int, init_count: int) -> bool:
+    """Tell whether a job of the latest request for an init was ever sent."""
+    mine = (
+        init_executions.c.batch_id == batch_id,
+        init_executions.c.runbook_version == version,
+        init_executions.c.init_count == init_count,
+    )
+    has_begun = ~is_any(init_executions.c.status, {StepStatus.PENDING})
+    return bool(tx.values(select(init_executions.c.id).where(*mine, has_begun).limit(1)))
 
 
 def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:

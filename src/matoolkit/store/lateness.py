@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import orjson
 from sqlalchemy import Select, Update, select, update
 
 from matoolkit.domain.doors import Door
@@ -48,6 +49,12 @@ class LateGate:
     shown_json: str
     status: PhaseStatus
     due_at: datetime | None
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the phase is due at another time than the one it stands for."""
+        was_due = orjson.loads(self.shown_json)["dueAt"]
+        return self.due_at != (None if was_due is None else datetime.fromisoformat(was_due))
 
 
 def shut_late_gates(tx: Transaction, new: Sequence[NewLateGate]) -> list[Gate]:

@@ -3,17 +3,35 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Select, Update, select, update
+import orjson
+from sqlalchemy import Update, false, select, update
 
+from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.signoff import Signature
-from matoolkit.domain.states import SignOff, SignOffSubject
-from matoolkit.store.schema import approvals, gates
+from matoolkit.domain.states import BatchStatus, SignOff, SignOffSubject
+from matoolkit.records import record
+from matoolkit.store.batches import NarrowBatch
+from matoolkit.store.schema import approvals, batches, gates
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, insert_each, is_any, records_among
+from matoolkit.store.sql.statements import among, insert_each, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
+
+_OF_LATE_INIT = (
+    is_any(gates.c.kind, {GateKind.LATE}),
+    gates.c.phase_execution_id.is_(None),
+    gates.c.hold_key.is_(None),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _LateInit:
+    batch_id: int
+    shut_from: datetime
+    swept_at: datetime
+    reason: str
+    shown_json: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +89,54 @@ def _used(draft: Drafting, ids: Collection[int], at: datetime) -> Update:
     return update(approvals).where(among(draft, approvals.c.id, ids), approvals.c.used_at.is_(None)).values(used_at=at)
 
 
-def opened_as_late(tx: Transaction, batch_ids: Collection[int]) -> set[tuple[int, int | None]]:
-    """Return the phases of batches that were late and that a person let begin after all; none stands for init."""
-    return set(tx.rows(lambda *row: row, _opened(tx, batch_ids))) if batch_ids else set()
+def shut_late_init(tx: Transaction, batch: NarrowBatch, reason: str, at: datetime) -> int:
+    """Shut the gate of an init that was not approved in time, and return its number."""
+    shown = _shown(batch.batch_start_time)
+    new = _LateInit(batch.id, at, at, reason, shown)
+    alike = {"kind": GateKind.LATE, "reach": Door.START, "shut_by": "scheduler"}
+    number: int = tx.values(insert_each(tx, gates, [new], alike, returning=(gates.c.id,)))[0]
+    return number
 
 
-@prepared
-def _opened(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
-    return select(gates.c.batch_id, gates.c.phase_execution_id).where(
-        among(draft, gates.c.batch_id, batch_ids),
-        is_any(gates.c.kind, {GateKind.LATE}),
-        gates.c.hold_key.is_(None),
-        gates.c.opened_at.is_not(None),
-    )
+@record
+class LateInit:
+    """A shut gate of an init that was not approved in time, the T that it stands for, and that of the batch now."""
+
+    id: int
+    batch_id: int
+    shown_json: str
+    batch_start_time: datetime | None
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the batch has another T since."""
+        return self.shown_json != _shown(self.batch_start_time)
+
+
+def late_inits(tx: Transaction) -> list[LateInit]:
+    """Return the shut gates of inits that were not approved in time."""
+    query = select(gates.c.id, gates.c.batch_id, gates.c.shown_json, batches.c.batch_start_time)
+    its_batch = query.join(batches, batches.c.id == gates.c.batch_id)
+    return rows_by_id(tx, LateInit, its_batch.where(*_OF_LATE_INIT, gates.c.opened_at.is_(None)))
+
+
+def _shown(start: datetime | None) -> str:
+    return orjson.dumps({"start": start}).decode()
+
+
+def has_late_init(tx: Transaction, batch_id: int) -> bool:
+    """Tell whether the gate of an init that was not approved in time is shut."""
+    shut = (gates.c.batch_id == batch_id, *_OF_LATE_INIT, gates.c.opened_at.is_(None))
+    return bool(tx.values(select(gates.c.id).where(*shut).limit(1)))
+
+
+def is_init_let_in_late(tx: Transaction, batch: NarrowBatch) -> bool:
+    """Tell whether a person let an init begin although it was late, with the T that the batch has now."""
+    opened = (gates.c.batch_id == batch.id, *_OF_LATE_INIT, gates.c.opened_at.is_not(None))
+    return _shown(batch.batch_start_time) in tx.values(select(gates.c.shown_json).where(*opened))
+
+
+def batches_before_init(tx: Transaction) -> list[NarrowBatch]:
+    """Return the batches whose init was asked for and has not ended, by id; manual ones have no times."""
+    waiting = (is_any(batches.c.status, {BatchStatus.INIT_DISPATCHED}), batches.c.is_manual == false())
+    return rows_by_id(tx, NarrowBatch, select_records(NarrowBatch, batches).where(*waiting))

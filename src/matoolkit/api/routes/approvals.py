@@ -19,6 +19,7 @@ from matoolkit.api.shapes.approvals import (
     request_shape,
 )
 from matoolkit.api.shapes.naming import RowId, WithReason
+from matoolkit.api.subjects import batch_subject
 from matoolkit.domain.states import SignOff
 from matoolkit.doors.identity import Identity
 from matoolkit.store import Store
@@ -102,7 +103,9 @@ def _signed(
         )
         return request_shape(done)
 
-    return change.made(("sign", decision, batch_id, phase_id, asked.model_dump_json()), work)
+    return change.made(
+        ("sign", decision, batch_id, phase_id, asked.model_dump_json()), work, of=batch_subject(batch_id)
+    )
 
 
 def _withdrawn(change: Change, by: Identity, batch_id: int, phase_id: int | None, asked: WithReason | None) -> Response:
@@ -112,4 +115,4 @@ def _withdrawn(change: Change, by: Identity, batch_id: int, phase_id: int | None
         publisher, signer = change.services.publisher, by.signer
         return request_shape(withdraw(store, publisher, batch_id, phase_id, by=signer, reason=reason))
 
-    return change.made(("withdraw", batch_id, phase_id, reason), work)
+    return change.made(("withdraw", batch_id, phase_id, reason), work, of=batch_subject(batch_id))
