@@ -43,3 +43,36 @@ def test_g2_a_pause_needs_a_reason(cli: Cli, stage: Stage) -> None:
     failed(stage, 1)
     cli("pause", "all", code=2)
     assert "--reason" in cli.err
+
+
+def test_k1_a_freeze_is_written_ahead_listed_and_taken_back(cli: Cli, stage: Stage) -> None:
+    failed(stage, 1)
+    times = ("--from", "2026-12-24 18:00", "--until", "2027-01-04 06:00", "--zone", "Europe/Berlin")
+    shown = cli.json("freeze", "add", *times, "--reason", "year end")
+    assert (shown["kind"], shown["subject"], shown["shutFrom"]) == ("freeze", "all", "2026-12-24T17:00:00Z")
+    assert "`matoolkit freeze remove 1 --reason TEXT` takes it back" in cli.err
+    cli("pause", "all", "--reason", "an outage")
+    assert [gate["id"] for gate in cli.json("freeze", "list")] == [1]
+    cli("freeze", "remove", "2", "--reason", "why", code=5)
+    assert "gate 2 is no freeze but of kind pause" in cli.err
+    cli("freeze", "remove", "1", "--reason", "not needed")
+    assert cli.json("freeze", "list") == []
+    assert [gate["openedReason"] for gate in cli.json("freeze", "list", "--all")] == ["not needed"]
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (("--from", "2020-01-01 18:00", "--zone", "UTC"), "would begin in the past"),
+        (("--from", "2100-01-01 18:00"), "does not say in which zone"),
+        (("--from", "2100-01-02", "--until", "2100-01-01", "--zone", "UTC"), "would end before it begins"),
+    ],
+    ids=["past", "no zone", "turned"],
+)
+def test_k1_a_freeze_that_makes_no_sense_is_refused_with_a_sentence(
+    cli: Cli, stage: Stage, times: tuple[str, ...], told: str
+) -> None:
+    failed(stage, 1)
+    cli("freeze", "add", *times, "--reason", "why", code=2)
+    assert told in cli.err
+    assert "GT414" in cli.err

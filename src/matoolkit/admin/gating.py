@@ -107,7 +107,7 @@ def shut_pause(
         at = tx.time()
         if until is not None and until <= at:
             raise InvalidPause(f"{until:%Y-%m-%d %H:%M} UTC is past", "give a time that is still to come")
-        named = _existing(tx, subject)
+        named = existing_subject(tx, subject)
         if let_finish and named.worker_id is not None:
             raise InvalidPause("a worker's jobs leave or wait; nothing begins there", "leave `let finish` out")
         fold = None if named.member_key is None else folded(named.member_key)
@@ -126,7 +126,7 @@ def shut_pause(
             reason=reason,
         )
         (gate,) = gates_by_id(tx, [shut_gate(tx, new)])
-        record_changes(tx, [_entry(gate, "gate.shut", by, reason)], at)
+        record_changes(tx, [audit_entry(gate, "gate.shut", by, reason)], at)
         return gate
 
 
@@ -183,23 +183,25 @@ def _opened(tx: Transaction, ids: Sequence[int], by: str, reason: str | None) ->
     # Who opens the gate of a late phase lets it begin however late it is (rule K5).
     late = [gate.phase_execution_id for gate in opened if gate.kind is GateKind.LATE]
     lift_limits(tx, [phase_id for phase_id in late if phase_id is not None])
-    record_changes(tx, [_entry(gate, "gate.open", by, reason) for gate in opened], at)
+    record_changes(tx, [audit_entry(gate, "gate.open", by, reason) for gate in opened], at)
     return opened
 
 
 def _resumed(store: Store, publisher: Publisher, opened: Sequence[GateRow], subject: Subject) -> Resumed:
     for gate in opened:
-        wake_all(store, publisher, gate)
+        # A freeze that has not begun has kept nothing.
+        if gate.swept_at is None:
+            wake_all(store, publisher, gate)
     with store.reading() as tx:
         return Resumed(opened, _covering(tx, subject))
 
 
-def _existing(tx: Transaction, subject: Subject) -> Subject:
+def existing_subject(tx: Transaction, subject: Subject) -> Subject:
     """Name a subject as it is stored, and refuse one that is not there or has ended."""
     named = _named(tx, subject)
     if named.batch_id is not None and batches_without_work(tx, [named.batch_id]):
         status = existing_batch(tx, named.batch_id).status
-        raise WrongBatchStatus(named.batch_id, status, "nothing of it is under way that could be paused")
+        raise WrongBatchStatus(named.batch_id, status, "nothing of it is under way that could be stopped")
     if named.member_key is not None and named.runbook_name is not None:
         if not is_usable_key(named.member_key):
             raise UnusableKey(named.member_key, MAX_KEY_LENGTH)
@@ -210,7 +212,9 @@ def _existing(tx: Transaction, subject: Subject) -> Subject:
 
 def _named(tx: Transaction, subject: Subject) -> Subject:
     if sum(part is not None for part in (subject.batch_id, subject.worker_id, subject.runbook_name)) > 1:
-        raise InvalidPause("a pause is about one thing", "name a batch, a runbook, a worker, or a person of a runbook")
+        raise InvalidPause(
+            "a pause or a freeze is about one thing", "name a batch, a runbook, a worker, or a person of a runbook"
+        )
     if subject.member_key is not None and subject.runbook_name is None:
         raise InvalidPause("a person is paused in a runbook", "name the runbook too")
     if subject.worker_id is not None and not 0 < len(subject.worker_id) <= MAX_WORKER_ID:
@@ -242,7 +246,8 @@ def _covering(tx: Transaction, subject: Subject) -> list[Gate]:
     ]
 
 
-def _entry(gate: GateRow, action: str, by: str, reason: str | None) -> NewAuditEntry:
+def audit_entry(gate: GateRow, action: str, by: str, reason: str | None) -> NewAuditEntry:
+    """Say what a person did to a gate."""
     until = gate.shut_until.isoformat() if gate.shut_until is not None else None
     after: dict[str, object] = {
         "kind": gate.kind,
@@ -252,6 +257,8 @@ def _entry(gate: GateRow, action: str, by: str, reason: str | None) -> NewAuditE
     }
     if gate.phase_execution_id is not None:
         after |= {"phase": gate.phase_execution_id, "allowed": gate.allowed}
+    if gate.kind is GateKind.FREEZE:
+        after["from"] = gate.shut_from.isoformat()
     return NewAuditEntry(
         actor=by,
         action=action,

@@ -51,6 +51,7 @@ ENTRIES = (
     Entry("hold", "Approve what batches are held for, or cancel them.", _ASKING, ("hold",)),
     Entry("pause", "Bring work to a stop: everything, or a part of it.", _ASKING, ("pause",)),
     Entry("resume", "Let go on what was paused.", _ASKING, ("pause:going_on",)),
+    Entry("freeze", "Write ahead when nothing is sent, such as at quarter end.", _ASKING, ("freeze",)),
     Entry("gate", "See what keeps work from going on, and open it.", _ASKING, ("gate",)),
     Entry("undo-failure", "Deal with steps that were to undo something and failed.", _ASKING, ("undofailures",)),
     Entry("dead-letter", "Deal with messages that could not be handled.", _ASKING, ("deadletter",)),

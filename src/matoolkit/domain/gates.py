@@ -151,7 +151,7 @@ def why_of(gate: Gate) -> Why:
         command = f"matoolkit resume --gate {gate.id}"
     elif gate.kind is GateKind.FREEZE:
         told = f"frozen by {gate.shut_by}{until}: {gate.reason}"
-        ended_by = EndedBy.TIME
+        command = f"matoolkit freeze remove {gate.id} --reason TEXT"
     elif gate.kind is GateKind.LATE:
         told, command = f"late: {gate.reason}", f"matoolkit gate open {gate.id} --reason TEXT"
     else:

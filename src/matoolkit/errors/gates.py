@@ -40,6 +40,29 @@ class InvalidPause(Refused):
         super().__init__(why, hint=hint)
 
 
+class InvalidFreeze(Refused):
+    """The times of a freeze make no sense: past, in the wrong order, or without a zone."""
+
+    code = "GT414"
+    http_status = 400
+    exit_code = 2
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(why, hint=hint)
+
+
+class NotAFreeze(Refused):
+    """The gate is no freeze."""
+
+    code = "GT415"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, gate_id: int, kind: str) -> None:
+        super().__init__(f"gate {gate_id} is no freeze but of kind {kind}", hint="look at the list of freezes")
+        self.gate_id = gate_id
+
+
 class NothingPaused(Refused):
     """No pause of exactly this subject is shut."""
 

@@ -34,6 +34,8 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── NoBudget              GT413   only a budget can be opened for more failures
 │   ├── NobodyToPause         GT405   nobody of this key is or was a member of a batch
 │   ├── InvalidPause          GT400   what is to be paused, or until when, makes no sense
+│   ├── InvalidFreeze         GT414   the times of a freeze make no sense
+│   ├── NotAFreeze            GT415   a gate is no freeze
 │   ├── NothingPaused         GT409   no pause of exactly this subject is shut
 │   ├── GateOpened            GT410   a gate was opened before
 │   ├── GateIsHold            GT411   a hold ends only by the approval of what it stands for

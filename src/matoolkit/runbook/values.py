@@ -133,15 +133,23 @@ def time_of_day(text: str) -> int:
 
 def time_zone(text: str) -> str:
     """Check that a time zone is one of the IANA database."""
+    if not is_time_zone(text):
+        raise refusal("RB114", f"'{text}' is not a time zone", zone_hint(text))
+    return text
+
+
+def is_time_zone(text: str) -> bool:
+    """Tell whether a text is the name of a zone in the IANA database."""
     try:
         ZoneInfo(text)
-        is_known = text not in _LOCAL_ZONES
     except (ValueError, OSError, KeyError):
-        is_known = False
-    if not is_known:
-        hint = did_you_mean(text, _similar_zones(text)) or "write an IANA name such as Europe/Berlin or UTC"
-        raise refusal("RB114", f"'{text}' is not a time zone", hint)
-    return text
+        return False
+    return text not in _LOCAL_ZONES
+
+
+def zone_hint(text: str) -> str:
+    """Say what to write in place of a zone that there is not."""
+    return did_you_mean(text, _similar_zones(text)) or "write an IANA name such as Europe/Berlin or UTC"
 
 
 def _similar_zones(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Update, exists, or_, select, update
+from sqlalchemy import ColumnElement, Select, Update, case, exists, or_, select, update
 
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import Gate, GateKind
@@ -72,12 +72,20 @@ def _by_id(draft: Drafting, ids: Collection[int]) -> Select[Any]:
 
 
 def gates_page(
-    tx: Transaction, *, is_unopened: bool, batch_id: int | None = None, before: int | None = None, limit: int = 100
+    tx: Transaction,
+    *,
+    is_unopened: bool,
+    batch_id: int | None = None,
+    kind: GateKind | None = None,
+    before: int | None = None,
+    limit: int = 100,
 ) -> list[GateRow]:
     """Return one page of gates, newest first: those that have not been opened, or all."""
     wanted: list[ColumnElement[bool]] = [_UNOPENED] if is_unopened else []
     if batch_id is not None:
         wanted.append(gates.c.batch_id == batch_id)
+    if kind is not None:
+        wanted.append(gates.c.kind == kind)
     if before is not None:
         wanted.append(gates.c.id < before)
     return tx.rows(GateRow, select_records(GateRow, gates).where(*wanted).order_by(gates.c.id.desc()).limit(limit))
@@ -101,7 +109,9 @@ def open_gates(tx: Transaction, ids: Collection[int], at: datetime, by: str, rea
 @prepared
 def _opened(draft: Drafting, ids: Collection[int], at: datetime, by: str, reason: str | None) -> Update:
     opened = update(gates).where(among(draft, gates.c.id, ids), _UNOPENED, _OF_PEOPLE)
-    written = {"opened_at": at, "opened_by": by, "opened_reason": reason, "swept_at": None}
+    # One that was to shut later has kept nothing that would have to be woken.
+    swept_at = case((gates.c.shut_from > at, at), else_=None)
+    written = {"opened_at": at, "opened_by": by, "opened_reason": reason, "swept_at": swept_at}
     return opened.values(written).returning(gates.c.id)
 
 

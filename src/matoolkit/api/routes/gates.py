@@ -1,11 +1,12 @@
 """Gates: pausing, resuming, and what keeps work from going on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
+from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Paused, existing_gate, open_gate, resume, shut_pause
 from matoolkit.announcing.gatekeeping import TakenBack, take_back_all
 from matoolkit.api.changing import Change, Operating, OperatingOn, Part
@@ -13,6 +14,7 @@ from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Page, PageQuery, page, position
 from matoolkit.api.services import Reader, Serving
 from matoolkit.api.shapes.gates import (
+    FreezeRequest,
     GateShape,
     OpenRequest,
     PausedShape,
@@ -25,8 +27,9 @@ from matoolkit.api.shapes.gates import (
 )
 from matoolkit.api.shapes.naming import RowId
 from matoolkit.api.subjects import gate_shown, gate_subject
+from matoolkit.domain.gates import GateKind
 from matoolkit.store import Store
-from matoolkit.store.gatekeeping import gates_page
+from matoolkit.store.gatekeeping import GateRow, gates_page
 
 router = APIRouter(prefix="/api", tags=["operations"])
 
@@ -36,6 +39,7 @@ class GatesQuery(PageQuery):
 
     in_force: bool = Field(True, description="Only those that have not been opened.")
     batch_id: RowId | None = Field(None, description="Only those of this batch.")
+    kind: GateKind | None = Field(None, description="Only those of this kind.")
 
 
 @router.get("/gates")
@@ -44,7 +48,12 @@ def list_gates(serving: Serving, _: Reader, wanted: Annotated[GatesQuery, Query(
     before = position(wanted.cursor, "gates")
     with serving.store.reading() as tx:
         found = gates_page(
-            tx, is_unopened=wanted.in_force, batch_id=wanted.batch_id, before=before, limit=wanted.limit + 1
+            tx,
+            is_unopened=wanted.in_force,
+            batch_id=wanted.batch_id,
+            kind=wanted.kind,
+            before=before,
+            limit=wanted.limit + 1,
         )
     return page(found, wanted.limit, "gates", lambda gate: gate.id, gate_shape)
 
@@ -58,35 +67,57 @@ def get_gate(gate_id: RowId, serving: Serving, _: Reader, known: IfNoneMatch = N
 @router.post("/gates", response_model=PausedShape, status_code=201)
 def pause(asked: PauseRequest, change: Operating) -> Response:
     """Pause: from the answer on no job that the gate covers leaves. Those that workers have finish, and are counted."""
-    shut: list[int] = []
-    return change.made_in_parts(
-        ("pause", asked.model_dump_json()),
-        _pausing(asked, change, shut),
-        resume=lambda told: shut.append(int(told["id"])),
-        status=lambda _: 201,
-    )
+
+    def shut(store: Store) -> GateRow:
+        subject, until = asked.subject(), asked.until
+        return shut_pause(store, subject, by=change.by, reason=asked.reason, let_finish=asked.let_finish, until=until)
+
+    return _shutting(("pause", asked.model_dump_json()), change, shut)
 
 
-def _pausing(asked: PauseRequest, change: Change, shut: list[int]) -> Iterator[Part[PausedShape]]:
-    """Shut the gate in a transaction of its own, unless that was done, then take back what had left (rule G4)."""
+@router.post("/gates/freeze", response_model=PausedShape, status_code=201)
+def freeze(asked: FreezeRequest, change: Operating) -> Response:
+    """Freeze: from its beginning to its end no job leaves that it covers. One that begins now takes jobs back."""
 
-    def begin(store: Store) -> PausedShape | None:
-        if shut:
-            return None
-        gate = shut_pause(
+    def shut(store: Store) -> GateRow:
+        return shut_freeze(
             store,
             asked.subject(),
             by=change.by,
             reason=asked.reason,
-            let_finish=asked.let_finish,
+            begins=asked.begins,
             until=asked.until,
+            zone=asked.zone,
         )
-        shut.append(gate.id)
+
+    return _shutting(("freeze", asked.model_dump_json()), change, shut)
+
+
+def _shutting(asked: Sequence[str], change: Change, shut: Callable[[Store], GateRow]) -> Response:
+    known: list[int] = []
+    return change.made_in_parts(
+        asked,
+        _parts(change, shut, known),
+        resume=lambda told: known.append(int(told["id"])),
+        status=lambda _: 201,
+    )
+
+
+def _parts(change: Change, shut: Callable[[Store], GateRow], known: list[int]) -> Iterator[Part[PausedShape]]:
+    """Shut the gate in a transaction of its own, unless that was done, then take back what had left (rule G4)."""
+
+    def begin(store: Store) -> PausedShape | None:
+        if known:
+            return None
+        gate = shut(store)
+        known.append(gate.id)
         return paused_shape(Paused(gate, TakenBack()))
 
     def finish(store: Store) -> PausedShape:
         with store.reading() as tx:
-            gate = existing_gate(tx, shut[0])
+            gate, has_begun = existing_gate(tx, known[0]), tx.time()
+            if gate.shut_from > has_begun:
+                return paused_shape(Paused(gate, TakenBack()))
         jobs = take_back_all(store, change.services.publisher, gate)
         with store.reading() as tx:
             return paused_shape(Paused(existing_gate(tx, gate.id), jobs))

@@ -34,6 +34,28 @@ class PauseRequest(SubjectShape):
     until: AwareDatetime | None = Field(None, description="When it goes on by itself.")
 
 
+class FreezeRequest(Shape):
+    """What is frozen, why, and from when until when; without a subject everything."""
+
+    batch_id: RowId | None = None
+    runbook_name: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    worker_id: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    begins: Annotated[str | None, Field(max_length=40)] = Field(
+        None, alias="from", description="When it begins: `2026-12-24 18:00` in `zone`, or RFC 3339; null for now."
+    )
+    until: Annotated[str | None, Field(max_length=40)] = Field(
+        None, description="When it ends, written in the same way; null for when somebody opens it."
+    )
+    zone: Annotated[str | None, Field(max_length=64)] = Field(
+        None, description="IANA zone of times without one. What its clock repeats or skips makes a freeze longer."
+    )
+    reason: GivenReason
+
+    def subject(self) -> Subject:
+        """Return what is frozen as the rules know it."""
+        return Subject(self.batch_id, self.runbook_name, self.worker_id)
+
+
 class ResumeRequest(SubjectShape):
     """What goes on, and why."""
 
