@@ -418,7 +418,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),
     "commands-batches": _commands("batch", "member", "report"),
     "commands-operations": _commands(
-        "now", "hold", "pause", "resume", "gate", "undo-failure", "dead-letter", "audit", "worker", "api"
+        "now", "hold", "pause", "resume", "freeze", "gate", "undo-failure", "dead-letter", "audit", "worker", "api"
     ),
     "live-view": live_view,
     "states-step": _states(step.MOVES, "pending"),

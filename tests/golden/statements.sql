@@ -935,7 +935,7 @@ GO
 -- store.gatekeeping.gates_page
 SELECT TOP 7 gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.phase_execution_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.allowed, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
-WHERE gates.opened_at IS NULL AND gates.batch_id = :batch_id_1 AND gates.id < :id_1 ORDER BY gates.id DESC
+WHERE gates.opened_at IS NULL AND gates.batch_id = :batch_id_1 AND gates.kind = :kind_1 AND gates.id < :id_1 ORDER BY gates.id DESC
 GO
 
 -- store.gatekeeping.gates_since
@@ -955,7 +955,7 @@ UPDATE gates SET swept_at=:p_at WHERE gates.id = :p_gate_id AND gates.opened_at 
 GO
 
 -- store.gatekeeping.open_gates
-UPDATE gates SET swept_at=:swept_at, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id WHERE gates.id IN (SELECT anon_1.value 
+UPDATE gates SET swept_at=CASE WHEN (gates.shut_from > :p_at) THEN :p_at END, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id WHERE gates.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NULL
 GO
 
