@@ -21,7 +21,7 @@ def test_every_change_takes_a_key_and_all_but_a_creation_what_was_seen() -> None
         for method, operation in methods.items():
             changes = method != "get" and path not in PREVIEWS
             assert ("Idempotency-Key" in parameters(operation)) is changes, (method, path)
-            creates = (method, path) in (("post", "/api/batches"), ("post", "/api/gates"))
+            creates = (method, path) in {("post", f"/api/{what}") for what in ("batches", "gates", "gates/freeze")}
             assert ("If-Match" in parameters(operation)) is (changes and not creates), (method, path)
 
 
