@@ -7,6 +7,7 @@ gets a database of its own, copied from one to which the migrations were applied
 `pytest --mssql` runs instead the tests that ask for a database, on the SQL Server of MATOOLKIT_TEST_MSSQL_URL.
 """
 
+import gc
 import logging
 import os
 import shutil
@@ -85,6 +86,17 @@ def _runs(item: pytest.Item, chosen: tuple[str, ...]) -> bool:
     if mark is not None:
         return not {*mark.args}.isdisjoint(chosen)
     return SQL_SERVER not in chosen or not {"database", "empty_database"}.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let no garbage collection look at what stays anyway: the modules and the tests, of which there are very many."""
+    gc.disable()
+    found = yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

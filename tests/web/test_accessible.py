@@ -1,6 +1,7 @@
 """Every page can be used by everybody: axe-core finds nothing in either theme, wide or narrow (WCAG 2.2 AA)."""
 
 from importlib.resources import files
+from itertools import cycle
 from typing import Any, Literal
 
 import pytest
@@ -17,9 +18,14 @@ pytestmark = pytest.mark.on("sqlite")
 
 Theme = Literal["light", "dark"]
 WIDE, NARROW = 1440, 390
-OTHER_LOOKS: tuple[tuple[int, Theme], ...] = ((WIDE, "dark"), (NARROW, "dark"), (NARROW, "light"))
+# Every page is seen in both themes and in both widths, and what all pages share in each of the four looks: a theme
+# changes colours and nothing else, and a width changes no colour (test_palette.py).
+LOOKS: tuple[tuple[tuple[int, Theme], tuple[int, Theme]], ...] = (
+    ((WIDE, "light"), (NARROW, "dark")),
+    ((WIDE, "dark"), (NARROW, "light")),
+)
 # What the theme and the width can change; all else is the same in the first look.
-LOOKS = {"runOnly": {"type": "rule", "values": ["color-contrast", "target-size", "scrollable-region-focusable"]}}
+SEEN = {"runOnly": {"type": "rule", "values": ["color-contrast", "target-size", "scrollable-region-focusable"]}}
 ALL = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}
 
 
@@ -33,18 +39,18 @@ def addresses(visitor: Visitor, site: Site, stage: Stage) -> list[str]:
 
 def test_axe_finds_nothing_on_any_page(tab: Page, addresses: list[str]) -> None:
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text()
-    wrong = [f"{path}: {one}" for path in addresses for one in sorted(_found(tab, axe, path))]
+    seen = zip(addresses, cycle(LOOKS), strict=False)
+    wrong = [f"{path}: {one}" for path, looks in seen for one in sorted(_found(tab, axe, path, *looks))]
     assert not wrong, "\n".join(wrong)
 
 
-def _found(tab: Page, axe: str, path: str) -> set[str]:
-    _look(tab, WIDE, "light")
+def _found(tab: Page, axe: str, path: str, wide: tuple[int, Theme], narrow: tuple[int, Theme]) -> set[str]:
+    _look(tab, *wide)
     tab.goto(path, wait_until="domcontentloaded")
     tab.evaluate(axe)
     found = _violations(tab, ALL)
-    for width, theme in OTHER_LOOKS:
-        _look(tab, width, theme)
-        found |= _violations(tab, LOOKS)
+    _look(tab, *narrow)
+    found |= _violations(tab, SEEN)
     if not tab.evaluate("document.documentElement.scrollWidth <= innerWidth"):
         found.add(f"has to be scrolled sideways at {NARROW}")
     return found

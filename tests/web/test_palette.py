@@ -28,8 +28,15 @@ TEXT, GRAPHIC = 4.5, 3.0
 Triple = tuple[float, float, float]
 
 
+STATIC = Path(assets.__file__).with_name("static")
+# A block for a width: the rules in it, to the brace at the beginning of a line, or to the end of the line.
+FOR_A_WIDTH = re.compile(r"^@media \([a-z-]*width[^{]*\{(?:\n(.*?)^\}|([^\n]*)\}$)", re.DOTALL | re.MULTILINE)
+# What decides how well words and marks can be seen.
+COLOUR = re.compile(r"\b(?:background|color|fill|filter|opacity|stroke)\b")
+
+
 def tokens(theme: int) -> dict[str, str]:
-    css = Path(assets.__file__).with_name("static").joinpath("base.css").read_text()
+    css = STATIC.joinpath("base.css").read_text()
     found = {name: pair[theme] for name, *pair in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", css)}
     others = re.findall(r"--([\w-]+-ink): var\(--([\w-]+)\);", css)
     return found | {name: found[other] for name, other in others}
@@ -124,3 +131,15 @@ def test_fills_of_roles_are_told_apart(theme: dict[str, str], sight: str) -> Non
     pairs = combinations(ROLES, 2)
     near = {(one, two): far for one, two in pairs if (far := distance(places[one], places[two])) < NEAREST[sight]}
     assert near == {}
+
+
+def test_a_theme_changes_colours_alone_and_a_width_changes_none() -> None:
+    """So whoever looks at a page wide in one theme and narrow in the other has seen it (test_accessible.py)."""
+    sheets = [path.read_text() for path in STATIC.glob("*.css")]
+    # `light-dark()` can only be a colour. Nothing else goes by the theme than which of the two it is.
+    lines = [line.strip() for sheet in sheets for line in sheet.splitlines() if re.search("scheme|data-theme", line)]
+    chosen = re.compile(r'(:root\[data-theme="\w+"\] \{ )?color-scheme: [\w ]+;( \})?')
+    assert [line for line in lines if not chosen.fullmatch(line)] == []
+    rules = ["".join(found) for sheet in sheets for found in FOR_A_WIDTH.findall(sheet)]
+    assert len(rules) == sum(len(re.findall(r"@media \([a-z-]*width", sheet)) for sheet in sheets)
+    assert [rule for rule in rules if COLOUR.search(rule)] == []
