@@ -11,14 +11,17 @@ import gc
 import logging
 import os
 import shutil
+import ssl
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import create_ssl_context
 
 from matoolkit.bus.wire import decode
 from matoolkit.clock import VirtualClock
@@ -146,6 +149,20 @@ def _own_log() -> Iterator[None]:
     threading.excepthook, sys.unraisablehook = hooks
     logging.captureWarnings(capture=False)
     speak_plainly()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _trusted_certificates_are_read_once() -> Iterator[None]:
+    """Let clients of HTTP share what they trust, unless a test says who is to be trusted: reading it takes 20 ms."""
+    default = cache(create_ssl_context)
+
+    def context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+        is_told = verify is not True or cert is not None or not {"SSL_CERT_FILE", "SSL_CERT_DIR"}.isdisjoint(os.environ)
+        return create_ssl_context(verify, cert, trust_env) if is_told else default()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx._transports.default.create_ssl_context", context)
+        yield
 
 
 @pytest.fixture(autouse=True)

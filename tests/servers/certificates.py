@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
+from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 from cryptography import x509
@@ -9,12 +11,20 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+# Making such a key takes a tenth of a second, so a few serve all certificates; two in a row never have the same one.
+_RSA_KEYS = cycle(range(4))
+
+
+@cache
+def _rsa_key(_number: int) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, 2048)
+
 
 def make_certificate(
     folder: Path, names: Collection[str] = ("localhost",), *, is_rsa: bool = False
 ) -> tuple[Path, Path]:
     """Write a key with its certificate, for a server, and the certificate alone, for those who are to trust it."""
-    key = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
+    key = _rsa_key(next(_RSA_KEYS)) if is_rsa else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     certificate = (
         x509.CertificateBuilder()
