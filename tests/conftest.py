@@ -153,12 +153,14 @@ def _own_log() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _trusted_certificates_are_read_once() -> Iterator[None]:
-    """Let clients of HTTP share what they trust, unless a test says who is to be trusted: reading it takes 20 ms."""
-    default = cache(create_ssl_context)
+    """Let clients of HTTP share what they trust by default, which takes 20 ms to read."""
+    # Which ones a client trusts may be said in the environment.
+    known = cache(lambda *_named: create_ssl_context())
 
     def context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
-        is_told = verify is not True or cert is not None or not {"SSL_CERT_FILE", "SSL_CERT_DIR"}.isdisjoint(os.environ)
-        return create_ssl_context(verify, cert, trust_env) if is_told else default()
+        if verify is not True or cert is not None or not trust_env:
+            return create_ssl_context(verify, cert, trust_env)
+        return known(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("httpx._transports.default.create_ssl_context", context)
