@@ -61,6 +61,11 @@ LOOKS: Mapping[str, Look] = {
     "scheduler": Look("◌", "!", "held"),
     "silent": Look("◌", "!", "held"),
     "dead_letter": Look("✉", "m", "held"),
+    "early": _WAITING,
+    "late": Look("◷", "!", "held"),
+    "rejected": _FAILED,
+    "given": _DONE,
+    "begun": _RUNNING,
 }
 
 NOTHING_NEEDS_A_PERSON = (

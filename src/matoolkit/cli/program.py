@@ -49,6 +49,7 @@ ENTRIES = (
     Entry("report", "Say who is done, who failed and why; for people, Excel or a manager.", _ASKING, ("report",)),
     Entry("member", _MEMBER, _ASKING, ("member",)),
     Entry("hold", "Approve what batches are held for, or cancel them.", _ASKING, ("hold",)),
+    Entry("approval", "See what waits for sign-off, and sign it off.", _ASKING, ("approval",)),
     Entry("pause", "Bring work to a stop: everything, or a part of it.", _ASKING, ("pause",)),
     Entry("resume", "Let go on what was paused.", _ASKING, ("pause:going_on",)),
     Entry("freeze", "Write ahead when nothing is sent, such as at quarter end.", _ASKING, ("freeze",)),
