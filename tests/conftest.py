@@ -93,7 +93,7 @@ def _runs(item: pytest.Item, chosen: tuple[str, ...]) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Let no garbage collection look at what stays anyway: the modules and the tests, of which there are very many."""
+    """Let no garbage collection look at what stays anyway, the modules and the tests: there are very many."""
     gc.disable()
     found = yield
     gc.collect()

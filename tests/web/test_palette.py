@@ -134,7 +134,7 @@ def test_fills_of_roles_are_told_apart(theme: dict[str, str], sight: str) -> Non
 
 
 def test_a_theme_changes_colours_alone_and_a_width_changes_none() -> None:
-    """So whoever looks at a page wide in one theme and narrow in the other has seen it (test_accessible.py)."""
+    """So a look at a page wide in one theme and one narrow in the other show all of it (test_accessible.py)."""
     sheets = [path.read_text() for path in STATIC.glob("*.css")]
     # `light-dark()` can only be a colour. Nothing else goes by the theme than which of the two it is.
     lines = [line.strip() for sheet in sheets for line in sheet.splitlines() if re.search("scheme|data-theme", line)]
