@@ -537,7 +537,7 @@ GO
 -- store.datatables.current_keys
 SELECT TOP 7 matoolkit_data.runbook_wave_v1._row_id, matoolkit_data.runbook_wave_v1._member_key_fold 
 FROM matoolkit_data.runbook_wave_v1 
-WHERE matoolkit_data.runbook_wave_v1._is_current = 1 AND matoolkit_data.runbook_wave_v1._row_id > :row_id_1 ORDER BY matoolkit_data.runbook_wave_v1._row_id
+WHERE matoolkit_data.runbook_wave_v1._is_current = 1 AND matoolkit_data.runbook_wave_v1._row_id > :p_after ORDER BY matoolkit_data.runbook_wave_v1._row_id
 GO
 
 -- store.datatables.current_row
@@ -572,8 +572,8 @@ WHERE matoolkit_data.runbook_wave_v1._is_current = 1
 GO
 
 -- store.datatables.mark_gone
-UPDATE matoolkit_data.runbook_wave_v1 SET _last_seen_at=:_last_seen_at, _is_current=:_is_current WHERE matoolkit_data.runbook_wave_v1._row_id IN (SELECT anon_1.id 
-FROM (SELECT [id] FROM OPENJSON(:rows_1) WITH ([id] BIGINT '$[0]')) AS anon_1) AND matoolkit_data.runbook_wave_v1._is_current = 1
+UPDATE matoolkit_data.runbook_wave_v1 SET _last_seen_at=:p_at, _is_current=:_is_current WHERE matoolkit_data.runbook_wave_v1._row_id IN (SELECT anon_1.id 
+FROM (SELECT [id] FROM OPENJSON(:p_row_ids) WITH ([id] BIGINT '$[0]')) AS anon_1) AND matoolkit_data.runbook_wave_v1._is_current = 1
 GO
 
 -- store.datatables.open_data_table
@@ -626,8 +626,8 @@ FROM (SELECT [source_name], CAST([column_name] AS NVARCHAR(64)) AS [column_name]
 GO
 
 -- store.datatables.upsert_rows
-INSERT INTO matoolkit_data.runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, _cell_kinds, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1._cell_kinds AS _cell_kinds, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :param_1 AS _first_seen_at, :param_1 AS _last_seen_at, :param_2 AS _is_current 
-FROM (SELECT CAST([_member_key] AS NVARCHAR(401)) AS [_member_key], CAST([_member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], CAST([_row_hash] AS NVARCHAR(33)) AS [_row_hash], CAST([_cell_kinds] AS NVARCHAR(301)) AS [_cell_kinds], [ffff], [Email], [Aliases] FROM OPENJSON(:rows_1) WITH ([_member_key] NVARCHAR(MAX) '$[0]', [_member_key_fold] NVARCHAR(MAX) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(MAX) '$[3]', [_cell_kinds] NVARCHAR(MAX) '$[4]', [ffff] NVARCHAR(MAX) '$[5]', [Email] NVARCHAR(MAX) '$[6]', [Aliases] NVARCHAR(MAX) '$[7]')) AS anon_1
+INSERT INTO matoolkit_data.runbook_wave_v1 (_member_key, _member_key_fold, _batch_time, _row_hash, _cell_kinds, ffff, [Email], [Aliases], _first_seen_at, _last_seen_at, _is_current) SELECT anon_1._member_key AS _member_key, anon_1._member_key_fold AS _member_key_fold, anon_1._batch_time AS _batch_time, anon_1._row_hash AS _row_hash, anon_1._cell_kinds AS _cell_kinds, anon_1.ffff AS ffff, anon_1.[Email] AS [Email], anon_1.[Aliases] AS [Aliases], :p_at AS _first_seen_at, :p_at AS _last_seen_at, :param_1 AS _is_current 
+FROM (SELECT CAST([_member_key] AS NVARCHAR(401)) AS [_member_key], CAST([_member_key_fold] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [_member_key_fold], [_batch_time], CAST([_row_hash] AS NVARCHAR(33)) AS [_row_hash], CAST([_cell_kinds] AS NVARCHAR(301)) AS [_cell_kinds], [ffff], [Email], [Aliases] FROM OPENJSON(:p_rows) WITH ([_member_key] NVARCHAR(MAX) '$[0]', [_member_key_fold] NVARCHAR(MAX) '$[1]', [_batch_time] DATETIME2(6) '$[2]', [_row_hash] NVARCHAR(MAX) '$[3]', [_cell_kinds] NVARCHAR(MAX) '$[4]', [ffff] NVARCHAR(MAX) '$[5]', [Email] NVARCHAR(MAX) '$[6]', [Aliases] NVARCHAR(MAX) '$[7]')) AS anon_1
 GO
 
 -- store.deadletters.dead_letter_counts

@@ -6,20 +6,24 @@ A row is written when it is new, when it changed, when it leaves and when it com
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Insert,
     MetaData,
     Select,
     Table,
     Unicode,
     UnicodeText,
+    Update,
     literal,
     select,
     true,
+    type_coerce,
     update,
 )
 from sqlalchemy.schema import CreateTable
@@ -106,8 +110,7 @@ def open_data_table(
 
 def known_fingerprints(tx: Transaction, data: DataTable) -> set[bytes]:
     """Return the fingerprints of the rows that the source had last time: a row that is among them has not changed."""
-    t = data.table.c
-    return set(map(bytes.fromhex, tx.values(select(t["_row_hash"]).where(t["_is_current"] == true()))))
+    return set(map(bytes.fromhex, tx.values(_fingerprints(tx, table=data.table))))
 
 
 def upsert_rows(
@@ -136,19 +139,14 @@ def upsert_rows(
 
 def current_keys(tx: Transaction, data: DataTable, *, after: int, limit: int) -> list[tuple[int, str]]:
     """Return a slice of the rows that the source had last time, id and folded key, from after an id."""
-    t = data.table.c
-    query = select(t["_row_id"], t["_member_key_fold"]).where(t["_is_current"] == true(), t["_row_id"] > after)
-    return tx.rows(lambda row_id, key: (row_id, key), query.order_by(t["_row_id"]).limit(limit))
+    return tx.rows(lambda row_id, key: (row_id, key), _keys(tx, after, table=data.table, limit=limit))
 
 
 def mark_gone(tx: Transaction, data: DataTable, row_ids: Collection[int], at: datetime) -> int:
     """Mark rows that the source no longer returns; says how many."""
     if not row_ids:
         return 0
-    t = data.table
-    given = tx.table_of({"id": BigId}, [(row_id,) for row_id in row_ids])
-    chosen = update(t).where(t.c["_row_id"].in_(select(given.c.id)), t.c["_is_current"] == true())
-    return tx.changed(chosen.values(_is_current=False, _last_seen_at=at))
+    return tx.changed(_gone(tx, [(row_id,) for row_id in row_ids], at, table=data.table))
 
 
 def data_rows(tx: Transaction, data: DataTable, *, after: int = 0, limit: int | None = None) -> list[tuple[Any, ...]]:
@@ -204,13 +202,41 @@ _OWN_COLUMNS = (
 
 
 def _ids_of(tx: Transaction, data: DataTable, keys: Collection[str]) -> dict[str, int]:
-    t = data.table.c
-    given = tx.table_of({"key": FoldedKey}, [(key,) for key in keys])
-    query = select(t["_member_key_fold"], t["_row_id"]).where(t["_member_key_fold"].in_(select(given.c.key)))
-    return dict(tx.rows(lambda key, row_id: (key, row_id), query))
+    return dict(tx.rows(lambda key, row_id: (key, row_id), _ids(tx, [(key,) for key in keys], table=data.table)))
+
+
+@prepared
+def _fingerprints(_draft: Drafting, *, table: Table) -> Select[Any]:
+    return select(table.c["_row_hash"]).where(table.c["_is_current"] == true())
+
+
+@prepared
+def _keys(_draft: Drafting, after: Any, *, table: Table, limit: int) -> Select[Any]:
+    t = table.c
+    query = select(t["_row_id"], t["_member_key_fold"]).where(t["_is_current"] == true(), t["_row_id"] > after)
+    return query.order_by(t["_row_id"]).limit(limit)
+
+
+@prepared
+def _gone(draft: Drafting, row_ids: Any, at: Any, *, table: Table) -> Update:
+    given = draft.table_of({"id": BigId}, row_ids)
+    chosen = update(table).where(table.c["_row_id"].in_(select(given.c.id)), table.c["_is_current"] == true())
+    return chosen.values(_is_current=False, _last_seen_at=at)
+
+
+@prepared
+def _ids(draft: Drafting, keys: Any, *, table: Table) -> Select[Any]:
+    t, given = table.c, draft.table_of({"key": FoldedKey}, keys)
+    return select(t["_member_key_fold"], t["_row_id"]).where(t["_member_key_fold"].in_(select(given.c.key)))
 
 
 def _table(place: DataTableName, columns: Collection[str]) -> Table:
+    return _table_with(place, tuple(columns))
+
+
+# The statements of a table go by the table: with another object for the same one they would be built and compiled anew.
+@lru_cache(maxsize=200)
+def _table_with(place: DataTableName, columns: tuple[str, ...]) -> Table:
     return Table(
         place.name,
         MetaData(),
@@ -253,26 +279,31 @@ def _insert(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], a
     if not rows:
         return
     names = ("_member_key", "_member_key_fold", "_batch_time", "_row_hash", _KINDS, *data.columns.values())
-    t = data.table.c
-    given = tx.table_of({name: t[name].type for name in names}, rows)
+    tx.execute(_inserted(tx, rows, at, table=data.table, names=names))
+
+
+@prepared
+def _inserted(draft: Drafting, rows: Any, at: Any, *, table: Table, names: tuple[str, ...]) -> Insert:
+    given = draft.table_of({name: table.c[name].type for name in names}, rows)
     values: dict[str, ColumnElement[Any]] = {name: given.c[name] for name in names}
-    values["_first_seen_at"] = values["_last_seen_at"] = literal(at, Instant)
+    values["_first_seen_at"] = values["_last_seen_at"] = type_coerce(at, Instant)
     values["_is_current"] = literal(value=True)
-    tx.execute(tx.dialect.insert_from(data.table, values, given))
+    return draft.dialect.insert_from(table, values, given)
 
 
 def _update(tx: Transaction, data: DataTable, rows: Sequence[tuple[Any, ...]], at: datetime) -> None:
     if not rows:
         return
     names = ("_row_id", "_batch_time", "_row_hash", _KINDS, *data.columns.values())
-    t = data.table
-    given = tx.table_of({name: t.c[name].type for name in names}, rows)
+    tx.execute(_updated(tx, rows, at, table=data.table, names=names))
+
+
+@prepared
+def _updated(draft: Drafting, rows: Any, at: Any, *, table: Table, names: tuple[str, ...]) -> Update:
+    given = draft.table_of({name: table.c[name].type for name in names}, rows)
     written = {name: given.c[name] for name in names[1:]}
-    tx.execute(
-        update(t)
-        .where(t.c["_row_id"] == given.c["_row_id"])
-        .values(written | {"_is_current": True, "_last_seen_at": at})
-    )
+    changed = update(table).where(table.c["_row_id"] == given.c["_row_id"])
+    return changed.values(written | {"_is_current": True, "_last_seen_at": at})
 
 
 def _checked(key: str) -> str:
