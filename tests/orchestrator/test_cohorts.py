@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 
+from matoolkit.admin.advancing import advance_batch
+from matoolkit.admin.excluding import exclude_member
 from matoolkit.admin.gating import Subject, open_gate, pause, resume
+from matoolkit.admin.manual import create_manual_batch
+from matoolkit.admin.undoing import undo_members
+from matoolkit.admin.undoplan import Wanted
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.messages import WorkerJob
 from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.errors import GateShut
 from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.scheduler.soaks import wake_after_soaks
 from matoolkit.store.gatekeeping import GateRow, gates_page
@@ -232,6 +238,26 @@ def test_c2_a_percentage_of_failures_is_one_of_the_pilots(stage: Stage) -> None:
     assert gate.reason == "2 of 4 pilots have failed in phase 'prepare', and 1 may"
 
 
+def excluded(stage: Stage, batch: Any) -> None:
+    exclude_member(stage.store, stage.bus, "wave", "u1", by="anna", reason="it did not work")
+
+
+def undone(stage: Stage, batch: Any) -> None:
+    undo_members(stage.store, stage.bus, batch.id, Wanted(member_keys=["u1"]), by="anna", reason="it did not work")
+
+
+@pytest.mark.parametrize("takes_back", [excluded, undone])
+def test_c2_a_pilot_who_is_undone_or_excluded_counts_as_failed(stage: Stage, takes_back: Callable[..., None]) -> None:
+    batch = started(stage, "pilot_first: true, soak: 2h", 4, "count: 2")
+    answered(stage, stage.take_jobs())
+    takes_back(stage, batch)
+    stage.handle()
+    assert [gate.reason for gate in budgets(stage)] == ["1 of 2 pilots has failed in phase 'prepare', and none may"]
+    stage.clock.advance(timedelta(hours=2))
+    swept(stage)
+    assert stage.take_jobs() == []
+
+
 def test_c2_pilots_of_whom_none_went_through_shut_the_budget(stage: Stage) -> None:
     batch = started(stage, "pilot_first: true, max_failures: 2", 4, "count: 2")
     stage.leave(batch, "u0", "u1")
@@ -310,6 +336,32 @@ def test_c4_whoever_has_begun_goes_on_and_nobody_begins_that_phase_or_a_later_on
     opened(stage, allow=5)
     moved, created = [("Move", "u0"), ("Move", "u2")], [("Create", "u3"), ("Create", "u4"), ("Create", "u5")]
     assert told(stage.take_jobs()) == [*created, *moved]
+
+
+def test_c4_who_comes_from_an_earlier_phase_in_the_same_pile_does_not_begin(stage: Stage) -> None:
+    text = ONE_STEP.replace("rollout: {ROLLOUT}", "").replace("offset: T-0\n", "offset: T-0\n    rollout: {ROLLOUT}\n")
+    batch = stage.batch(stage.publish(runbook("max_failures: 0", steps=text)), 2)
+    stage.due(batch, "prepare", "cutover")
+    stage.handle()
+    one, two = stage.take_jobs()
+    answered(stage, [one])
+    (move,) = stage.take_jobs()
+    stage.answer(two)
+    answered(stage, [move], "u0")
+    assert (len(budgets(stage)), stage.take_jobs()) == (1, [])
+
+
+def test_c4_a_manual_batch_is_not_advanced_past_a_budget(stage: Stage) -> None:
+    stage.publish(runbook("max_failures: 0", steps=ONE_STEP))
+    rows = [{"Email": "u0", "Name": "Ada", "Start": ""}, {"Email": "u1", "Name": "Bob", "Start": ""}]
+    batch_id = create_manual_batch(stage.store, "wave", rows, by="anna").batch.id
+    advance_batch(stage.store, stage.bus, batch_id, by="anna")
+    stage.handle()
+    answered(stage, stage.take_jobs(), "u0")
+    with pytest.raises(GateShut, match="1 member has failed in phase 'prepare', and none may"):
+        advance_batch(stage.store, stage.bus, batch_id, by="anna")
+    opened(stage)
+    assert advance_batch(stage.store, stage.bus, batch_id, by="anna").phase_name == "cutover"
 
 
 def test_c4_stop_keeps_every_job_of_the_phase_and_takes_back_what_nobody_has_received(stage: Stage) -> None:
@@ -407,6 +459,23 @@ def test_c5_so_many_members_are_in_a_phase_at_once_and_the_lowest_ids_are_next(s
     assert keys(stage.take_jobs()) == ["u2"]
     answered(stage, second[:1])
     assert keys(stage.take_jobs()) == ["u3"]
+
+
+def test_c5_who_comes_with_a_message_has_no_advantage_over_who_waits(stage: Stage) -> None:
+    text = ONE_STEP.replace("rollout: {ROLLOUT}", "").replace("offset: T-0\n", "offset: T-0\n    rollout: {ROLLOUT}\n")
+    batch = stage.batch(stage.publish(runbook("at_once: 1", steps=text)), 3)
+    stage.due(batch, "prepare", "cutover")
+    stage.handle()
+    jobs = stage.take_jobs()
+    subject = Subject(runbook_name="wave", member_key="u0")
+    pause(stage.store, stage.bus, subject, by="anna", reason="legal hold", let_finish=True)
+    answered(stage, jobs[:1])
+    assert stage.take_jobs() == []
+    resume(stage.store, stage.bus, subject, by="anna", reason=None)
+    # The answer of u2 is handled before the message that wakes u0.
+    stage.answer(jobs[2])
+    stage.results.turn()
+    assert keys(stage.take_jobs()) == ["u0"]
 
 
 def failed_u1(stage: Stage, jobs: Sequence[WorkerJob], _: Any) -> None:

@@ -92,3 +92,53 @@ def test_g3_a_pile_asks_for_the_gates_in_one_statement(stage: Stage, statements:
         assert turn()
         assert sum("FROM gates" in one for one in statements()) == 1
         stage.work()
+
+
+LIMITED = TWO_STEPS.replace(
+    "    offset: T-5d\n", "    offset: T-5d\n    rollout: {pilot_first: true, max_failures: 30%, at_once: LIMIT}\n"
+)
+
+
+@pytest.mark.parametrize("outcome", [{"Id": 1}, Failing()], ids=["success", "failure"])
+def test_c5_pilots_budgets_and_places_cost_the_same_number_of_statements(
+    stage: Stage, statements: Callable[[], list[str]], outcome: Any
+) -> None:
+    counts = []
+    for members, limit in ((20, 10), (600, 300)):
+        runbook = LIMITED.replace("LIMIT", str(limit))
+        play(stage, f"pilot: {{count: {limit}}}{runbook}", members, f"wave-{members}")
+        begun = cost(stage, statements, stage.events.turn)
+        stage.answers["Create"] = outcome
+        assert stage.work() == limit
+        counts.append((begun, cost(stage, statements, stage.results.turn)))
+        stage.handle()
+        stage.take_jobs()
+    assert counts[0] == counts[1]
+    assert max(counts[0]) < 60
+
+
+def test_c5_a_few_results_read_no_more_rows_when_more_wait(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    rows = Transaction.rows
+
+    def counting(tx: Transaction, make: Any, statement: Any, **known: Any) -> list[Any]:
+        found = rows(tx, make, statement, **known)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(Transaction, "rows", counting)
+    counts = []
+    for members in (100, 700):
+        limited = TWO_STEPS.replace("    offset: T-5d\n", "    offset: T-5d\n    rollout: {at_once: 10}\n")
+        play(stage, limited, members, f"wave-{members}")
+        stage.handle()
+        for turn in range(2):
+            jobs = stage.take_jobs()
+            assert len(jobs) == 10, turn
+            for job in jobs:
+                stage.answer(job, {"Id": 1})
+            read.clear()
+            stage.results.turn()
+        counts.append(sum(read))
+        stage.take_jobs()
+    assert counts[0] == counts[1]

@@ -31,7 +31,6 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── HoldApproved          AD416   what a batch is held for is already approved
 │   ├── NotIncluded           AD417   a member cannot be included in the batch of its time
 │   ├── UnknownGate           GT404   no gate has this number
-│   ├── NoBudget              GT413   only a budget can be opened for more failures
 │   ├── NobodyToPause         GT405   nobody of this key is or was a member of a batch
 │   ├── InvalidPause          GT400   what is to be paused, or until when, makes no sense
 │   ├── InvalidFreeze         GT414   the times of a freeze make no sense
@@ -40,6 +39,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── GateOpened            GT410   a gate was opened before
 │   ├── GateIsHold            GT411   a hold ends only by the approval of what it stands for
 │   ├── GateShut              GT412   a gate keeps this from beginning
+│   ├── NoBudget              GT413   only a budget can be opened for more failures
 │   ├── UnknownBatchPhase     SO404   a batch has no phase of this number
 │   ├── NotAmongSigners       SO403   the runbook names others who may sign off
 │   ├── PublisherCannotSign   SO405   who published a version cannot approve it

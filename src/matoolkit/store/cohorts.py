@@ -156,7 +156,7 @@ def _tallies(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
 # Whose work a person had undone, or who was excluded, has not shown that it works.
 _IS_TAKEN_BACK = and_(
     is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-    or_(batch_members.c.undo_version.is_not(None), batch_members.c.remove_reason == literal_column(f"'{EXCLUDED}'")),
+    or_(batch_members.c.undone_at.is_not(None), batch_members.c.remove_reason == literal_column(f"'{EXCLUDED}'")),
 )
 _ZERO: ColumnElement[int] = literal_column("0")
 
