@@ -6,7 +6,8 @@ import pytest
 from httpx import Client
 
 from tests.admin.test_attention import failed
-from tests.stage import Stage
+from tests.orchestrator.runbooks import ONE_STEP
+from tests.stage import Failing, Stage
 
 pytestmark = pytest.mark.on("sqlite")
 
@@ -96,3 +97,43 @@ def test_g10_a_hold_is_listed_with_the_gates_and_opened_only_by_its_approval(cli
     answer = client.post(f"/api/gates/{gate['id']}/open", json={"reason": "why"})
     assert (answer.status_code, answer.json()["code"]) == (409, "GT411")
     assert "hold show" in answer.json()["hint"]
+
+
+def test_c4_a_budget_is_opened_for_some_more_failures_and_only_a_budget(client: Client, stage: Stage) -> None:
+    limited = ONE_STEP.replace("offset: T-5d", "offset: T-5d\n    rollout: {max_failures: 0, at_once: 3}")
+    batch = stage.batch(stage.publish(limited), 5)
+    stage.due(batch, "prepare")
+    stage.handle()
+    stage.answer(stage.take_jobs()[0], Failing())
+    stage.handle()
+    (gate,) = client.get("/api/gates").json()["items"]
+    assert (gate["kind"], gate["reach"], gate["subject"], gate["shutBy"]) == (
+        *("budget", "start", f"batch {batch.id}", "system"),
+    )
+    assert (gate["phaseExecutionId"], gate["allowed"]) == (stage.phase_rows(batch)[0].id, None)
+    other = shut(client, batchId=batch.id)
+    refused = client.post(f"/api/gates/{other['id']}/open", json={"reason": "now", "allow": 3})
+    assert (refused.status_code, refused.json()["code"]) == (409, "GT413")
+    done = client.post(f"/api/gates/{gate['id']}/open", json={"reason": "known cause", "allow": 3}).json()
+    assert [one["allowed"] for one in done["opened"]] == [4]
+    (entry,) = [one for one in client.get("/api/audit").json()["items"] if one["action"] == "gate.open"]
+    assert (entry["reason"], entry["after"]["allowed"]) == ("known cause", 4)
+    (phase,) = client.get(f"/api/batches/{batch.id}/phases").json()["items"]
+    assert (phase["rollout"]["members"], phase["rollout"]["placesTaken"], phase["rollout"]["pilots"]) == (5, 2, 0)
+
+
+def test_c1_members_tell_who_goes_first(client: Client, stage: Stage) -> None:
+    text = "pilot: {count: 1}" + ONE_STEP.replace("offset: T-5d", "offset: T-5d\n    rollout: {pilot_first: true}")
+    batch = stage.batch(stage.publish(text), 2)
+    stage.due(batch, "prepare")
+    stage.handle()
+    members = client.get(f"/api/batches/{batch.id}/members").json()["items"]
+    assert [(one["memberKey"], one["isPilot"]) for one in members] == [("u0", True), ("u1", False)]
+    (phase,) = client.get(f"/api/batches/{batch.id}").json()["phases"]
+    rollout = phase["rollout"]
+    assert (rollout["pilots"], rollout["pilotsOpen"], rollout["pilotsThrough"], rollout["pilotsDoneAt"]) == (
+        1,
+        1,
+        0,
+        None,
+    )

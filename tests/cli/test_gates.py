@@ -4,7 +4,8 @@ import pytest
 
 from tests.admin.test_attention import failed
 from tests.cli.conftest import Cli
-from tests.stage import Stage
+from tests.orchestrator.runbooks import ONE_STEP
+from tests.stage import Failing, Stage
 
 pytestmark = pytest.mark.on("sqlite")
 
@@ -76,3 +77,23 @@ def test_k1_a_freeze_that_makes_no_sense_is_refused_with_a_sentence(
     cli("freeze", "add", *times, "--reason", "why", code=2)
     assert told in cli.err
     assert "GT414" in cli.err
+
+
+def test_c4_a_budget_is_opened_for_some_more_failures(cli: Cli, stage: Stage) -> None:
+    limited = ONE_STEP.replace("offset: T-5d", "offset: T-5d\n    rollout: {max_failures: 0, pilot_first: true}")
+    batch = stage.batch(stage.publish("pilot: {count: 1}" + limited), 5)
+    stage.due(batch, "prepare")
+    stage.handle()
+    stage.answer(stage.take_jobs()[0], Failing())
+    stage.handle()
+    (gate,) = cli.json("gate", "list")
+    assert gate["reason"] == "1 of 1 pilot has failed in phase 'prepare', and none may"
+    cli("gate", "open", str(gate["id"]), "--reason", "known cause", "--allow", "2")
+    assert cli.json("gate", "show", str(gate["id"]))["allowed"] == 3
+    assert len(stage.take_jobs()) == 0
+    stage.handle()
+    assert len(stage.take_jobs()) == 4
+    assert [(one["memberKey"], one["isPilot"]) for one in cli.json("batch", "members", str(batch.id))][:2] == [
+        *(("u0", True), ("u1", False)),
+    ]
+    assert cli("batch", "members", str(batch.id)).splitlines()[0].endswith("PILOT")

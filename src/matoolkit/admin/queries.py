@@ -21,6 +21,7 @@ from matoolkit.runbook.offsets import Offset
 from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import AutomationRow, TickRow, automation_of, last_tick
 from matoolkit.store.batches import BatchRow, batches_by_id, unfinished_batches
+from matoolkit.store.cohorts import PilotTally, pilot_tallies
 from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step_counts
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.enrolments import members_page
@@ -31,6 +32,7 @@ from matoolkit.store.members import MemberLabel, MemberRow, member_labels, membe
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.narrow_members import members_with_keys
 from matoolkit.store.phases import PhaseRow, phases_of_batches
+from matoolkit.store.places import places_taken
 from matoolkit.store.rollbacks import rollbacks_of_members
 from matoolkit.store.runbooks import (
     RunbookRow,
@@ -48,11 +50,25 @@ _HELD_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
+class RolloutView:
+    """How a phase goes that not all members go through at once: how far its pilots are, and how many places are taken.
+
+    Without pilots in the batch nothing is said of them.
+    """
+
+    members: int
+    pilots: PilotTally | None
+    pilots_done_at: datetime | None
+    places_taken: int
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseView:
     """A phase and how many of its steps are in which state."""
 
     phase: PhaseRow
     steps: Mapping[StepStatus, int]
+    rollout: RolloutView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +235,20 @@ def phase_views(tx: Transaction, batch_id: int) -> list[PhaseView]:
     counted: dict[int, dict[StepStatus, int]] = defaultdict(dict)
     for count in step_counts(tx, [phase.id for phase in phases]):
         counted[count.phase_execution_id][count.status] = count.count
-    return [PhaseView(phase, counted[phase.id]) for phase in phases]
+    rollouts = _rollouts(tx, [phase for phase in phases if phase.member_count is not None])
+    return [PhaseView(phase, counted[phase.id], rollouts.get(phase.id)) for phase in phases]
+
+
+def _rollouts(tx: Transaction, phases: Collection[PhaseRow]) -> dict[int, RolloutView]:
+    """Tell how phases with a rollout go; the others did not note with how many members they began."""
+    numbers = [phase.id for phase in phases]
+    tallies, taken = pilot_tallies(tx, numbers), places_taken(tx, numbers)
+    return {
+        phase.id: RolloutView(
+            phase.member_count or 0, tallies.get(phase.id), phase.pilot_done_at, taken.get(phase.id, 0)
+        )
+        for phase in phases
+    }
 
 
 def batch_detail(store: Store, batch_id: int) -> BatchDetail:

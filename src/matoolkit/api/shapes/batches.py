@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from matoolkit.admin.people import PlaceHistory
-from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, MemberView, PhaseView
+from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, MemberView, PhaseView, RolloutView
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.secrecy import row_without_secrets
@@ -37,6 +37,18 @@ class BatchShape(Shape):
     member_states: dict[MemberState, int] = Field(description="The same members, by the state in which they are.")
 
 
+class RolloutShape(Shape):
+    """How a phase goes that not all members go through at once."""
+
+    members: int = Field(description="Active members when it began.")
+    pilots: int = Field(description="Pilots of the batch.")
+    pilots_open: int = Field(description="Pilots who are in the phase.")
+    pilots_failed: int = Field(description="Pilots who failed in it, or were undone or excluded after they began it.")
+    pilots_through: int = Field(description="Pilots who went through it.")
+    pilots_done_at: datetime | None = Field(description="When the last pilot had ended it.")
+    places_taken: int = Field(description="Places that are taken, if only so many may be in it at once.")
+
+
 class PhaseShape(Shape):
     """A phase of a batch, with the number of its steps in each state."""
 
@@ -52,6 +64,7 @@ class PhaseShape(Shape):
     dispatched_at: datetime | None
     completed_at: datetime | None
     steps: dict[StepStatus, int]
+    rollout: RolloutShape | None = Field(description="Null if all go through it at once, or if it has not begun.")
 
 
 class ExecutionShape(Shape):
@@ -119,6 +132,7 @@ class MemberShape(Shape):
     state: MemberState
     last_completed_phase: str | None
     epoch: int
+    is_pilot: bool = Field(description="Whether it goes first in phases with `pilot_first`.")
     added_at: datetime
     left_source_at: datetime | None
     removed_at: datetime | None
@@ -219,8 +233,22 @@ def detail_shape(detail: BatchDetail) -> BatchDetailShape:
 
 def phase_shape(view: PhaseView) -> PhaseShape:
     """Describe a phase."""
-    names = [name for name in PhaseShape.model_fields if name != "steps"]
-    return PhaseShape(**{name: getattr(view.phase, name) for name in names}, steps=dict(view.steps))
+    names = [name for name in PhaseShape.model_fields if name not in ("steps", "rollout")]
+    plain = {name: getattr(view.phase, name) for name in names}
+    return PhaseShape(**plain, steps=dict(view.steps), rollout=view.rollout and _rollout(view.rollout))
+
+
+def _rollout(view: RolloutView) -> RolloutShape:
+    pilots = view.pilots
+    return RolloutShape(
+        members=view.members,
+        pilots=pilots.pilots if pilots else 0,
+        pilots_open=pilots.open if pilots else 0,
+        pilots_failed=pilots.failed if pilots else 0,
+        pilots_through=pilots.through if pilots else 0,
+        pilots_done_at=view.pilots_done_at,
+        places_taken=view.places_taken,
+    )
 
 
 def member_shape(member: MemberView, secret_columns: frozenset[str]) -> MemberShape:
@@ -294,7 +322,7 @@ def _batch(view: BatchView) -> dict[str, Any]:
 def _member(member: MemberView, secret: frozenset[str]) -> dict[str, Any]:
     row, derived = member.row, {"state": member.state, "last_completed_phase": member.last_completed_phase}
     columns = MemberShape.model_fields.keys() - derived.keys() - {"data", "outputs"}
-    plain = {name: getattr(row, name) for name in columns}
+    plain = {name: getattr(row, name) for name in columns} | {"is_pilot": bool(row.is_pilot)}
     data, outputs = parsed(row.data_json), parsed(row.worker_data_json)
     shown = {"data": row_without_secrets(data, secret), "outputs": row_without_secrets(outputs, secret)}
     return {**plain, **derived, **shown}

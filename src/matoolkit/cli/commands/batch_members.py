@@ -19,6 +19,11 @@ from matoolkit.words import counted
 
 app = typer.Typer()
 
+
+def _if_so(value: object) -> str:
+    return "yes" if value else ""
+
+
 _MEMBERS = (
     number("ID", "id"),
     Column("KEY", "memberKey"),
@@ -28,6 +33,7 @@ _MEMBERS = (
     when("LEFT", "removedAt"),
     when("FAILED", "failedAt"),
     Column("REASON", "removeReason"),
+    Column("PILOT", "isPilot", _if_so),
 )
 _STEPS = (
     number("ID", "id"),

@@ -35,6 +35,7 @@ _MEMBER = (
     status("STATE", "state"),
     Column("COMPLETED", "lastCompletedPhase"),
     number("EPOCH", "epoch"),
+    Column("PILOT", "isPilot"),
     when("ADDED", "addedAt"),
     when("LEFT", "removedAt"),
     Column("REASON", "removeReason"),
