@@ -970,6 +970,12 @@ FROM gates
 WHERE gates.opened_at IS NULL AND gates.hold_key IS NULL
 GO
 
+-- store.gates.freezes_ahead
+SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at, gates.phase_execution_id, gates.hold_key 
+FROM gates 
+WHERE gates.opened_at IS NULL AND gates.kind = 'freeze' AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
+GO
+
 -- store.gates.gates_in_force
 SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at, gates.phase_execution_id, gates.hold_key 
 FROM gates 

@@ -8,9 +8,11 @@ from datetime import datetime
 import orjson
 
 from matoolkit.admin.catalogue import known_catalogue
+from matoolkit.domain.delays import Ahead, Delay, delays
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.domain.transitions import TargetVersion, Transition, transition
+from matoolkit.domain.windows import hours_of
 from matoolkit.errors import (
     Finding,
     InvalidRunbook,
@@ -29,6 +31,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.automation import AutomationRow, automation_of, disable_automation, enable_automation
 from matoolkit.store.batches import BatchRow, unfinished_batches
+from matoolkit.store.gates import freezes_ahead
 from matoolkit.store.inflight import batches_in_flight, target_of
 from matoolkit.store.runbooks import (
     NewVersion,
@@ -60,7 +63,8 @@ class Published:
     """The outcome of a publication, or of its dry run.
 
     `is_new` is false if the active version is this very document with these settings, which is then left alone; `row`
-    is that version or the new one; a dry run has none. `is_automated` is how it is after a publication.
+    is that version or the new one; a dry run has none. `is_automated` is how it is after a publication. `delays` are
+    phases that freezes and windows keep from beginning in time (rule K6).
     """
 
     name: str
@@ -71,6 +75,7 @@ class Published:
     warnings: tuple[Finding, ...]
     impacts: tuple[Impact, ...]
     is_automated: bool
+    delays: tuple[Delay, ...] = ()
 
     @property
     def repeats_phases(self) -> bool:
@@ -180,7 +185,8 @@ def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Publishe
             _switch(tx, name, enabled=True, by=new.published_by, now=request.now)
     automation = automation_of(tx, name)
     is_automated = request.enable or (automation is not None and automation.automation_enabled)
-    return Published(name, target.number, row, is_new, dry_run, request.warnings, impacts, is_automated)
+    late = tuple(_delays(tx, name, target, impacts, request.now))
+    return Published(name, target.number, row, is_new, dry_run, request.warnings, impacts, is_automated, late)
 
 
 def _write(tx: Transaction, request: _Request, latest: RunbookRow | None, number: int) -> RunbookRow:
@@ -217,6 +223,18 @@ def _impacts(
 ) -> tuple[Impact, ...]:
     found = batches_in_flight(tx, batches, row.id if row else None)
     return tuple(Impact(batch.id, batch.start_time, transition(batch, target, now)) for batch in found)
+
+
+def _delays(tx: Transaction, name: str, target: TargetVersion, impacts: Sequence[Impact], now: datetime) -> list[Delay]:
+    """Look ahead for the phases that batches in flight are given."""
+    hours = [hours_of(target.runbook, phase) for phase in target.runbook.phases]
+    ahead = (
+        Ahead(impact.batch_id, name, phase.name, phase.due_at, phase.late_after, hours[phase.index])
+        for impact in impacts
+        for phase in impact.transition.created
+        if not phase.is_skipped
+    )
+    return delays(ahead, freezes_ahead(tx, now), now)
 
 
 def _known(tx: Transaction, name: str) -> RunbookRow:

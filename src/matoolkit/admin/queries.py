@@ -14,6 +14,8 @@ from typing import Any
 import orjson
 
 from matoolkit.admin.secrecy import secret_columns
+from matoolkit.announcing.delays import delays_of
+from matoolkit.domain.delays import Delay
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.errors import HoldChanged, UnknownBatch, UnknownDeadLetter, UnknownMember, UnknownRunbook, UnknownVersion
@@ -95,7 +97,8 @@ class HoldView:
     """What a batch waits for a person to approve: so many members, the first of them by name, or a new start.
 
     `waits_for` is what keeps an approval from being followed, if something does. `new_dues` says when the phases that
-    have not begun would be due with the new start.
+    have not begun would be due with the new start, and `delays` which of them freezes and windows would then keep until
+    they are late (rule K6).
     """
 
     batch: BatchRow
@@ -105,6 +108,7 @@ class HoldView:
     new_start: str | None
     waits_for: str | None = None
     new_dues: Sequence[tuple[str, datetime]] = ()
+    delays: Sequence[Delay] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +272,14 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
         members = [label.member_key for label in labels]
         waits_for = _what_ticks_wait_for(tx, batch.runbook_name) or _whom_it_waits_for(tx, batch)
         start = held.get("start")
-        return HoldView(batch, kind, count, members, start, waits_for, _new_dues(tx, batch_id, start))
-
-
-def _new_dues(tx: Transaction, batch_id: int, start: str | None) -> list[tuple[str, datetime]]:
-    if start is None:
-        return []
-    at = datetime.fromisoformat(start)
-    pending = [phase for phase in phases_of_batches(tx, [batch_id]) if phase.status is PhaseStatus.PENDING]
-    return sorted(((phase.phase_name, Offset(phase.offset_minutes).due_at(at)) for phase in pending), key=itemgetter(1))
+        if start is None:
+            return HoldView(batch, kind, count, members, start, waits_for)
+        at = datetime.fromisoformat(start)
+        pending = [phase for phase in phases_of_batches(tx, [batch_id]) if phase.status is PhaseStatus.PENDING]
+        due = {phase.id: Offset(phase.offset_minutes).due_at(at) for phase in pending}
+        dues = sorted(((phase.phase_name, due[phase.id]) for phase in pending), key=itemgetter(1))
+        late = delays_of(tx, {batch.id: batch}, pending, due, tx.time())
+        return HoldView(batch, kind, count, members, start, waits_for, dues, late)
 
 
 def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import orjson
 
+from matoolkit.announcing.delays import delays_of
 from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
@@ -26,6 +27,8 @@ from matoolkit.store.members import follow_new_starts
 from matoolkit.store.phases import NewDueTime, phases_of_batches, reschedule_phases
 from matoolkit.store.sql.transaction import Transaction
 
+_MOST_TOLD = 20
+
 log = logging.getLogger(__name__)
 
 
@@ -45,7 +48,7 @@ def restart_and_release(
     found = {batch.id: batch for batch in lock_batches(tx, touched)}
     if any(not _is_as_seen(found.get(batch_id), seen[batch_id]) for batch_id in touched):
         return False
-    _reschedule(tx, changes.reschedules, found, tally)
+    _reschedule(tx, changes.reschedules, found, tally, at)
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
     note_removals_approved(tx, changes.approved_removals.keys(), at)
@@ -87,7 +90,9 @@ def hold_new(tx: Transaction, holds: Sequence[Hold], tally: Tally, at: datetime)
             log.warning("held until a person approves: %s", entry.reason, extra=about)
 
 
-def _reschedule(tx: Transaction, starts: Mapping[int, datetime], batches: Mapping[int, BatchRow], tally: Tally) -> None:
+def _reschedule(
+    tx: Transaction, starts: Mapping[int, datetime], batches: Mapping[int, BatchRow], tally: Tally, at: datetime
+) -> None:
     if not starts:
         return
     stored.reschedule_batches(tx, [Reschedule(batch_id, start) for batch_id, start in starts.items()])
@@ -96,6 +101,9 @@ def _reschedule(tx: Transaction, starts: Mapping[int, datetime], batches: Mappin
     due = {phase.id: Offset(phase.offset_minutes).due_at(starts[phase.batch_id]) for phase in pending}
     limits = {phase.id: limit_of(due[phase.id], runbooks[phase.id].max_delay) for phase in pending}
     reschedule_phases(tx, [NewDueTime(phase_id, due_at, limits[phase_id]) for phase_id, due_at in due.items()])
+    for delay in delays_of(tx, batches, pending, due, at)[:_MOST_TOLD]:
+        about = {"runbook": tally.runbook_name, "batch": delay.phase.batch_id}
+        log.warning("rescheduled, and %s", delay.in_words(), extra=about)
     follow_new_starts(tx, starts)
     tally.batches_rescheduled += len(starts)
     for batch_id, start in starts.items():

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, exists, or_, select
 
 from matoolkit.domain.doors import Door
-from matoolkit.domain.gates import Gate
+from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.store.schema import batch_members, batches, gates, phase_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import is_any, rows_by_id, select_records
@@ -29,6 +29,18 @@ IS_HELD = exists().where(_standing.c.batch_id == batches.c.id, *is_standing(_sta
 def gates_in_force(tx: Transaction, at: datetime) -> list[Gate]:
     """Return all gates that are shut now, by id; read after the batches are locked (rules G3 and M5)."""
     return rows_by_id(tx, Gate, _in_force(tx, at))
+
+
+def freezes_ahead(tx: Transaction, at: datetime) -> list[Gate]:
+    """Return the freezes that are not over, also those that are still to begin, by id (rule K6)."""
+    return rows_by_id(tx, Gate, _freezes(tx, at))
+
+
+@prepared
+def _freezes(_draft: Drafting, at: datetime) -> Select[Any]:
+    is_not_over = or_(gates.c.shut_until.is_(None), gates.c.shut_until > at)
+    is_freeze = is_any(gates.c.kind, {GateKind.FREEZE})
+    return select_records(Gate, gates).where(gates.c.opened_at.is_(None), is_freeze, is_not_over)
 
 
 @prepared

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from matoolkit.admin.people import PlaceHistory
 from matoolkit.admin.queries import BatchDetail, BatchView, HoldView, MemberHistory, MemberView, PhaseView, RolloutView
+from matoolkit.api.shapes.delays import DelayShape, delay_shapes
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.secrecy import row_without_secrets
@@ -199,6 +200,9 @@ class HoldShape(Shape):
     members: list[str] = Field(description="The first 100; `/hold/members` lists them all.")
     new_start: datetime | None
     new_dues: list[NewDueShape] = Field(description="When phases that have not begun would be due with the new start.")
+    delays: list[DelayShape] = Field(
+        description="Which of these freezes and windows would keep until they are late, or for ever."
+    )
     waits_for: str | None = Field(description="What an approval waits for, if it waits.")
 
 
@@ -307,6 +311,7 @@ def hold_shape(hold: HoldView) -> HoldShape:
             "members": list(hold.members),
             "new_start": hold.new_start,
             "new_dues": [{"phase_name": name, "due_at": due} for name, due in hold.new_dues],
+            "delays": delay_shapes(hold.delays),
             "waits_for": hold.waits_for,
         }
     )

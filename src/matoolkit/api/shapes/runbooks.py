@@ -7,6 +7,7 @@ from pydantic import Field
 
 from matoolkit.admin.publishing import Impact, Published
 from matoolkit.admin.queries import RunbookStatus
+from matoolkit.api.shapes.delays import DelayShape, delay_shapes
 from matoolkit.api.shapes.naming import Shape, parsed
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.doors.problems import ProblemError
@@ -86,6 +87,8 @@ class PublishedShape(Shape):
     automation_enabled: bool = Field(description="Whether the source is queried after this publication.")
     warnings: list[ProblemError]
     impacts: list[ImpactShape]
+    delay_count: int = Field(description="How many phases freezes and windows keep until they are late, or for ever.")
+    delays: list[DelayShape] = Field(description="The first 100 of them.")
 
 
 class AutomationShape(Shape):
@@ -192,6 +195,8 @@ def published_shape(published: Published) -> PublishedShape:
         automation_enabled=published.is_automated,
         warnings=[_warning(found) for found in published.warnings],
         impacts=[_impact(impact) for impact in published.impacts],
+        delay_count=len(published.delays),
+        delays=delay_shapes(published.delays),
     )
 
 

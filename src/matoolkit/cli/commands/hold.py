@@ -25,6 +25,10 @@ def _new_dues(hold: Mapping[str, Any]) -> list[str]:
     return [f"{wording.text(due.get('phaseName'))} {wording.moment(due.get('dueAt'))}" for due in dues]
 
 
+def _delays(hold: Mapping[str, Any]) -> list[str]:
+    return [wording.text(delay.get("sentence")) for delay in hold.get("delays") or []]
+
+
 _HOLDS = (*BATCHES[:-1], Column("HELD FOR", "holdReason"))
 _HOLD = (
     number("BATCH", "batchId"),
@@ -34,6 +38,7 @@ _HOLD = (
     when("HELD SINCE", "heldAt"),
     when("NEW T", "newStart"),
     Column("PHASES THEN", _new_dues),
+    Column("LATE THEN", _delays),
     number("COUNT", "memberCount"),
     Column("MEMBERS", "members"),
     Column("APPROVED", "isApproved"),

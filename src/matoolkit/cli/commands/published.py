@@ -20,7 +20,7 @@ from matoolkit.cli.tables import Column, Form, Item, number, print_items, status
 from matoolkit.cli.watching import watch as watch_it
 from matoolkit.errors import ProblemOfServer
 from matoolkit.runbook.source import MAX_BYTES
-from matoolkit.words import out_of_use_told, published_told, repeats_told
+from matoolkit.words import counted, out_of_use_told, published_told, repeats_told
 
 app = typer.Typer()
 
@@ -44,6 +44,8 @@ _IMPACTS = (
     Column("EFFECT", "effect"),
     Column("REPEATED PHASES", "repeatedPhases"),
 )
+
+_MOST_DELAYS = 10
 
 
 class Overdue(StrEnum):
@@ -94,6 +96,7 @@ def publish(
     if impacts:
         print_items(impacts, _IMPACTS, session.form)
     session.say(_said(done, enable=enable))
+    _tell_delays(session, done)
     if not done.get("automationEnabled"):
         name = wording.text(done.get("name"))
         session.say(
@@ -195,6 +198,16 @@ def _document(session: Session, name: str, version: int | None) -> dict[str, Any
     if version is None:
         return session.client.get(path_of("runbooks", name))
     return session.client.get(path_of("runbooks", name, "versions", version))
+
+
+def _tell_delays(session: Session, done: dict[str, Any]) -> None:
+    """Say which phases freezes and windows keep until they are late (rule K6)."""
+    listed = (done.get("delays") or [])[:_MOST_DELAYS]
+    for delay in listed:
+        session.say(wording.text(delay.get("sentence")))
+    more = int(done.get("delayCount") or 0) - len(listed)
+    if more:
+        session.say(f"and {counted(more, 'phase')} more that freezes and windows keep too long: `-o json` lists 100")
 
 
 def _said(done: dict[str, Any], *, enable: bool) -> str:
