@@ -147,7 +147,7 @@ def _next_compensation(open_ones: Sequence[OpenCompensation]) -> Compensate | Wa
 
 def _jobs_out(work: Iterable[OpenWork]) -> list[Why]:
     return [
-        Why(WhyKind.JOB_OUT, "its job is out", until=step.lost_at, work_id=step.id)
+        Why(WhyKind.JOB_OUT, "its job is out", until=step.lost_at, work_id=step.id, undoes=_undoes(step))
         for step in work
         if step.lost_at is not None
     ]
@@ -158,7 +158,13 @@ def _under_way(work: Iterable[OpenWork]) -> list[Why]:
     found = []
     for step in work:
         if step.status is not StepStatus.PENDING:
-            found.append(Why(WhyKind.POLL, "it is asked again whether it is done", work_id=step.id))
+            told = "it is asked again whether it is done"
+            found.append(Why(WhyKind.POLL, told, work_id=step.id, undoes=_undoes(step)))
         elif step.retry_after is not None:
-            found.append(Why(WhyKind.RETRY, "it is tried again", until=step.retry_after, work_id=step.id))
+            told, undoes = "it is tried again", _undoes(step)
+            found.append(Why(WhyKind.RETRY, told, until=step.retry_after, work_id=step.id, undoes=undoes))
     return found
+
+
+def _undoes(step: OpenWork) -> bool:
+    return isinstance(step, OpenCompensation)

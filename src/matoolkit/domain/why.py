@@ -31,6 +31,7 @@ class WhyKind(StrEnum):
     AUTOMATION_OFF = "automation_off"
     INIT = "init_running"
     EARLIER_PHASE = "earlier_phase"
+    MEMBERS = "members"
     JOB_OUT = "job_out"
     RETRY = "retry"
     POLL = "poll"
@@ -53,7 +54,8 @@ class EndedBy(StrEnum):
 class Why:
     """One reason to wait: since when, until when if that is known, what ends it, who may end it and with which command.
 
-    `gate_id` is the number of a stored gate, and `work_id` that of the execution that it is about.
+    `gate_id` is the number of a stored gate, and `work_id` that of the execution that it is about: a compensating step
+    if it `undoes` something, else a step. `detail` is more about one member; those who wait alike differ in it.
     """
 
     kind: WhyKind
@@ -65,3 +67,5 @@ class Why:
     command: str | None = None
     gate_id: int | None = None
     work_id: int | None = None
+    undoes: bool = False
+    detail: str | None = None

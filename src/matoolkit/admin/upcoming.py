@@ -1,0 +1,78 @@
+"""The next three things that happen to a batch or a member, with their times (rule X4)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from matoolkit.admin.scene import Scene
+from matoolkit.domain.why import Why, WhyKind
+from matoolkit.store.batches import BatchRow
+from matoolkit.store.phases import PhaseRow
+from matoolkit.words import gap_to
+
+_MOST = 3
+_ENDS = {
+    WhyKind.PAUSE: "the pause ends",
+    WhyKind.FREEZE: "the freeze ends",
+    WhyKind.WINDOW: "the window opens",
+    WhyKind.PILOT: "the others may begin",
+    WhyKind.APPROVAL: "the time for approval ends",
+    WhyKind.JOB_OUT: "the job counts as lost if no answer has come",
+    WhyKind.RETRY: "it is tried again",
+    WhyKind.POLL: "it is given up if it is not done",
+}
+_FIRST_ENDS = {
+    WhyKind.JOB_OUT: "the first job counts as lost if no answer has come",
+    WhyKind.RETRY: "the first is tried again",
+    WhyKind.POLL: "the first is given up if it is not done",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Something that happens by itself: when, where that is relative to T, and what."""
+
+    at: datetime
+    offset: str | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A reason to wait whose end may be known, how many members have it if they are many, and in which phase."""
+
+    why: Why
+    phase: PhaseRow | None = None
+    members: int = 1
+
+
+def what_comes(scene: Scene, batch: BatchRow, endings: Iterable[Ending], phases: Sequence[PhaseRow]) -> list[Coming]:
+    """Return the first things to come, of what is waited for and of phases that are still to begin."""
+    found = [*_of_phases(phases), *_of_whys(endings), *_of_freezes(scene, batch)]
+    ahead = sorted({one for one in found if one[0] > scene.at})
+    start = batch.batch_start_time
+    return [Coming(at, None if start is None else gap_to(start, at), told) for at, told in ahead[:_MOST]]
+
+
+def _of_phases(phases: Sequence[PhaseRow]) -> Iterator[tuple[datetime, str]]:
+    for phase in phases:
+        if phase.due_at is not None:
+            yield phase.due_at, f"{phase.phase_name} is due"
+
+
+def _of_whys(endings: Iterable[Ending]) -> Iterator[tuple[datetime, str]]:
+    for one in endings:
+        kind, until = one.why.kind, one.why.until
+        if until is None or kind is WhyKind.NOT_DUE:
+            continue
+        told = _FIRST_ENDS.get(kind) if one.members > 1 else None
+        told = told or _ENDS.get(kind, "it ends")
+        yield until, f"{one.phase.phase_name}: {told}" if one.phase is not None else told
+
+
+def _of_freezes(scene: Scene, batch: BatchRow) -> Iterator[tuple[datetime, str]]:
+    """Tell of gates that are yet to shut."""
+    for gate in scene.unopened:
+        is_mine = gate.batch_id in (None, batch.id) and gate.runbook_name in (None, batch.runbook_name)
+        if is_mine and gate.member_key_fold is None and gate.worker_id is None:
+            yield gate.shut_from, f"a {gate.kind} begins: {gate.reason}"
