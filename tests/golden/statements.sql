@@ -2637,6 +2637,20 @@ FROM step_executions
 WHERE step_executions.batch_id = :batch_id_1 AND step_executions.id > :id_1 AND step_executions.phase_execution_id = :phase_execution_id_1 ORDER BY step_executions.id
 GO
 
+-- store.transit.knows_the_bus
+SELECT TOP 1 bus_recent_ids.id 
+FROM bus_recent_ids ORDER BY bus_recent_ids.id
+GO
+
+-- store.transit.messages_on_their_way
+SELECT TOP 7 waiting.message_id 
+FROM (SELECT bus_messages.message_id AS message_id 
+FROM bus_messages 
+WHERE bus_messages.topic = :p_topic UNION ALL SELECT outbox.message_id AS message_id 
+FROM outbox 
+WHERE outbox.topic = :p_topic) AS waiting ORDER BY waiting.message_id
+GO
+
 -- store.undofailures.count_undo_failures
 SELECT count(rollback_executions.id) AS count_1 
 FROM rollback_executions LEFT OUTER JOIN batches ON batches.id = rollback_executions.batch_id LEFT OUTER JOIN batch_members ON batch_members.id = rollback_executions.batch_member_id LEFT OUTER JOIN init_executions ON init_executions.id = rollback_executions.init_execution_id 
@@ -2808,6 +2822,46 @@ GO
 SELECT batches.id, batches.runbook_name, batches.batch_start_time, gates.shut_from AS held_at, gates.reason AS hold_reason 
 FROM batches JOIN gates ON gates.batch_id = batches.id 
 WHERE gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.approved_at IS NULL ORDER BY gates.shut_from, batches.id
+GO
+
+-- store.waiting.open_batches
+SELECT batches.id 
+FROM batches 
+WHERE batches.status IN ('active', 'detected', 'init_dispatched') OR (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) ORDER BY batches.id
+GO
+
+-- store.waiting.waiting_members
+SELECT counted.batch_id, counted.member_id, counted.member_key, counted.[group], counted.place, counted.members, counted.phase_id 
+FROM (SELECT keyed.batch_id AS batch_id, keyed.member_id AS member_id, keyed.member_key AS member_key, keyed.phase_id AS phase_id, dense_rank() OVER (ORDER BY keyed.batch_id, keyed.member_status, keyed.is_caught_up, keyed.is_leaving, keyed.gate_fold, keyed.is_told, keyed.is_pilot, keyed.joined_no, keyed.first_version, keyed.first_place, keyed.is_undoing, keyed.phase_id, keyed.is_first, keyed.has_place, keyed.step_name, keyed.worker_id, keyed.step_status, keyed.is_out, keyed.retry_due, keyed.poll_due) AS [group], row_number() OVER (PARTITION BY keyed.batch_id, keyed.member_status, keyed.is_caught_up, keyed.is_leaving, keyed.gate_fold, keyed.is_told, keyed.is_pilot, keyed.joined_no, keyed.first_version, keyed.first_place, keyed.is_undoing, keyed.phase_id, keyed.is_first, keyed.has_place, keyed.step_name, keyed.worker_id, keyed.step_status, keyed.is_out, keyed.retry_due, keyed.poll_due ORDER BY keyed.due_at, keyed.member_id) AS place, count(*) OVER (PARTITION BY keyed.batch_id, keyed.member_status, keyed.is_caught_up, keyed.is_leaving, keyed.gate_fold, keyed.is_told, keyed.is_pilot, keyed.joined_no, keyed.first_version, keyed.first_place, keyed.is_undoing, keyed.phase_id, keyed.is_first, keyed.has_place, keyed.step_name, keyed.worker_id, keyed.step_status, keyed.is_out, keyed.retry_due, keyed.poll_due) AS members 
+FROM (SELECT batch_members.batch_id AS batch_id, batch_members.id AS member_id, batch_members.member_key AS member_key, batch_members.status AS member_status, CASE WHEN (batch_members.caught_up_at IS NOT NULL) THEN 1 ELSE 0 END AS is_caught_up, CASE WHEN (batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != 'moved') THEN 1 ELSE 0 END AS is_leaving, CASE WHEN (batch_members.member_key_fold IN (SELECT anon_1.value 
+FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:p_gate_folds) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)) THEN batch_members.member_key_fold END AS gate_fold, CASE WHEN (batch_members.id IN (SELECT anon_2.value 
+FROM (SELECT [value] FROM OPENJSON(:p_told) WITH ([value] BIGINT '$[0]')) AS anon_2)) THEN 1 ELSE 0 END AS is_told, CASE WHEN (batch_members.is_pilot = 1) THEN 1 ELSE 0 END AS is_pilot, batch_members.joined_no AS joined_no, batch_members.first_phase_version AS first_version, batch_members.first_phase_place AS first_place, work.is_undoing AS is_undoing, work.phase_id AS phase_id, CASE WHEN (work.step_index = :step_index_1) THEN 1 ELSE 0 END AS is_first, CASE WHEN (EXISTS (SELECT first.id 
+FROM step_executions AS first 
+WHERE first.batch_member_id = work.member_id AND first.epoch = work.epoch AND first.phase_execution_id = work.phase_id AND first.step_index = :step_index_2 AND first.holds_place = 1)) THEN 1 ELSE 0 END AS has_place, work.step_name AS step_name, work.worker_id AS worker_id, work.status AS step_status, CASE WHEN (work.lost_at IS NOT NULL) THEN 1 ELSE 0 END AS is_out, CASE WHEN (work.retry_after <= :p_at) THEN 1 WHEN (work.retry_after IS NOT NULL) THEN 2 ELSE 0 END AS retry_due, CASE WHEN (work.poll_due_at <= :p_at) THEN 1 WHEN (work.poll_due_at IS NOT NULL) THEN 2 ELSE 0 END AS poll_due, coalesce(work.lost_at, work.retry_after, work.poll_due_at) AS due_at 
+FROM (SELECT placed.id AS id, placed.step_index AS step_index, placed.step_name AS step_name, placed.worker_id AS worker_id, placed.status AS status, placed.lost_at AS lost_at, placed.retry_after AS retry_after, placed.poll_due_at AS poll_due_at, placed.epoch AS epoch, placed.member_id AS member_id, placed.is_undoing AS is_undoing, placed.rank AS rank, placed.phase_id AS phase_id, placed.version AS version, placed.nearness AS nearness, placed.phase_index AS phase_index, placed.turn AS turn 
+FROM (SELECT found.id AS id, found.step_index AS step_index, found.step_name AS step_name, found.worker_id AS worker_id, found.status AS status, found.lost_at AS lost_at, found.retry_after AS retry_after, found.poll_due_at AS poll_due_at, found.epoch AS epoch, found.member_id AS member_id, found.is_undoing AS is_undoing, found.rank AS rank, found.phase_id AS phase_id, found.version AS version, found.nearness AS nearness, found.phase_index AS phase_index, row_number() OVER (PARTITION BY found.member_id ORDER BY found.rank, found.version, found.nearness, found.phase_index, found.step_index, found.id) AS turn 
+FROM (SELECT step_executions.id AS id, step_executions.step_index AS step_index, step_executions.step_name AS step_name, step_executions.worker_id AS worker_id, step_executions.status AS status, step_executions.lost_at AS lost_at, step_executions.retry_after AS retry_after, step_executions.poll_due_at AS poll_due_at, step_executions.epoch AS epoch, step_executions.batch_member_id AS member_id, 0 AS is_undoing, CASE WHEN (step_executions.lost_at IS NOT NULL) THEN 0 WHEN (step_executions.status = 'polling' OR step_executions.retry_after IS NOT NULL) THEN 3 ELSE 4 END AS rank, phase_executions.id AS phase_id, phase_executions.runbook_version AS version, -phase_executions.offset_minutes AS nearness, phase_executions.phase_index AS phase_index 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
+WHERE step_executions.phase_execution_id IN (SELECT phase_executions.id 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_3.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_3) AND phase_executions.status = 'dispatched') AND step_executions.status IN ('dispatched', 'pending', 'polling') UNION ALL SELECT step_executions.id AS id, step_executions.step_index AS step_index, step_executions.step_name AS step_name, step_executions.worker_id AS worker_id, step_executions.status AS status, step_executions.lost_at AS lost_at, step_executions.retry_after AS retry_after, step_executions.poll_due_at AS poll_due_at, step_executions.epoch AS epoch, step_executions.batch_member_id AS member_id, 0 AS is_undoing, CASE WHEN (step_executions.lost_at IS NOT NULL) THEN 0 WHEN (step_executions.status = 'polling' OR step_executions.retry_after IS NOT NULL) THEN 3 ELSE 4 END AS rank, phase_executions.id AS phase_id, phase_executions.runbook_version AS version, -phase_executions.offset_minutes AS nearness, phase_executions.phase_index AS phase_index 
+FROM step_executions JOIN phase_executions ON phase_executions.id = step_executions.phase_execution_id 
+WHERE step_executions.batch_id IN (SELECT anon_4.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_4) AND step_executions.lost_at IS NOT NULL AND (step_executions.status NOT IN ('dispatched', 'pending', 'polling')) UNION ALL SELECT rollback_executions.id AS id, rollback_executions.step_index AS step_index, rollback_executions.step_name AS step_name, rollback_executions.worker_id AS worker_id, rollback_executions.status AS status, rollback_executions.lost_at AS lost_at, rollback_executions.retry_after AS retry_after, rollback_executions.poll_due_at AS poll_due_at, rollback_executions.epoch AS epoch, rollback_executions.batch_member_id AS member_id, 1 AS is_undoing, CASE WHEN (rollback_executions.lost_at IS NOT NULL) THEN 0 WHEN (rollback_executions.status = 'polling' OR rollback_executions.retry_after IS NOT NULL) THEN 1 ELSE 2 END AS rank, NULL AS phase_id, 0 AS version, 0 AS nearness, 0 AS phase_index 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id IN (SELECT anon_5.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_5) AND rollback_executions.status IN ('dispatched', 'pending', 'polling') AND rollback_executions.batch_member_id IS NOT NULL UNION ALL SELECT rollback_executions.id AS id, rollback_executions.step_index AS step_index, rollback_executions.step_name AS step_name, rollback_executions.worker_id AS worker_id, rollback_executions.status AS status, rollback_executions.lost_at AS lost_at, rollback_executions.retry_after AS retry_after, rollback_executions.poll_due_at AS poll_due_at, rollback_executions.epoch AS epoch, rollback_executions.batch_member_id AS member_id, 1 AS is_undoing, CASE WHEN (rollback_executions.lost_at IS NOT NULL) THEN 0 WHEN (rollback_executions.status = 'polling' OR rollback_executions.retry_after IS NOT NULL) THEN 1 ELSE 2 END AS rank, NULL AS phase_id, 0 AS version, 0 AS nearness, 0 AS phase_index 
+FROM rollback_executions 
+WHERE rollback_executions.batch_id IN (SELECT anon_6.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_6) AND rollback_executions.lost_at IS NOT NULL AND (rollback_executions.status NOT IN ('dispatched', 'pending', 'polling')) AND rollback_executions.batch_member_id IS NOT NULL UNION ALL SELECT NULL AS id, NULL AS step_index, NULL AS step_name, NULL AS worker_id, NULL AS status, NULL AS lost_at, NULL AS retry_after, NULL AS poll_due_at, batch_members.epoch AS epoch, batch_members.id AS member_id, 0 AS is_undoing, 5 AS rank, NULL AS phase_id, 0 AS version, 0 AS nearness, 0 AS phase_index 
+FROM batch_members JOIN batches ON batches.id = batch_members.batch_id 
+WHERE batch_members.batch_id IN (SELECT anon_7.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_7) AND (batch_members.status = 'active' AND batches.status IN ('active', 'detected', 'init_dispatched') OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != 'moved')) AS found) AS placed 
+WHERE placed.turn = 1) AS work JOIN batch_members ON batch_members.id = work.member_id) AS keyed) AS counted 
+WHERE counted.place <= 5 ORDER BY counted.[group], counted.place
 GO
 
 -- store.waking.count_wakes

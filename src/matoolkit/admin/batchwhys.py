@@ -1,9 +1,12 @@
 """For what batches, their inits and their phases wait (rules X1 and X2)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from matoolkit.admin.scene import Scene
+from matoolkit.announcing.doors import stored_runbook
+from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.announcing.situations import open_work, undoing_of_init
 from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.explaining import Ready, WorkKey, WorkTold, ahead_of, tell, what_keeps, without_repeats
@@ -53,7 +56,7 @@ class BatchWhys:
     """Says for what batches of a scene wait as a whole, and each of their phases."""
 
     def __init__(self, tx: Transaction, scene: Scene) -> None:
-        self._scene = scene
+        self._tx, self._scene = tx, scene
         ids = [batch.id for batch in scene.batches.values() if batch.status not in ENDED_BATCHES]
         self._inits: dict[int, list[InitState]] = {}
         for state in init_states_of_batches(tx, ids):
@@ -178,8 +181,13 @@ class BatchWhys:
         return told_of(row, what=f"init step {row.step_name}")
 
     def _at_send(self, batch: BatchRow, work: WorkTold, *, is_first: bool) -> list[Why]:
-        door = Door.START if is_first else Door.SEND
-        return self._scene.gates.at(door, Work(batch.runbook_name, batch.id, work.worker_id, is_init=True))
+        wanting = Work(batch.runbook_name, batch.id, work.worker_id, is_init=True)
+        if not is_first:
+            return self._scene.gates.at(Door.SEND, wanting)
+        version = max(state.runbook_version for state in self._inits[batch.id])
+        runbook = stored_runbook(self._tx, batch.runbook_name, version)
+        init = sign_offs_of_init(self._tx, batch, version, runbook, self._scene.at)
+        return self._scene.gates.at(Door.START, replace(wanting, init=init))
 
     def _undoing_of(self, batch: BatchRow) -> list[Why]:
         """Say for what the undoing of an init waits."""

@@ -10,6 +10,7 @@ from matoolkit.announcing.situations import situation_of, unexpanded_before
 from matoolkit.domain.explaining import Idle, Ready, WorkKey, WorkTold, what_keeps, without_repeats
 from matoolkit.domain.gates import why_of
 from matoolkit.domain.keys import folded
+from matoolkit.domain.progress import Situation
 from matoolkit.domain.retrying import first_phase
 from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
@@ -23,6 +24,7 @@ from matoolkit.store.narrow_executions import (
     next_steps_of_members,
     unfinished_rollbacks_of_members,
 )
+from matoolkit.store.narrow_members import members_in_full
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.steps import members_in_phases
 
@@ -46,9 +48,13 @@ def whys_of_members(
     steps = _by_member(next_steps_of_members(tx, member_ids))
     rollbacks = _by_member(unfinished_rollbacks_of_members(tx, member_ids))
     told = _told(tx, scene, steps, rollbacks)
+    rows = {row.id: row for row in members_by_id(tx, member_ids)}
     found: dict[int, MemberWhys] = {}
-    for member in members_by_id(tx, member_ids):
-        one = _OneMember(tx, scene, of_batches, member, steps.get(member.id, []), rollbacks.get(member.id, []))
+    # What decides about members has them in full, so what explains them does too.
+    for member in members_in_full(tx, member_ids):
+        mine, undoing = steps.get(member.id, []), rollbacks.get(member.id, [])
+        situation = situation_of(scene.batches[member.batch_id], member, scene.gates, mine, undoing, scene.doors)
+        one = _OneMember(tx, scene, of_batches, rows[member.id], situation, mine, undoing)
         found[member.id] = one.explained(told)
     return found
 
@@ -80,21 +86,19 @@ class _OneMember:
         scene: Scene,
         of_batches: BatchWhys,
         member: MemberRow,
+        situation: Situation,
         steps: Sequence[NextStep],
         rollbacks: Sequence[RollbackState],
     ) -> None:
         self._tx, self._scene, self._of_batches, self._member = tx, scene, of_batches, member
         self._batch = scene.batches[member.batch_id]
-        self._steps, self._rollbacks = steps, rollbacks
+        self._situation, self._steps, self._rollbacks = situation, steps, rollbacks
 
     def explained(self, told: Mapping[WorkKey, WorkTold]) -> MemberWhys:
         """Say for what it waits."""
-        situation = situation_of(
-            self._batch, self._member, self._scene.gates, self._steps, self._rollbacks, self._scene.doors
-        )
         if self._is_leaving and not self._rollbacks and not any(step.is_in_flight for step in self._steps):
             return self._answer([self._leaving()])
-        match what_keeps(situation, told):
+        match what_keeps(self._situation, told):
             case Idle():
                 return self._idle()
             case Ready(key):

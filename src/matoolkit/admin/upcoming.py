@@ -50,8 +50,13 @@ def what_comes(scene: Scene, batch: BatchRow, endings: Iterable[Ending], phases:
     """Return the first things to come, of what is waited for and of phases that are still to begin."""
     found = [*_of_phases(phases), *_of_whys(endings), *_of_freezes(scene, batch)]
     ahead = sorted({one for one in found if one[0] > scene.at})
-    start = batch.batch_start_time
-    return [Coming(at, None if start is None else gap_to(start, at), told) for at, told in ahead[:_MOST]]
+    return [Coming(at, _offset(batch.batch_start_time, at), told) for at, told in ahead[:_MOST]]
+
+
+def _offset(start: datetime | None, at: datetime) -> str | None:
+    if start is None:
+        return None
+    return "T-0" if at == start else gap_to(start, at)
 
 
 def _of_phases(phases: Sequence[PhaseRow]) -> Iterator[tuple[datetime, str]]:

@@ -30,7 +30,7 @@ _RUNNING = "Running the system"
 _RUNBOOK = "Check, publish and look at runbooks, and learn their language."
 _MEMBER = "Find members, see what was done for them, let them in or keep them out."
 _DB = "Create, upgrade and check the tables of the state database."
-_EXPLAIN = "Say what the code of an error or a finding means. Without a code all of them are listed."
+_EXPLAIN = "Say why nothing happens to a batch or a member, or what the code of an error or a finding means."
 _UP = "Run the whole system on the demo or a runbook of your own, with a simulated tenant."
 _SIMULATE = "Play seeds: scheduler, orchestrators, workers, people and a source, in one thread, while things go wrong."
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from matoolkit.domain.doors import Door, PhaseDoor
-from matoolkit.domain.progress import Compensate, Situation, Wait, next_of
+from matoolkit.domain.progress import Compensate, Situation, Wait, first_step, next_of
 from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES, MemberStatus, StepStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.records import record
@@ -55,7 +55,10 @@ def what_keeps(situation: Situation, told: Mapping[WorkKey, WorkTold]) -> Found:
     if isinstance(decided, Wait):
         if not situation.steps and not situation.compensations and _may_get_more(situation):
             return Idle()
-        return [*_behind(situation, decided.whys, told), *(tell(why, told) for why in decided.whys)]
+        told_anew = [tell(why, told) for why in decided.whys]
+        behind = _behind(situation, decided.whys, told)
+        is_begun = any(why.work_id is not None for why in decided.whys)
+        return without_repeats([*behind, *told_anew] if is_begun else [*told_anew, *behind])
     key = (isinstance(decided, Compensate), decided.id)
     return at_send_door(situation, told[key]) or Ready(key)
 
@@ -101,10 +104,12 @@ def without_repeats(whys: Iterable[Why]) -> list[Why]:
 
 
 def _behind(situation: Situation, whys: Iterable[Why], told: Mapping[WorkKey, WorkTold]) -> list[Why]:
-    """Say which gates keep polls and retries for which a member waits (rule G6)."""
-    keys = [(why.undoes, why.work_id) for why in whys if why.kind in (WhyKind.POLL, WhyKind.RETRY)]
-    works = [told[undoes, number] for undoes, number in keys if number is not None and (undoes, number) in told]
-    return without_repeats(why for work in works for why in at_send_door(situation, work))
+    """Say which gates keep the jobs for which a member waits: polls, retries, and the first of a phase (rule G6)."""
+    keys = [(why.undoes, why.work_id or 0) for why in whys if why.kind in (WhyKind.POLL, WhyKind.RETRY)]
+    if all(why.work_id is None and why.kind is not WhyKind.ENDED for why in whys):
+        keys.append((False, first_step(situation).id))
+    works = [told[key] for key in keys if key in told]
+    return [why for work in works for why in at_send_door(situation, work)]
 
 
 def _may_get_more(situation: Situation) -> bool:

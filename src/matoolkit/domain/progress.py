@@ -116,14 +116,19 @@ def next_of(situation: Situation) -> Next:
 
 def next_of_init(steps: Sequence[OpenWork]) -> Do | Wait:
     """Say what an init does next, given the steps of its latest version that are open; none overlaps with another."""
-    if under_way := [*_jobs_out(steps), *_under_way(steps)]:
+    if under_way := _jobs_out(steps) or _under_way(steps):
         return Wait(under_way)
     return Do(min(steps, key=lambda step: step.step_index).id) if steps else Wait((Why(WhyKind.ENDED, "it is done"),))
 
 
-def _next_step(situation: Situation) -> Do | Refuse | Wait:
+def first_step(situation: Situation) -> OpenStep:
+    """Return the step that comes first of those that are open (rule O3)."""
     phases = situation.phases
-    first = min(situation.steps, key=lambda step: (phases[step.phase_execution_id].order, step.step_index))
+    return min(situation.steps, key=lambda step: (phases[step.phase_execution_id].order, step.step_index))
+
+
+def _next_step(situation: Situation) -> Do | Refuse | Wait:
+    phases, first = situation.phases, first_step(situation)
     if first.step_index > 0:
         return Do(first.id)
     phase = phases[first.phase_execution_id]

@@ -50,6 +50,20 @@ class UnknownMember(Refused):
         self.member_id = member_id
 
 
+class NoSuchPhase(Refused):
+    """A batch has no phase of this name."""
+
+    code = "AD418"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, batch_id: int, name: str) -> None:
+        hint = f"look at its phases with `matoolkit batch get {batch_id}`"
+        super().__init__(f"batch {batch_id} has no phase '{name}'", hint=hint)
+        self.batch_id = batch_id
+        self.name = name
+
+
 class UnknownMembers(Refused):
     """Some of the members that were named are not in the batch, or not in the state that was asked for."""
 

@@ -19,6 +19,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── UnknownDeadLetter     AD405   no dead letter has this number
 │   ├── UnknownMembers        AD406   a batch has no such members in the state that was asked for
 │   ├── UnknownMember         AD407   a batch has no member of this number
+│   ├── NoSuchPhase           AD418   a batch has no phase of this name
 │   ├── UnknownRow            AD408   the last reading of the source has no usable row of this key
 │   ├── InvalidMembers        AD400   rows for a manual batch cannot be used
 │   ├── WrongBatchStatus      AD409   a batch is not in a state in which this can be done

@@ -35,16 +35,19 @@ SAMPLES = 5
 _NONE, _ONE = literal_column("0", Integer), literal_column("1", Integer)
 _NOW, _LATER = 1, 2
 # What a member does first: it waits for jobs, then it is undone, and then it goes through its phases (rules O3 and O5).
-_OUT, _UNDOING_UNDER_WAY, _UNDOING, _UNDER_WAY, _TO_COME = range(5)
+_OUT, _UNDOING_UNDER_WAY, _UNDOING, _UNDER_WAY, _TO_COME, _NOTHING = range(6)
 # What the members of a group have in common.
 _ALIKE = (
     *("batch_id", "member_status", "is_caught_up", "is_leaving", "gate_fold", "is_told", "is_pilot", "joined_no"),
     *("first_version", "first_place", "is_undoing", "phase_id", "is_first", "has_place"),
     *("step_name", "worker_id", "step_status", "is_out", "retry_due", "poll_due"),
 )
-_WORK = (
-    *("id", "batch_member_id", "step_index", "step_name", "worker_id", "status"),
-    *("lost_at", "retry_after", "poll_due_at"),
+_WORK = ("id", "step_index", "step_name", "worker_id", "status", "lost_at", "retry_after", "poll_due_at")
+_IS_LEAVING = and_(
+    is_any(batch_members.c.status, {MemberStatus.REMOVED}),
+    batch_members.c.removed_at.is_not(None),
+    batch_members.c.seen_off_at.is_(None),
+    batch_members.c.remove_reason != literal_column(f"'{MOVED}'"),
 )
 
 
@@ -115,13 +118,6 @@ def _keyed(
 ) -> Select[Any]:
     """Say of each member who waits what decides for what, in columns by which they are grouped."""
     member, work = batch_members.c, _next_work(draft, batch_ids).subquery("work")
-    is_leaving = and_(
-        is_any(member.status, {MemberStatus.REMOVED}),
-        member.removed_at.is_not(None),
-        member.seen_off_at.is_(None),
-        member.remove_reason != MOVED,
-    )
-    goes_on = and_(is_any(member.status, {MemberStatus.ACTIVE}), is_any(batches.c.status, UNFINISHED_BATCHES))
     fold = case((among(draft, member.member_key_fold, gate_folds), member.member_key_fold))
     columns = {
         "batch_id": member.batch_id,
@@ -129,7 +125,7 @@ def _keyed(
         "member_key": member.member_key,
         "member_status": member.status,
         "is_caught_up": _yes(member.caught_up_at.is_not(None)),
-        "is_leaving": _yes(is_leaving),
+        "is_leaving": _yes(_IS_LEAVING),
         "gate_fold": fold,
         "is_told": _yes(among(draft, member.id, told)),
         "is_pilot": _yes(member.is_pilot == true()),
@@ -148,17 +144,14 @@ def _keyed(
         "poll_due": _due(work.c.poll_due_at, at),
         "due_at": func.coalesce(work.c.lost_at, work.c.retry_after, work.c.poll_due_at),
     }
-    of_batch = batch_members.join(batches, batches.c.id == member.batch_id)
-    return (
-        select(*(column.label(name) for name, column in columns.items()))
-        .select_from(of_batch.outerjoin(work, work.c.member_id == member.id))
-        .where(among(draft, member.batch_id, batch_ids), or_(goes_on, is_leaving, work.c.id.is_not(None)))
-    )
+    named = (column.label(name) for name, column in columns.items())
+    return select(*named).select_from(work.join(batch_members, member.id == work.c.member_id))
 
 
 def _next_work(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
     """Return of each member the work for which it waits first."""
-    found = union_all(*_steps(draft, batch_ids), *_rollbacks(draft, batch_ids)).subquery("found")
+    everything = (*_steps(draft, batch_ids), *_rollbacks(draft, batch_ids), _members(draft, batch_ids))
+    found = union_all(*everything).subquery("found")
     order = [found.c[name] for name in ("rank", "version", "nearness", "phase_index", "step_index", "id")]
     turn = func.row_number().over(partition_by=found.c.member_id, order_by=order)
     placed = select(*found.c, turn.label("turn")).subquery("placed")
@@ -201,6 +194,26 @@ def _rollbacks(draft: Drafting, batch_ids: Collection[int]) -> list[Select[Any]]
     return [opened, query.where(*_still_out(draft, rollback_executions, batch_ids), is_members)]
 
 
+def _members(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    """Return everybody who may go on, as if without any work: whoever has some has it before this."""
+    goes_on = and_(is_any(batch_members.c.status, {MemberStatus.ACTIVE}), is_any(batches.c.status, UNFINISHED_BATCHES))
+    # So everybody is found by number, and is not looked for among all that is open.
+    nothing = [literal_column("NULL", step_executions.c[name].type).label(name) for name in _WORK]
+    place = {"phase_id": literal_column("NULL", Integer), "version": _NONE, "nearness": _NONE, "phase_index": _NONE}
+    return (
+        select(
+            *nothing,
+            batch_members.c.epoch,
+            batch_members.c.id.label("member_id"),
+            _NONE.label("is_undoing"),
+            _number(_NOTHING).label("rank"),
+            *(column.label(name) for name, column in place.items()),
+        )
+        .select_from(batch_members.join(batches, batches.c.id == batch_members.c.batch_id))
+        .where(among(draft, batch_members.c.batch_id, batch_ids), or_(goes_on, _IS_LEAVING))
+    )
+
+
 def _still_out(draft: Drafting, table: Table, batch_ids: Collection[int]) -> tuple[ColumnElement[bool], ...]:
     mine = among(draft, table.c.batch_id, batch_ids)
     return mine, table.c.lost_at.is_not(None), ~is_any(table.c.status, OPEN_STEPS)
@@ -211,12 +224,10 @@ def _work(table: Table, place: Mapping[str, ColumnElement[Any]], out: int, under
     rank = case(
         (table.c.lost_at.is_not(None), _number(out)), (is_under_way, _number(under_way)), else_=_number(to_come)
     )
-    chosen = [table.c[name] for name in _WORK if name != "batch_member_id"]
     is_undoing = _ONE if table is rollback_executions else _NONE
-    epoch = table.c.epoch
     return select(
-        *chosen,
-        epoch,
+        *(table.c[name] for name in _WORK),
+        table.c.epoch,
         table.c.batch_member_id.label("member_id"),
         is_undoing.label("is_undoing"),
         rank.label("rank"),

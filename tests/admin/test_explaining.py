@@ -1,0 +1,188 @@
+"""Rules X1 to X5: what waits says for what, in the words of what decides it; nothing open is unexplained."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from matoolkit.admin.explaining import BatchExplained, MemberExplained, explain_batch, explain_member, unexplained
+from matoolkit.admin.gating import Subject, pause, resume
+from matoolkit.domain.why import EndedBy, Why, WhyKind
+from matoolkit.store.batches import BatchRow
+from matoolkit.store.gatekeeping import note_swept, open_gates
+from tests.orchestrator.runbooks import (
+    TWO_PHASES,
+    TWO_STEPS,
+    WITH_INIT,
+    WITH_POLL,
+    WITH_RETRY,
+    WITH_ROLLBACK,
+)
+from tests.stage import Failing, Stage
+
+
+def explained(stage: Stage, batch: BatchRow, phase: str | None = None) -> BatchExplained:
+    return explain_batch(stage.store, batch.id, phase)
+
+
+def lines(stage: Stage, batch: BatchRow) -> list[tuple[str, int]]:
+    return [(line.why.kind, line.members) for line in explained(stage, batch).lines]
+
+
+def of_member(stage: Stage, batch: BatchRow, key: str = "u0") -> MemberExplained:
+    return explain_member(stage.store, batch.id, stage.member(batch, key).id)
+
+
+def why(stage: Stage, batch: BatchRow, key: str = "u0") -> Why:
+    (found,) = of_member(stage, batch, key).whys
+    return found
+
+
+def left_over(stage: Stage) -> list[object]:
+    with stage.store.reading() as tx:
+        return list(unexplained(tx))
+
+
+def test_x2_members_wait_for_a_phase_that_is_not_due_then_for_their_jobs(stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(TWO_PHASES), 3, days=6)
+    found = why(stage, batch)
+    due = stage.now + timedelta(days=1)
+    assert (found.kind, found.until, found.ended_by) == (WhyKind.NOT_DUE, due, EndedBy.TIME)
+    assert lines(stage, batch) == [("not_due", 3)]
+    stage.clock.advance(timedelta(days=1))
+    assert lines(stage, batch) == [("tick", 3)]
+    stage.due(batch, "prepare")
+    stage.handle()
+    found = why(stage, batch)
+    assert (found.kind, found.since, found.until) == ("job_out", stage.now, stage.now + timedelta(hours=24))
+    assert found.sentence == "the job of prepare/create is out at worker-01"
+    stage.work()
+    stage.handle()
+    assert lines(stage, batch) == [("not_due", 3)]
+    assert left_over(stage) == []
+
+
+def test_x2_a_poll_says_its_deadline_and_a_retry_its_time(stage: Stage) -> None:
+    for runbook, outcome, kind in ((WITH_RETRY, Failing("busy"), "retry"), (WITH_POLL, {"complete": False}, "poll")):
+        batch = stage.batch(stage.publish(runbook, kind), 2)
+        stage.due(batch, "prepare")
+        stage.handle()
+        for job in stage.take_jobs():
+            stage.answer(job, outcome)
+        stage.handle()
+        found = why(stage, batch)
+        assert found.kind == kind
+        assert (found.until or stage.now) > stage.now
+        assert (found.detail or "").startswith("attempt 1: busy" if kind == "retry" else "")
+        assert lines(stage, batch) == [(kind, 2)]
+
+
+def test_x1_a_poll_behind_a_pause_is_explained_by_the_pause(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_POLL), 2)
+    stage.due(batch, "prepare")
+    stage.handle()
+    for job in stage.take_jobs():
+        stage.answer(job, {"complete": False})
+    stage.handle()
+    gate = pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold").gate
+    kinds = [one.kind for one in of_member(stage, batch).whys]
+    assert kinds == ["pause", "poll"]
+    assert lines(stage, batch) == [("pause", 2), ("poll", 2)]
+    line = explained(stage, batch).lines[0]
+    assert (line.why.gate_id, line.why.command) == (gate.id, f"matoolkit resume --gate {gate.id}")
+    assert "legal hold" in line.why.sentence
+
+
+def test_x2_a_gate_of_a_person_or_a_worker_explains_those_whom_it_keeps(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_STEPS), 4)
+    pause(stage.store, stage.bus, Subject(runbook_name="wave", member_key="U1"), by="kwu", reason="legal hold")
+    stage.due(batch, "prepare")
+    stage.handle()
+    assert lines(stage, batch) == [("job_out", 3), ("pause", 1)]
+    stage.answers["Create"] = {"Id": 1}
+    pause(stage.store, stage.bus, Subject(worker_id="worker-01"), by="kwu", reason="it is rebuilt")
+    assert sorted(lines(stage, batch)) == [("pause", 1), ("pause", 4)]
+    assert left_over(stage) == []
+    resume(stage.store, stage.bus, Subject(worker_id="worker-01"), by="kwu", reason="it is back")
+    assert ("outbox", 3) in lines(stage, batch), "the message that wakes them is on its way"
+    stage.handle()
+    assert lines(stage, batch) == [("job_out", 3), ("pause", 1)]
+
+
+def test_x2_a_held_batch_says_so_with_its_command(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 2)
+    stage.hold(batch)
+    found = explained(stage, batch)
+    assert [(one.kind, one.command) for one in found.whys] == [("removals", f"matoolkit hold show {batch.id}")]
+    assert lines(stage, batch) == [("removals", 2)]
+
+
+def test_x2_what_is_undone_and_who_has_failed(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_ROLLBACK), 1)
+    stage.answers.update(Create={"Id": "1"}, License=Failing("no licence"))
+    stage.due(batch, "prepare")
+    stage.handle()
+    stage.work()
+    stage.handle()
+    stage.work()
+    stage.handle()
+    found = why(stage, batch)
+    assert found.kind == "job_out"
+    assert "which undoes what was done" in found.sentence
+    assert lines(stage, batch) == [("job_out", 1)]
+    stage.run()
+    found = why(stage, batch)
+    assert (found.kind, found.ended_by) == ("ended", EndedBy.PERSON)
+    assert not of_member(stage, batch).unexplained
+    assert lines(stage, batch) == []
+
+
+@pytest.mark.parametrize("shut", [False, True])
+def test_x2_an_init_explains_itself_and_those_who_wait_for_it(stage: Stage, shut: bool) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT), 2)
+    assert [one.kind for one in explained(stage, batch).whys] == ["outbox"]
+    if shut:
+        pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold")
+    stage.handle()
+    kinds = [one.kind for one in explained(stage, batch).whys]
+    assert kinds == (["pause"] if shut else ["job_out"])
+    assert {kind for kind, _ in lines(stage, batch)} == {"init_running", *(["pause"] if shut else [])}
+    assert left_over(stage) == []
+
+
+def test_x4_the_next_three_things_have_times_and_offsets(stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(TWO_PHASES), 1, days=6)
+    coming = explained(stage, batch).coming
+    told = [(one.offset, one.sentence) for one in coming]
+    assert told == [("T-5d", "prepare is due"), ("T-0", "check is due"), ("T-0", "cutover is due")]
+
+
+def test_x5_a_wake_that_was_lost_is_unexplained(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_STEPS), 3)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold")
+    stage.due(batch, "prepare")
+    stage.handle()
+    assert left_over(stage) == []
+    with stage.store.transaction() as tx:
+        open_gates(tx, [1], stage.now, "somebody who forgets", None)
+        note_swept(tx, 1, stage.now, is_opened=True)
+    (lost,) = left_over(stage)
+    assert (lost.batch_id, lost.things) == (batch.id, 3)  # type: ignore[attr-defined]
+    assert explained(stage, batch).unexplained == [lost]
+
+
+def test_x3_statements_do_not_grow_with_members(stage: Stage, statements: Callable[[], list[str]]) -> None:
+    counts = []
+    for members in (6, 400):
+        batch = stage.batch(stage.publish(TWO_PHASES, f"wave-{members}"), members)
+        pause(stage.store, stage.bus, Subject(runbook_name=batch.runbook_name, member_key="u1"), by="k", reason="hold")
+        stage.due(batch, "prepare")
+        stage.handle()
+        statements()
+        found = explained(stage, batch)
+        counts.append(len(statements()))
+        assert [(line.why.kind, line.members, len(line.samples)) for line in found.lines] == [
+            ("job_out", members - 1, 5),
+            ("pause", 1, 1),
+        ]
+    assert counts[0] == counts[1] < 40, counts

@@ -1,0 +1,47 @@
+"""Rules X1 to X5 at the command line."""
+
+import pytest
+
+from matoolkit.admin.gating import Subject, pause
+from tests.cli.conftest import Cli
+from tests.orchestrator.runbooks import TWO_PHASES
+from tests.stage import Stage
+
+pytestmark = pytest.mark.on("sqlite")
+
+
+def test_x3_a_batch_is_explained_in_sentences_with_their_commands(cli: Cli, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 12)
+    pause(stage.store, stage.bus, Subject(runbook_name="wave", member_key="u3"), by="kwu", reason="legal hold")
+    stage.due(batch, "prepare")
+    stage.handle()
+    told = cli("explain", "batch", str(batch.id)).splitlines()
+    assert told[0].startswith(f"batch {batch.id} · wave · active · T ")
+    assert told[1].startswith("  prepare · dispatched · due ")
+    assert "      11 the job of prepare/create is out at worker-01, the first lost at " in told[2]
+    assert "       1 paused by kwu at " in told[3]
+    assert told[3].split("legal hold: u3")[1].strip() == "matoolkit resume --gate 1"
+    assert told[5].startswith("next: check is due, 2026-03-08 12:00 UTC (T-0, in 5d")
+    answer = cli.json("explain", "batch", str(batch.id), "--phase", "prepare")
+    assert [(line["kind"], line["members"]) for line in answer["lines"]] == [("job_out", 11), ("pause", 1)]
+    assert answer["unexplained"] == []
+    assert cli("explain", "batch", str(batch.id), "-o", "csv").startswith("phase,members,kind,why,")
+    cli("explain", "batch", str(batch.id), "--phase", "nothing", code=3)
+    assert "AD418" in cli.err
+
+
+def test_x1_a_member_is_explained(cli: Cli, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 2)
+    stage.due(batch, "prepare")
+    stage.handle()
+    told = cli("explain", "member", str(batch.id), "U1")
+    assert told.startswith(f"u1 · batch {batch.id} · wave · prepare · active")
+    assert "the job of prepare/create is out at worker-01 lost at" in told
+    (why,) = cli.json("explain", "member", str(batch.id), "u1")["whys"]
+    assert (why["kind"], why["endedBy"]) == ("job_out", "fact")
+
+
+def test_a_code_is_explained_as_before(cli: Cli) -> None:
+    assert cli("explain", "AD404").startswith("AD404 (exit code 3, HTTP status 404)")
+    assert "AD404  " in cli("explain")
+    cli("explain", "AD4O4", code=3)
