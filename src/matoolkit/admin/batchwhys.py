@@ -146,7 +146,7 @@ class BatchWhys:
         return Why(kind, off, since, None, EndedBy.PERSON, "Admin", command, why.gate_id)
 
     def _init_of(self, batch: BatchRow) -> list[Why]:
-        """Say for what an init waits, as whoever continues inits decides it (rule O1)."""
+        """Say for what an init waits, asked of what decides it (rule O1)."""
         inits = self._inits.get(batch.id, [])
         told = {(False, state.id): self._init_told(state.id) for state in inits}
         out = [open_work(state) for state in inits if state.is_in_flight]

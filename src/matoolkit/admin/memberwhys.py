@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from matoolkit.admin.batchwhys import BatchWhys, on_its_way, told_of
 from matoolkit.admin.scene import Scene
+from matoolkit.announcing.places import holders_of
 from matoolkit.announcing.situations import situation_of, unexpanded_before
 from matoolkit.domain.explaining import Idle, Ready, WorkKey, WorkTold, what_keeps, without_repeats
 from matoolkit.domain.gates import why_of
@@ -48,12 +49,16 @@ def whys_of_members(
     steps = _by_member(next_steps_of_members(tx, member_ids))
     rollbacks = _by_member(unfinished_rollbacks_of_members(tx, member_ids))
     told = _told(tx, scene, steps, rollbacks)
+    opened = [step for mine in steps.values() for step in mine if step.phase_execution_id in scene.doors]
+    holders = holders_of(tx, scene.doors, opened)
     rows = {row.id: row for row in members_by_id(tx, member_ids)}
     found: dict[int, MemberWhys] = {}
     # What decides about members has them in full, so what explains them does too.
     for member in members_in_full(tx, member_ids):
         mine, undoing = steps.get(member.id, []), rollbacks.get(member.id, [])
-        situation = situation_of(scene.batches[member.batch_id], member, scene.gates, mine, undoing, scene.doors)
+        places = {step.phase_execution_id for step in mine if holders.has_place(step)}
+        batch = scene.batches[member.batch_id]
+        situation = situation_of(batch, member, scene.gates, mine, undoing, scene.doors, places)
         one = _OneMember(tx, scene, of_batches, rows[member.id], situation, mine, undoing)
         found[member.id] = one.explained(told)
     return found

@@ -6,11 +6,13 @@ from datetime import datetime
 
 from matoolkit.admin.transit import Transit, look_for_messages
 from matoolkit.announcing.doors import load_doors
+from matoolkit.domain.cohorts import is_soak_over
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.gates import Gates, kept_phases
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OPEN_PHASES, BatchStatus, PhaseStatus
 from matoolkit.domain.why import Why
+from matoolkit.domain.windows import has_opened
 from matoolkit.store import Transaction
 from matoolkit.store.automation import TickRow, automated_runbooks, last_ticks
 from matoolkit.store.batches import BatchRow, batches_by_id
@@ -70,12 +72,20 @@ class Scene:
 
     def is_about_to_wake(self, batch: BatchRow, fold: str | None = None) -> bool:
         """Tell whether a gate was opened that kept something in a batch, or a person, who is yet to be woken."""
-        return any(
+        return any(self._is_opened(phase) for phase in self.running_of(batch)) or any(
             gate.batch_id in (None, batch.id)
             and gate.runbook_name in (None, batch.runbook_name)
             and (fold is None or gate.member_key_fold in (None, fold))
             for gate in self.opening
         )
+
+    def _is_opened(self, phase: PhaseRow) -> bool:
+        """Tell whether time has opened a phase, and the next sweep wakes those who waited in it (rule G8)."""
+        door = self.doors[phase.id]
+        soak = door.rules.rollout.soak if door.rules.rollout is not None else None
+        looked_at = phase.woken_at or phase.dispatched_at
+        has_window_opened = door.hours is not None and has_opened(door.hours, looked_at, self.at)
+        return has_window_opened or is_soak_over(phase.pilot_done_at, soak, phase.woken_at, self.at)
 
 
 def load_scene(tx: Transaction, batch_ids: Collection[int], transit: Transit | None = None) -> Scene:

@@ -1,4 +1,4 @@
-"""A member's situation, put together in one way for whoever decides about it and whoever explains it (rule X1)."""
+"""A member's situation, put together in one way for those who decide about it and those who explain it (rule X1)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from matoolkit.store.narrow_executions import ExecutionState, NextStep, Rollback
 from matoolkit.store.phases import PhaseRow
 
 
-class Member(Protocol):
+class Participant(Protocol):
     """What a decision wants to know of a member, in whichever record a service has it."""
 
     @property
@@ -38,7 +38,7 @@ class Member(Protocol):
 
 def situation_of(
     batch: NarrowBatch,
-    member: Member,
+    member: Participant,
     gates: Gates,
     steps: Sequence[NextStep],
     rollbacks: Sequence[RollbackState],

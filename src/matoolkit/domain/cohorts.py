@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from matoolkit.domain.doors import Door, PhaseDoor, Work
@@ -68,6 +68,14 @@ def pilots_first(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
         return None
     told = f"the pilots have ended phase '{phase.rules.name}', and the others begin at {until:%Y-%m-%d %H:%M} UTC"
     return Why(WhyKind.PILOT, told, pilots.done_at, until, EndedBy.TIME)
+
+
+def is_soak_over(done_at: datetime | None, soak: timedelta | None, woken_at: datetime | None, at: datetime) -> bool:
+    """Tell whether the soak after the last pilot is over, and nobody was woken since (rule C2)."""
+    if done_at is None or soak is None:
+        return False
+    ends = done_at + soak
+    return ends <= at and (woken_at is None or woken_at < ends)
 
 
 def so_many_at_once(_door: Door, work: Work, phase: PhaseDoor) -> Why | None:

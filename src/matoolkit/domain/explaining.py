@@ -1,4 +1,4 @@
-"""Says for what members, inits and phases wait: it asks whoever decides, and tells people more of it (X1 and X2)."""
+"""Says for what members, inits and phases wait: it asks what decides, and tells people more of it (X1 and X2)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -63,9 +63,11 @@ def what_keeps(situation: Situation, told: Mapping[WorkKey, WorkTold]) -> Found:
     return at_send_door(situation, told[key]) or Ready(key)
 
 
-def at_send_door(situation: Situation, work: WorkTold) -> list[Why]:
-    """Say which gates keep a job from leaving."""
-    wanting = replace(situation.work, worker_id=work.worker_id, phase=work.phase)
+def at_send_door(situation: Situation, work: WorkTold, *, has_place: bool | None = None) -> list[Why]:
+    """Say which gates keep a job from leaving; the member of what was sent before has a place (rule C5)."""
+    if has_place is None:
+        has_place = work.phase is not None and work.phase.id in situation.places
+    wanting = replace(situation.work, worker_id=work.worker_id, phase=work.phase, has_place=has_place)
     return situation.gates.at(Door.SEND, wanting)
 
 
@@ -105,11 +107,11 @@ def without_repeats(whys: Iterable[Why]) -> list[Why]:
 
 def _behind(situation: Situation, whys: Iterable[Why], told: Mapping[WorkKey, WorkTold]) -> list[Why]:
     """Say which gates keep the jobs for which a member waits: polls, retries, and the first of a phase (rule G6)."""
-    keys = [(why.undoes, why.work_id or 0) for why in whys if why.kind in (WhyKind.POLL, WhyKind.RETRY)]
+    again = [(why.undoes, why.work_id or 0) for why in whys if why.kind in (WhyKind.POLL, WhyKind.RETRY)]
+    found = [shut for key in again if key in told for shut in at_send_door(situation, told[key], has_place=True)]
     if all(why.work_id is None and why.kind is not WhyKind.ENDED for why in whys):
-        keys.append((False, first_step(situation).id))
-    works = [told[key] for key in keys if key in told]
-    return [why for work in works for why in at_send_door(situation, work)]
+        found += at_send_door(situation, told[False, first_step(situation).id])
+    return found
 
 
 def _may_get_more(situation: Situation) -> bool:

@@ -114,6 +114,17 @@ def last_opening(hours: Hours, at: datetime) -> datetime | None:
     return began[-1] if began else None
 
 
+def has_opened(hours: Hours, looked_at: datetime | None, at: datetime) -> bool:
+    """Tell whether a window is open, and nobody in the phase was woken or began since it opened.
+
+    A phase that never began for all was opened for those whom a person retried; nobody looked at it.
+    """
+    if not is_open(hours, at):
+        return False
+    opened = last_opening(hours, at)
+    return looked_at is None or (opened is not None and opened > looked_at)
+
+
 def times_shut(hours: Hours, since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
     """List the parts of a time in which a window is shut."""
     reached = since

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.gatekeeping import wake_batches
+from matoolkit.domain.cohorts import is_soak_over
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -46,9 +47,7 @@ def _over(tx: Transaction, at: datetime) -> Sequence[PhaseRow]:
     found = []
     for phase in phases:
         rollout = runbooks[phase.id].phases[phase.phase_index].rollout
-        if rollout is None or rollout.soak is None or phase.pilot_done_at is None:
-            continue
-        ends = phase.pilot_done_at + rollout.soak
-        if ends <= at and (phase.woken_at is None or phase.woken_at < ends):
+        soak = None if rollout is None else rollout.soak
+        if is_soak_over(phase.pilot_done_at, soak, phase.woken_at, at):
             found.append(phase)
     return found

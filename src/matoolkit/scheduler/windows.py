@@ -10,7 +10,7 @@ from datetime import datetime
 
 from matoolkit.announcing.doors import stored_runbook
 from matoolkit.announcing.gatekeeping import wake_batches
-from matoolkit.domain.windows import Binds, Hours, hours_of, is_open, last_opening
+from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -36,7 +36,7 @@ class Windows:
         with store.reading() as tx:
             at = tx.time()
             found = self._with_windows(tx, running_phases(tx))
-        opened = [phase for phase, hours in found if _has_opened(phase, hours, at)]
+        opened = [phase for phase, hours in found if has_opened(hours, phase.woken_at or phase.dispatched_at, at)]
         for first in range(0, len(opened), _AT_ONCE):
             with store.transaction() as tx:
                 confirm(tx)
@@ -53,18 +53,6 @@ class Windows:
             runbook = stored_runbook(tx, *version)
             self._of_versions[version] = [hours_of(runbook, rules) for rules in runbook.phases]
         return self._of_versions[version][phase.phase_index]
-
-
-def _has_opened(phase: RunningPhase, hours: Hours, at: datetime) -> bool:
-    """Tell whether a window is open, and nobody in the phase was woken or began since it opened."""
-    if not is_open(hours, at):
-        return False
-    looked_at = phase.woken_at or phase.dispatched_at
-    # A phase that never began for all was opened for those whom a person retried.
-    if looked_at is None:
-        return True
-    opened = last_opening(hours, at)
-    return opened is not None and opened > looked_at
 
 
 def _wake(tx: Transaction, publisher: Publisher, phases: Sequence[RunningPhase], at: datetime) -> None:

@@ -75,7 +75,7 @@ def waiting_members(
 ) -> list[WaitingMember]:
     """Group the members of batches who have something open, or could have, and return some of each group.
 
-    Members of whom a gate is about, by the fold of their key, have groups of their own, and so do those about whom a
+    Those who are the subject of a gate, by the folds of their keys, have groups of their own. So do those about whom a
     message is on its way.
     """
     if not batch_ids:
@@ -195,7 +195,7 @@ def _rollbacks(draft: Drafting, batch_ids: Collection[int]) -> list[Select[Any]]
 
 
 def _members(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
-    """Return everybody who may go on, as if without any work: whoever has some has it before this."""
+    """Return everybody who may go on, as if without any work; those who have some have it before this."""
     goes_on = and_(is_any(batch_members.c.status, {MemberStatus.ACTIVE}), is_any(batches.c.status, UNFINISHED_BATCHES))
     # So everybody is found by number, and is not looked for among all that is open.
     nothing = [literal_column("NULL", step_executions.c[name].type).label(name) for name in _WORK]
