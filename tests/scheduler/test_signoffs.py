@@ -7,6 +7,7 @@ import pytest
 
 from matoolkit.admin.approvals import ApprovalState, approvals_of_batch
 from matoolkit.admin.gating import open_gate
+from matoolkit.admin.publishing import publish
 from matoolkit.admin.signing import sign_off
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.gates import GateKind
@@ -103,10 +104,11 @@ def test_s5_a_reschedule_by_the_source_voids_it(store: Store, clock: VirtualCloc
     assert begun(calendar, moved) == ["prepare"]
 
 
-def test_s5_a_new_version_voids_it(store: Store, clock: VirtualClock) -> None:
+def test_s5_a_new_version_voids_it_and_publishing_says_so(store: Store, clock: VirtualClock) -> None:
     calendar = playing(store, clock, approved(valid="30d"))
     approve(calendar, "ann")
-    calendar.publish(approved(valid="29d"))
+    done = publish(store, approved(valid="29d"), by="ann", now=clock.now())
+    assert [one.signed_by for impact in done.impacts for one in impact.voided] == ["ann"]
     calendar.tick()
     assert state(calendar) is ApprovalState.WAITING
 

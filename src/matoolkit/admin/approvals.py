@@ -20,10 +20,11 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, all_unfinished_batches
 from matoolkit.store.counts import member_counts
-from matoolkit.store.inits import has_init_begun
+from matoolkit.store.inits import has_init_begun, latest_init_version
 from matoolkit.store.joins import joined_after, late_joins, refreshed_since
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
+from matoolkit.store.signoffs import signatures_of_batches
 
 _FIRST_MEMBERS = 10
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -200,7 +201,7 @@ def _versions_of_phases(
 
 def _inits(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
     for batch in batches:
-        version = versions[batch.runbook_id]
+        version = _version_of_init(tx, batch, versions[batch.runbook_id])
         number, runbook = version.row.version, version.runbook
         asked = sign_offs_of_init(tx, batch, number, runbook, tx.time())
         if asked is None or runbook.init_approval is None:
@@ -208,6 +209,15 @@ def _inits(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, 
         members = _active(tx, [batch.id]).get(batch.id, 0)
         begun = batch.status is BatchStatus.ACTIVE or has_init_begun(tx, batch.id, number, batch.init_count)
         yield Asking(batch, asked, runbook.init_approval, version.row.published_by, runbook.init, members, begun=begun)
+
+
+def _version_of_init(tx: Transaction, batch: BatchRow, current: _Version) -> _Version:
+    """Return the version whose init a batch goes through: an unfinished one goes on under its own (rule V5)."""
+    if batch.status is not BatchStatus.INIT_DISPATCHED:
+        return current
+    number = latest_init_version(tx, batch.id)
+    row = None if number in (None, current.row.version) else runbook_version(tx, batch.runbook_name, number or 0)
+    return current if row is None else _Version(row, parse_runbook(row.yaml_content))
 
 
 def _holds(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
@@ -235,3 +245,21 @@ def signatures(asking: Asking) -> Sequence[tuple[Signature, str | None]]:
 
 def _void(asked: SignOffs, one: Signature) -> str | None:
     return "it was withdrawn" if one.withdrawn_at is not None else asked.voided(one)
+
+
+def voided_by_version(tx: Transaction, batches: Sequence[BatchRow], *, rerun_init: bool) -> dict[int, list[Signature]]:
+    """Return the approvals that would not count any more if batches took another version (rules S5 and V1)."""
+    pending = {
+        phase.id for phase in phases_of_batches(tx, [one.id for one in batches]) if phase.status is PhaseStatus.PENDING
+    }
+    waiting = {one.id for one in batches if one.status is BatchStatus.INIT_DISPATCHED} if rerun_init else set()
+    starts = {one.id: one.batch_start_time for one in batches}
+    found: dict[int, list[Signature]] = {}
+    for one in signatures_of_batches(tx, starts):
+        is_about_what_ends = one.phase_execution_id in pending or (
+            one.subject is SignOffSubject.INIT and one.batch_id in waiting
+        )
+        counts = one.is_approval and one.used_at is None and one.batch_start_time == starts[one.batch_id]
+        if counts and is_about_what_ends:
+            found.setdefault(one.batch_id, []).append(one)
+    return found

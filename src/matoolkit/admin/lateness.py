@@ -1,13 +1,14 @@
 """Many late batches at once: those whose T lies before a time are approved, or cancelled (rule T5)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matoolkit.admin.approving import approve
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.queries import latest_runbook
 from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.signoff import Signer
 from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import Refused
 from matoolkit.ports import Publisher
@@ -18,10 +19,14 @@ from matoolkit.store.counts import member_counts
 
 @dataclass(frozen=True, slots=True)
 class LateBatches:
-    """Batches that were, or would be, approved or cancelled together, and how many members they have."""
+    """Batches that were, or would be, approved or cancelled together, and how many members they have.
+
+    `signed_ids` are those that were signed off and wait for others who do the same.
+    """
 
     batch_ids: Sequence[int]
     member_count: int
+    signed_ids: Sequence[int] = ()
 
 
 def late_batches(store: Store, before: datetime, runbook_name: str | None = None) -> LateBatches:
@@ -30,25 +35,35 @@ def late_batches(store: Store, before: datetime, runbook_name: str | None = None
 
 
 def approve_late(
-    store: Store, publisher: Publisher, before: datetime, runbook_name: str | None, *, by: str, reason: str | None
+    store: Store,
+    publisher: Publisher,
+    before: datetime,
+    runbook_name: str | None,
+    *,
+    by: str,
+    reason: str | None,
+    signer: Signer | None = None,
 ) -> LateBatches:
-    """Approve all of them, each with its entry in the audit log."""
-    return _each(
-        store,
-        _late(store, before, runbook_name),
-        lambda batch: approve(store, publisher, batch.id, batch.hold_key or "", by=by, reason=reason),
-    )
+    """Approve all of them, each with its entry in the audit log; those of which sign-offs are missing wait for more."""
+
+    def decide(batch: BatchRow) -> bool:
+        key = batch.hold_key or ""
+        done = approve(store, publisher, batch.id, key, by=by, reason=reason, signer=signer)
+        return done.approved_hold_key == key or not done.is_held
+
+    return _each(store, _late(store, before, runbook_name), decide)
 
 
 def cancel_late(
     store: Store, publisher: Publisher, before: datetime, runbook_name: str | None, *, by: str, reason: str | None
 ) -> LateBatches:
     """Cancel all of them, each with its entry in the audit log."""
-    return _each(
-        store,
-        _late(store, before, runbook_name),
-        lambda batch: cancel_batch(store, publisher, batch.id, by=by, reason=reason),
-    )
+
+    def decide(batch: BatchRow) -> bool:
+        cancel_batch(store, publisher, batch.id, by=by, reason=reason)
+        return True
+
+    return _each(store, _late(store, before, runbook_name), decide)
 
 
 def _late(store: Store, before: datetime, runbook_name: str | None) -> list[BatchRow]:
@@ -65,16 +80,20 @@ def _late(store: Store, before: datetime, runbook_name: str | None) -> list[Batc
     ]
 
 
-def _each(store: Store, batches: Sequence[BatchRow], decide: Callable[[BatchRow], object]) -> LateBatches:
+def _each(store: Store, batches: Sequence[BatchRow], decide: Callable[[BatchRow], bool]) -> LateBatches:
     done: list[BatchRow] = []
+    signed: list[int] = []
     for batch in batches:
         try:
-            decide(batch)
+            is_decided = decide(batch)
         except Refused:
-            # Another person has decided about it since.
+            # Another person has decided about it since, or this one may not.
             continue
-        done.append(batch)
-    return _counted(store, done)
+        if is_decided:
+            done.append(batch)
+        else:
+            signed.append(batch.id)
+    return replace(_counted(store, done), signed_ids=signed)
 
 
 def _counted(store: Store, batches: Sequence[BatchRow]) -> LateBatches:

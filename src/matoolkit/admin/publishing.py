@@ -7,9 +7,11 @@ from datetime import datetime
 
 import orjson
 
+from matoolkit.admin.approvals import voided_by_version
 from matoolkit.admin.catalogue import known_catalogue
 from matoolkit.domain.delays import Ahead, Delay, delays
 from matoolkit.domain.keys import folded
+from matoolkit.domain.signoff import Signature
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.domain.transitions import TargetVersion, Transition, transition
 from matoolkit.domain.windows import hours_of
@@ -51,11 +53,12 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a version does to a batch in flight."""
+    """What a version does to a batch in flight; `voided` are the sign-offs that do not count any more (rule S5)."""
 
     batch_id: int
     start_time: datetime | None
     transition: Transition
+    voided: Sequence[Signature] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,10 @@ def _impacts(
     tx: Transaction, batches: Sequence[BatchRow], target: TargetVersion, row: RunbookRow | None, now: datetime
 ) -> tuple[Impact, ...]:
     found = batches_in_flight(tx, batches, row.id if row else None)
-    return tuple(Impact(batch.id, batch.start_time, transition(batch, target, now)) for batch in found)
+    changes = {batch.id: transition(batch, target, now) for batch in found}
+    taking = [batch for batch in batches if changes[batch.id].stays is None]
+    voided = voided_by_version(tx, taking, rerun_init=target.rerun_init)
+    return tuple(Impact(batch.id, batch.start_time, changes[batch.id], voided.get(batch.id, ())) for batch in found)
 
 
 def _delays(tx: Transaction, name: str, target: TargetVersion, impacts: Sequence[Impact], now: datetime) -> list[Delay]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from matoolkit.admin.approving import missing_sign_offs
 from matoolkit.admin.gating import existing_gate
 from matoolkit.admin.queries import (
     automation_status,
@@ -42,7 +43,7 @@ def member_shown(store: Store, batch_id: int, member_id: int) -> MemberHistorySh
 
 def hold_shown(store: Store, batch_id: int) -> HoldShape:
     """Show a hold."""
-    return hold_shape(hold_of(store, batch_id))
+    return hold_shape(hold_of(store, batch_id), missing_sign_offs(store, batch_id))
 
 
 def letter_shown(store: Store, letter_id: int) -> DeadLetterContent:

@@ -8,8 +8,8 @@ from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import open_gates
-from matoolkit.store.inits import has_init_begun
-from matoolkit.store.runbooks import RunbookRow, runbooks_by_id
+from matoolkit.store.inits import has_init_begun, latest_init_version
+from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.signoffs import batches_before_init, has_late_init, late_inits, shut_late_init
 from matoolkit.store.sql.transaction import Transaction
 
@@ -49,7 +49,10 @@ def _open_moved(store: Store, confirm: Confirm) -> None:
             open_gates(tx, moved, tx.time(), "system", "the batch has another T now")
 
 
-def _why_late(tx: Transaction, batch: NarrowBatch, version: RunbookRow) -> str | None:
+def _why_late(tx: Transaction, batch: NarrowBatch, current: RunbookRow) -> str | None:
+    # An unfinished init goes on under its own version (rule V5).
+    number = latest_init_version(tx, batch.id) or current.version
+    version = runbook_version(tx, batch.runbook_name, number) or current
     asked = sign_offs_of_init(tx, batch, version.version, parse_runbook(version.yaml_content), tx.time())
     if asked is None or asked.ends_at is None or not asked.is_over or asked.is_met:
         return None

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from matoolkit.domain.states import StepStatus
 from matoolkit.store.executions import InitRow, NewExecution, unstarted
@@ -48,6 +48,14 @@ def has_init_begun(tx: Transaction, batch_id: int, version: int, init_count: int
     )
     has_begun = ~is_any(init_executions.c.status, {StepStatus.PENDING})
     return bool(tx.values(select(init_executions.c.id).where(*mine, has_begun).limit(1)))
+
+
+def latest_init_version(tx: Transaction, batch_id: int) -> int | None:
+    """Return the newest version that a batch has steps of init of, if it has any."""
+    found: int | None = tx.values(
+        select(func.max(init_executions.c.runbook_version)).where(init_executions.c.batch_id == batch_id)
+    )[0]
+    return found
 
 
 def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:

@@ -1,12 +1,13 @@
 """What people do when something needs them: holds, retries, dead letters."""
 
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from matoolkit.admin.approving import approve
+from matoolkit.admin.approving import approve, missing_sign_offs, withdraw_from_hold
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
 from matoolkit.admin.lateness import LateBatches, approve_late, cancel_late, late_batches
 from matoolkit.admin.queries import batch_views, existing_batch, held_members, hold_of, one_dead_letter
@@ -14,10 +15,10 @@ from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import preview_member_retry, retry_members
 from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.admin.retryrows import Rows, rows_in_file, rows_in_source
-from matoolkit.api.changing import Change, Changing, OperatingOn
+from matoolkit.api.changing import Change, Changing, OperatingOn, Signing
 from matoolkit.api.conditions import TAGGED, IfNoneMatch, shown
 from matoolkit.api.paging import Count, Page, PageQuery, page, position, whole
-from matoolkit.api.services import Admin, Operator, Reader, Serving
+from matoolkit.api.services import Admin, Approver, Operator, Reader, Serving
 from matoolkit.api.shapes.batches import ApprovedShape, BatchShape, HeldMemberShape, HoldShape, batch_shape
 from matoolkit.api.shapes.naming import RowId, WithReason
 from matoolkit.api.shapes.operations import (
@@ -88,23 +89,39 @@ def list_held_members(
 
 
 @router.post("/batches/{batch_id}/hold/approve", response_model=ApprovedShape)
-def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Changing) -> Response:
-    """Approve what a batch is held for, if it is still what was shown."""
+def approve_hold(batch_id: RowId, asked: ApproveRequest, change: Signing, by: Approver) -> Response:
+    """Approve what a batch is held for, if it is still what was shown; it may take several people.
+
+    Where the runbook wants no sign-offs of holds, this is for administrators.
+    """
 
     def let_go(store: Store) -> ApprovedShape:
-        publisher = change.services.publisher
-        done = approve(store, publisher, batch_id, asked.hold_key, by=change.by, reason=asked.reason)
+        publisher, key = change.services.publisher, asked.hold_key
+        done = approve(store, publisher, batch_id, key, by=change.by, reason=asked.reason, signer=by.signer)
         # A batch that was held for its init goes on at once; everything else needs a tick.
         waits_for = hold_of(store, batch_id).waits_for if done.is_held else None
-        return ApprovedShape(**dict(batch_shown(store, batch_id)), waits_for=waits_for)
+        told = {"waits_for": waits_for, "sign_offs": missing_sign_offs(store, batch_id)}
+        return ApprovedShape(**dict(batch_shown(store, batch_id)), **told)
 
     return change.made(("approve", batch_id, asked.hold_key, asked.reason), let_go, of=hold_subject(batch_id))
 
 
+@router.post("/batches/{batch_id}/hold/withdraw", response_model=HoldShape)
+def withdraw_hold(batch_id: RowId, change: Signing, by: Approver, asked: WithReason | None = None) -> Response:
+    """Take back the sign-off of a hold that the caller has given, unless the hold was approved with it."""
+    reason = asked.reason if asked else None
+
+    def take_back(store: Store) -> HoldShape:
+        withdraw_from_hold(store, batch_id, by=by.signer, reason=reason)
+        return hold_shown(store, batch_id)
+
+    return change.made(("withdraw-hold", batch_id, reason), take_back, of=hold_subject(batch_id))
+
+
 @router.post("/holds/late/approve", response_model=LateShape)
-def approve_late_batches(asked: LateRequest, change: Changing) -> Response:
+def approve_late_batches(asked: LateRequest, change: Changing, by: Approver) -> Response:
     """Approve all batches that are held as late and whose T lies before a time."""
-    return _decided(asked, change, "approve", approve_late)
+    return _decided(asked, change, "approve", partial(approve_late, signer=by.signer))
 
 
 @router.post("/holds/late/cancel", response_model=LateShape)
@@ -120,7 +137,8 @@ def _decided(asked: LateRequest, change: Change, what: str, decide: Callable[...
         else:
             publisher = change.services.publisher
             done = decide(store, publisher, asked.before, asked.runbook_name, by=change.by, reason=asked.reason)
-        return LateShape(batch_ids=list(done.batch_ids), member_count=done.member_count, is_dry_run=asked.dry_run)
+        found, signed = list(done.batch_ids), list(done.signed_ids)
+        return LateShape(batch_ids=found, member_count=done.member_count, signed_ids=signed, is_dry_run=asked.dry_run)
 
     return change.made(("late", what, asked.model_dump_json()), work)
 

@@ -204,12 +204,14 @@ class HoldShape(Shape):
         description="Which of these freezes and windows would keep until they are late, or for ever."
     )
     waits_for: str | None = Field(description="What an approval waits for, if it waits.")
+    sign_offs: str | None = Field(description="How many have signed it off, if the runbook wants more.")
 
 
 class ApprovedShape(BatchDetailShape):
-    """A batch whose hold was approved."""
+    """A batch whose hold was approved, or signed off by one of several people."""
 
     waits_for: str | None = Field(description="What the approval waits for, if it waits.")
+    sign_offs: str | None = Field(description="How many have signed it off, if the runbook wants more.")
 
 
 class HeldMemberShape(Shape):
@@ -294,7 +296,7 @@ def _history(history: MemberHistory) -> dict[str, Any]:
     return {**member, "steps": steps, "rollbacks": undone}
 
 
-def hold_shape(hold: HoldView) -> HoldShape:
+def hold_shape(hold: HoldView, sign_offs: str | None = None) -> HoldShape:
     """Describe exactly what a batch is held for."""
     batch = hold.batch
     return HoldShape.model_validate(
@@ -313,6 +315,7 @@ def hold_shape(hold: HoldView) -> HoldShape:
             "new_dues": [{"phase_name": name, "due_at": due} for name, due in hold.new_dues],
             "delays": delay_shapes(hold.delays),
             "waits_for": hold.waits_for,
+            "sign_offs": sign_offs,
         }
     )
 

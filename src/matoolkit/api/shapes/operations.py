@@ -82,6 +82,7 @@ class LateShape(Shape):
 
     batch_ids: list[int]
     member_count: int
+    signed_ids: list[int] = Field(description="Batches that were signed off, and of which more sign-offs are missing.")
     is_dry_run: bool
 
 

@@ -9,7 +9,8 @@ from matoolkit.admin.publishing import Impact, Published
 from matoolkit.admin.queries import RunbookStatus
 from matoolkit.api.shapes.delays import DelayShape, delay_shapes
 from matoolkit.api.shapes.naming import Shape, parsed
-from matoolkit.domain.states import OverdueBehavior
+from matoolkit.domain.signoff import Signature
+from matoolkit.domain.states import OverdueBehavior, SignOffSubject
 from matoolkit.doors.problems import ProblemError
 from matoolkit.errors import Finding
 from matoolkit.store.automation import TickRow
@@ -63,6 +64,15 @@ class RunbookDocument(RunbookSummary):
     data_table_schema: str | None
 
 
+class VoidedShape(Shape):
+    """A sign-off that does not count any more."""
+
+    subject: SignOffSubject
+    phase_id: int | None
+    signed_by: str
+    signed_at: datetime
+
+
 class ImpactShape(Shape):
     """What a version does to a batch in flight."""
 
@@ -72,6 +82,7 @@ class ImpactShape(Shape):
     takes_version: bool
     repeated_phases: list[str]
     skipped_phases: list[str]
+    voided_approvals: list[VoidedShape] = Field(description="Sign-offs that do not count any more.")
 
 
 class PublishedShape(Shape):
@@ -238,6 +249,13 @@ def _impact(impact: Impact) -> ImpactShape:
         takes_version=change.stays is None,
         repeated_phases=[phase.name for phase in change.repeated],
         skipped_phases=[phase.name for phase in change.skipped],
+        voided_approvals=[_voided(one) for one in impact.voided],
+    )
+
+
+def _voided(one: Signature) -> VoidedShape:
+    return VoidedShape(
+        subject=one.subject, phase_id=one.phase_execution_id, signed_by=one.signed_by, signed_at=one.signed_at
     )
 
 

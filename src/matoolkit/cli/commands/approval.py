@@ -144,7 +144,7 @@ def withdraw(session: Session, batch: Batch, phase: Phase = None, reason: Reason
     """Take back what you have signed, unless it has begun."""
     found = _chosen(session, batch, phase, init=init)
     done = session.client.post(_path(found, "withdraw"), {"reason": reason})
-    _tell(session, done, "withdrawn")
+    _tell(session, found if found.get("subject") == "hold" else done, "withdrawn")
 
 
 def _sign(
@@ -176,6 +176,8 @@ def _tell(session: Session, done: Item, said: str) -> None:
 
 
 def _path(found: Item, deed: str) -> str:
+    if found.get("subject") == "hold" and deed == "withdraw":
+        return path_of("batches", found["batchId"], "hold", deed)
     if found.get("subject") == "hold":
         raise typer.BadParameter(f"a hold is signed off with `matoolkit hold approve {found['batchId']}`")
     if found.get("phaseId") is None:

@@ -43,6 +43,7 @@ _HOLD = (
     Column("MEMBERS", "members"),
     Column("APPROVED", "isApproved"),
     Column("BY", "approvedBy"),
+    Column("SIGN-OFFS", "signOffs"),
     Column("WAITS FOR", "waitsFor"),
     Column("KEY", "holdKey"),
 )
@@ -115,6 +116,9 @@ def approve(
     asked = {"holdKey": key or hold.get("holdKey"), "reason": reason}
     done = session.client.post(path_of("batches", one, "hold", "approve"), asked)
     if session.is_for_people:
+        if progress := wording.text(done.get("signOffs")):
+            session.say(f"batch {one}: {_in_words(hold)}: signed off; {progress}")
+            return
         waits_for = wording.text(done.get("waitsFor"))
         session.say(f"batch {one}: {_in_words(hold)}: approved" + (f"; it waits, {waits_for}" if waits_for else ""))
     else:
@@ -178,6 +182,8 @@ def _decide_late(
     done = session.client.post(path, asked | {"dryRun": dry_run})
     if session.is_for_people:
         session.say(f"{_counted(done)}: {'would be ' if dry_run else ''}{_DECIDED[what]}")
+        if signed := done.get("signedIds"):
+            session.say(f"signed off, and more sign-offs are missing: batch {', '.join(map(str, signed))}")
     else:
         session.show(done, _LATE)
 

@@ -43,6 +43,7 @@ _IMPACTS = (
     when("T", "startTime"),
     Column("EFFECT", "effect"),
     Column("REPEATED PHASES", "repeatedPhases"),
+    Column("VOIDED SIGN-OFFS", lambda impact: [one["signedBy"] for one in impact.get("voidedApprovals") or ()]),
 )
 
 _MOST_DELAYS = 10

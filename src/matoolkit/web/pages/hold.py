@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matoolkit.admin.approving import approve
+from matoolkit.admin.approving import approve, missing_sign_offs
 from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.holding import HoldLook, everybody_concerned, look_at_hold
 from matoolkit.admin.queries import hold_of
@@ -88,7 +88,8 @@ def approve_hold(
     services = serving.services
     serving.looks.forget()
     try:
-        done = approve(services.store, services.publisher, batch_id, key, by=viewer.identity.name, reason=reason)
+        who = viewer.identity
+        done = approve(services.store, services.publisher, batch_id, key, by=who.name, reason=reason, signer=who.signer)
     except HoldChanged as changed:
         now = look_at_hold(services.store, batch_id, limit=1)
         told = {"problem": problem(changed), "was": was, "look": now, "headline": headline(now)}
@@ -97,6 +98,8 @@ def approve_hold(
     # A batch that was held for its init goes on at once; everything else needs a tick.
     waits_for = hold_of(services.store, batch_id).waits_for if done.is_held else None
     serving.looks.forget()
+    if (progress := missing_sign_offs(services.store, batch_id)) is not None:
+        return elsewhere(request, f"/holds/{batch_id}", done=f"Batch {batch_id}: signed off, {progress}.")
     said = f"Batch {batch_id}: approved" + (f"; it waits, {waits_for}" if waits_for else "")
     return elsewhere(request, f"/holds/{batch_id}", done=f"{said}.")
 
