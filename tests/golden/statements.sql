@@ -1080,6 +1080,12 @@ FROM init_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.step_index = anon_1.step_index)) ORDER BY anon_1.place
 GO
 
+-- store.inits.latest_init_version
+SELECT max(init_executions.runbook_version) AS max_1 
+FROM init_executions 
+WHERE init_executions.batch_id = :batch_id_1
+GO
+
 -- store.inits.note_requested
 UPDATE init_executions SET init_count=:p_values_init_count OUTPUT inserted.id WHERE init_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
