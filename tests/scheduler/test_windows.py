@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from matoolkit.announcing.doors import load_doors
 from matoolkit.clock import VirtualClock
@@ -131,6 +131,59 @@ def test_k2_with_every_job_nothing_leaves_outside_the_window(stage: Stage, sweep
     at(stage, 20)
     sweep()
     assert [job.function_name for job in stage.take_jobs()] == ["License"]
+
+
+def test_g4_when_a_window_shuts_that_binds_every_job_what_nobody_received_is_taken_back(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    batch = stage.batch(stage.publish(runbook("every_job")), 40)
+    at(stage, 5, 59)
+    begin_due(stage)
+    taken = stage.take_jobs(most=10)
+    at(stage, 6)
+    sweep()
+    assert stage.take_jobs() == []
+    for job in taken:
+        stage.answer(job)
+    stage.handle()
+    states = [(step.step_name, str(step.status)) for step in stage.steps(batch)]
+    assert (states.count(("create", "succeeded")), states.count(("create", "pending"))) == (10, 30)
+    sweep()
+    assert stage.take_jobs() == []
+    at(stage, 20)
+    sweep()
+    assert sorted(job.function_name for job in stage.take_jobs()) == ["Create"] * 30 + ["License"] * 10
+
+
+def test_k2_a_window_that_binds_the_start_only_takes_nothing_back(stage: Stage, sweep: Callable[[], None]) -> None:
+    stage.batch(stage.publish(runbook()), 3)
+    at(stage, 5, 59)
+    begin_due(stage)
+    at(stage, 6)
+    sweep()
+    assert len(stage.take_jobs()) == 3
+
+
+def test_g4_statements_of_a_closing_do_not_grow_with_jobs(
+    stage: Stage, sweep: Callable[[], None], statements: Callable[[], list[str]]
+) -> None:
+    counts: list[tuple[int, int]] = []
+    for members in (5, 200):
+        stage.batch(stage.publish(runbook("every_job"), f"wave{members}"), members)
+        at(stage, 5, 50)
+        begin_due(stage)
+        sweep()
+        at(stage, 6)
+        statements()
+        sweep()
+        closing = len(statements())
+        sweep()
+        counts.append((closing, len(statements())))
+        stage.take_jobs()
+        with stage.store.transaction() as tx:
+            tx.execute(text("UPDATE phase_executions SET status = 'cancelled'"))
+    assert counts[0] == counts[1]
+    assert counts[0][1] < counts[0][0]
 
 
 def test_g8_a_window_wakes_once_each_time_that_it_opens(stage: Stage, sweep: Callable[[], None]) -> None:

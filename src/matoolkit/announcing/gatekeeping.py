@@ -4,7 +4,7 @@ The gate's row is committed before. Then, batch by batch, what left before its p
 far as nobody has received it. A process that finds a gate for which that was not done does it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,11 +63,16 @@ def take_back(tx: Transaction, publisher: Publisher, gate_id: int, batch_id: int
     found, phases = TakenBack(), _phases_behind(tx, shut[0], locked[0], at)
     for kind in Kind:
         out = [job for job in jobs_out_of(tx, kind, batch_id) if _is_behind(shut[0], locked[0], job, phases)]
-        withdrawn = set(publisher.withdraw(tx, [job.job_id for job in out])) if out else set()
-        moves = [_back(job) for job in out if job.job_id in withdrawn]
-        move_steps(tx, kind, moves, at)
-        found += TakenBack(len(moves), len(out) - len(moves))
+        found += _taken_back(tx, publisher, kind, out, at)
     return found
+
+
+def take_back_from(tx: Transaction, publisher: Publisher, batch_id: int, phase_ids: Collection[int]) -> TakenBack:
+    """Take back the jobs of phases of a batch that nobody has received: their window binds every job, and has shut."""
+    if not lock_narrow_batches(tx, [batch_id]):
+        return TakenBack()
+    out = [job for job in jobs_out_of(tx, Kind.STEP, batch_id) if job.phase_execution_id in phase_ids]
+    return _taken_back(tx, publisher, Kind.STEP, out, tx.time())
 
 
 def wake_all(
@@ -96,6 +101,13 @@ def _phases_behind(tx: Transaction, gate: Gate, batch: NarrowBatch, at: datetime
 def _is_behind(gate: Gate, batch: NarrowBatch, job: JobOut, phases: Mapping[int, PhaseDoor]) -> bool:
     phase = phases.get(job.phase_execution_id or 0)
     return gate.covers(Work(batch.runbook_name, batch.id, job.worker_id, job.member_key, phase=phase))
+
+
+def _taken_back(tx: Transaction, publisher: Publisher, kind: Kind, out: Sequence[JobOut], at: datetime) -> TakenBack:
+    withdrawn = set(publisher.withdraw(tx, [job.job_id for job in out])) if out else set()
+    moves = [_back(job) for job in out if job.job_id in withdrawn]
+    move_steps(tx, kind, moves, at)
+    return TakenBack(len(moves), len(out) - len(moves))
 
 
 def _back(job: JobOut) -> StepMove:

@@ -1,6 +1,6 @@
-"""Windows of phases that have begun: who waited is woken when one opens, and nobody is asked for while one is shut.
+"""Windows of phases that have begun: all who waited are woken when one opens; nothing is sent while one is shut.
 
-Phases that have not begun need nothing of this: each sweep looks at those that are due (rules K2, G6 and G8).
+Phases that have not begun need nothing of this: each sweep looks at those that are due (rules K2, G4, G6 and G8).
 """
 
 import logging
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from matoolkit.announcing.doors import stored_runbook
-from matoolkit.announcing.gatekeeping import wake_batches
+from matoolkit.announcing.gatekeeping import take_back_from, wake_batches
 from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
@@ -24,9 +24,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Windows:
-    """The windows of the versions whose phases were seen; a version never changes."""
+    """The windows of the versions whose phases were seen; a version never changes.
+
+    `_quiet` are the phases whose jobs were taken back since their window shut. A process that does not know takes them
+    back once more, which changes nothing.
+    """
 
     _of_versions: dict[tuple[str, int], Sequence[Hours | None]] = field(default_factory=dict)
+    _quiet: set[int] = field(default_factory=set)
 
     def look_after(self, store: Store, publisher: Publisher, confirm: Confirm) -> set[int]:
         """Wake all who waited for a window that has opened since, and return the phases whose jobs wait for one.
@@ -41,7 +46,24 @@ class Windows:
             with store.transaction() as tx:
                 confirm(tx)
                 _wake(tx, publisher, opened[first : first + _AT_ONCE], at)
-        return {phase.id for phase, hours in found if hours.binds is Binds.EVERY_JOB and not is_open(hours, at)}
+        shut = [phase for phase, hours in found if hours.binds is Binds.EVERY_JOB and not is_open(hours, at)]
+        self._quieten(store, publisher, confirm, shut)
+        return {phase.id for phase in shut}
+
+    def _quieten(self, store: Store, publisher: Publisher, confirm: Confirm, shut: Sequence[RunningPhase]) -> None:
+        """Take back what left before a window shut and nobody has received, batch by batch (rule G4)."""
+        loud: dict[int, set[int]] = {}
+        for phase in shut:
+            if phase.id not in self._quiet:
+                loud.setdefault(phase.batch_id, set()).add(phase.id)
+        for batch_id, phases in sorted(loud.items()):
+            with store.transaction() as tx:
+                confirm(tx)
+                jobs = take_back_from(tx, publisher, batch_id, phases)
+            if jobs.taken_back or jobs.out:
+                told = "a window has shut: %d jobs were taken back, %d are out"
+                log.info(told, jobs.taken_back, jobs.out, extra={"batch": batch_id})
+        self._quiet = {phase.id for phase in shut}
 
     def _with_windows(self, tx: Transaction, phases: Sequence[RunningPhase]) -> list[tuple[RunningPhase, Hours]]:
         found = ((phase, self._hours(tx, phase)) for phase in phases)
