@@ -5,7 +5,7 @@ import pytest
 from tests.admin.test_attention import failed
 from tests.cli.conftest import Cli
 from tests.orchestrator.runbooks import ONE_STEP
-from tests.stage import Failing, Stage
+from tests.stage import SOURCE, Failing, Stage
 
 pytestmark = pytest.mark.on("sqlite")
 
@@ -97,3 +97,19 @@ def test_c4_a_budget_is_opened_for_some_more_failures(cli: Cli, stage: Stage) ->
         *(("u0", True), ("u1", False)),
     ]
     assert cli("batch", "members", str(batch.id)).splitlines()[0].endswith("PILOT")
+
+
+def test_k6_publishing_says_what_a_freeze_keeps_for_ever(cli: Cli, stage: Stage) -> None:
+    phases = "".join(
+        f"  - {{name: p{number}, offset: T-0, steps: [{{name: s, worker_id: w, function: Custom}}]}}\n"
+        for number in range(12)
+    )
+    batch = stage.batch(stage.publish(f"phases:\n{phases}"), 1)
+    cli("freeze", "add", "--reason", "for good")
+    file = cli.file("wave.yaml", f"name: wave\ndescription: another\n{SOURCE}phases:\n{phases}")
+    cli("runbook", "publish", file, "--dry-run")
+    assert f"phase 'p0' of batch {batch.id}, due at" in cli.err
+    assert "would never begin: freeze 1: for good" in cli.err
+    assert "and 2 phases more that freezes and windows keep too long" in cli.err
+    shown = cli.json("runbook", "publish", file, "--dry-run")
+    assert (shown["delayCount"], len(shown["delays"]), shown["delays"][0]["beginsAt"]) == (12, 12, None)

@@ -11,17 +11,23 @@ from typing import Any
 import pytest
 from sqlalchemy import text, update
 
+from matoolkit.admin.advancing import advance_batch
+from matoolkit.admin.manual import create_manual_batch
 from matoolkit.announcing.doors import load_doors
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.gates import Gates
 from matoolkit.domain.states import MemberStatus, PhaseStatus, StepStatus
+from matoolkit.errors import GateShut
 from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
+from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.schema import phase_executions
 from matoolkit.store.windows import running_phases
+from tests.scheduler.calendar import Calendar
+from tests.scheduler.calendar import runbook as calendar_runbook
 from tests.stage import Failing, Stage
 
 EVENING = 'window: {from: "20:00", to: "06:00", BINDS}'
@@ -265,6 +271,45 @@ def test_g7_a_pause_within_the_hours_outside_does_not_count_twice(stage: Stage) 
     (why,) = Gates().at(Door.START, work)
     assert why.until == stage.now.replace(hour=20)
     assert why.sentence == "outside its window (20:00-06:00 UTC): it opens at 2026-03-03 20:00 UTC"
+
+
+def test_k2_a_version_that_cannot_be_read_any_more_does_not_keep_the_sweep_from_others(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    broken = stage.batch(stage.publish(runbook("every_job"), "broken"), 1)
+    batch = stage.batch(stage.publish(runbook("every_job")), 1)
+    at(stage, 5, 30)
+    begin_due(stage)
+    with stage.store.transaction() as tx:
+        tx.execute(text(f"UPDATE runbooks SET yaml_content = 'name: broken' WHERE id = {broken.runbook_id}"))
+    at(stage, 7)
+    sweep()
+    assert [job.batch_id for job in stage.take_jobs()] == [broken.id], "nothing of it is taken back"
+    at(stage, 20)
+    sweep()
+    assert [job.batch_id for job in stage.take_jobs()] == [batch.id]
+
+
+def test_k2_a_phase_outside_its_window_begins_with_the_sweep_after_it_opens(store: Store, clock: VirtualClock) -> None:
+    calendar = Calendar(store, clock)
+    calendar.publish(calendar_runbook().replace("offset: T-7d", "offset: T-7d\n  window: {from: '20:00', to: '22:00'}"))
+    calendar.in_source("ada")
+    assert calendar.tick().batches_created == 1
+    assert calendar.tick(timedelta(days=3, hours=1)).phases_dispatched == 0
+    for minutes, begins in ((6 * 60 + 59, False), (1, True)):
+        clock.advance(timedelta(minutes=minutes))
+        calendar.scheduler.sweep()
+        assert (calendar.phases()["prepare"] == "dispatched") is begins
+
+
+def test_g12_a_manual_batch_is_not_advanced_outside_the_window_and_says_when_it_opens(stage: Stage) -> None:
+    version = stage.publish(runbook())
+    batch = create_manual_batch(stage.store, version.name, [{"Email": "ada", "Name": "Ada"}], by="ann").batch
+    with pytest.raises(GateShut) as refused:
+        advance_batch(stage.store, stage.bus, batch.id, by="ann")
+    assert "it opens at 2026-03-03 20:00 UTC" in refused.value.message
+    at(stage, 20)
+    assert advance_batch(stage.store, stage.bus, batch.id, by="ann").phase_name == "prepare"
 
 
 def test_k2_a_member_that_failed_meanwhile_is_not_woken(stage: Stage, sweep: Callable[[], None]) -> None:

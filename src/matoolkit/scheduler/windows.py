@@ -4,13 +4,14 @@ Phases that have not begun need nothing of this: each sweep looks at those that 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from matoolkit.announcing.doors import stored_runbook
 from matoolkit.announcing.gatekeeping import take_back_from, wake_batches
 from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open
+from matoolkit.errors import InvalidRunbook
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -30,7 +31,7 @@ class Windows:
     back once more, which changes nothing.
     """
 
-    _of_versions: dict[tuple[str, int], Sequence[Hours | None]] = field(default_factory=dict)
+    _of_versions: dict[tuple[str, int], Mapping[int, Hours]] = field(default_factory=dict)
     _quiet: set[int] = field(default_factory=set)
 
     def look_after(self, store: Store, publisher: Publisher, confirm: Confirm) -> set[int]:
@@ -72,9 +73,22 @@ class Windows:
     def _hours(self, tx: Transaction, phase: RunningPhase) -> Hours | None:
         version = (phase.runbook_name, phase.runbook_version)
         if version not in self._of_versions:
-            runbook = stored_runbook(tx, *version)
-            self._of_versions[version] = [hours_of(runbook, rules) for rules in runbook.phases]
-        return self._of_versions[version][phase.phase_index]
+            self._of_versions[version] = _windows_of(tx, *version)
+        return self._of_versions[version].get(phase.phase_index)
+
+
+def _windows_of(tx: Transaction, name: str, version: int) -> Mapping[int, Hours]:
+    """Return the windows of a version by the places of their phases.
+
+    A document that today's rules refuse does not keep the sweep from others.
+    """
+    try:
+        runbook = stored_runbook(tx, name, version)
+    except (InvalidRunbook, LookupError) as error:
+        log.warning("version %d cannot be read, so its windows are not looked at: %s", version, error)
+        return {}
+    found = {place: hours_of(runbook, rules) for place, rules in enumerate(runbook.phases)}
+    return {place: hours for place, hours in found.items() if hours is not None}
 
 
 def _wake(tx: Transaction, publisher: Publisher, phases: Sequence[RunningPhase], at: datetime) -> None:
