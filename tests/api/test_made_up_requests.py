@@ -23,7 +23,8 @@ CHECKS = (
 COMMAND = [
     *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run"),
     *("--phases", "coverage,fuzzing", "--checks", ",".join(CHECKS), "--seed", "1", "--generation-deterministic"),
-    *("--warnings", "off", "--no-color", "--workers", "1"),
+    # Otherwise it takes an answer for lost after ten seconds, which a machine that does much else may need.
+    *("--warnings", "off", "--no-color", "--workers", "1", "--request-timeout", "60"),
 ]
 EXAMPLES = 2
 ONE_STEP = "phases: [{name: a, offset: T-0, steps: [{name: s, worker_id: w, function: Custom-One}]}]"

@@ -105,9 +105,9 @@ def routes() -> Iterator[str]:
         yield from (f"{method.upper()} {path}" for method in methods)
 
 
-@pytest.mark.parametrize("route", list(routes()))
-def test_every_route_is_in_the_reference(route: str) -> None:
-    assert f"`{route}`" in (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+def test_every_route_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    assert [route for route in routes() if f"`{route}`" not in page] == []
 
 
 def test_the_document_of_the_api_is_openapi_3_1_and_knows_no_other_refusal_than_problems() -> None:
