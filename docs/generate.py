@@ -353,7 +353,8 @@ def _commands_of(group: str) -> Iterator[tuple[str, Any]]:
     """List the commands of a group; a command that stands for itself is the only one."""
     found = program().commands[group].real
     for name, command in getattr(found, "commands", {"": found}).items():
-        yield f"{group} {name}".strip(), command
+        # A command that is hidden is what its group does with an option, or with a word of another kind.
+        yield (group if command.hidden else f"{group} {name}".strip()), command
 
 
 def _is_asking(command: Any) -> bool:
@@ -371,7 +372,8 @@ def _usage(command: Any) -> str:
             long = next(opt for opt in one.opts if opt.startswith("--"))
             other = f"|{one.secondary_opts[0]}" if one.secondary_opts else ""
             value = "" if one.is_flag else f" {one.metavar or long.removeprefix('--').upper().replace('-', '_')}"
-            said += f" [{long}{other}{value}]{'…' if one.multiple else ''}"
+            written = f"{long}{other}{value}"
+            said += f" {written if one.required else f'[{written}]'}{'…' if one.multiple else ''}"
     return said
 
 
@@ -418,7 +420,8 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "commands-runbooks": _commands("runbook", "automation", "query", "template"),
     "commands-batches": _commands("batch", "member", "report"),
     "commands-operations": _commands(
-        "now", "hold", "pause", "resume", "freeze", "gate", "undo-failure", "dead-letter", "audit", "worker", "api"
+        *("now", "inbox", "explain", "hold", "approval", "pause", "resume", "freeze", "gate"),
+        *("undo-failure", "dead-letter", "audit", "worker", "api"),
     ),
     "live-view": live_view,
     "states-step": _states(step.MOVES, "pending"),

@@ -55,6 +55,10 @@ LOOKS: Mapping[str, Look] = {
     "missing": _FAILED,
     "unknown": UNKNOWN,
     "held": Look("‖", "!", "held"),
+    "budget": Look("✖", "x", "fail"),
+    "approval": Look("✎", "?", "held"),
+    "paused": Look("‖", "!", "held"),
+    "frozen": Look("❄", "*", "wait"),
     "overdue": Look("◷", "!", "held"),
     "undo_failed": Look("↶", "<", "undo"),
     "source": Look("!", "!", "fail"),
@@ -69,8 +73,8 @@ LOOKS: Mapping[str, Look] = {
 }
 
 NOTHING_NEEDS_A_PERSON = (
-    "Nothing needs a person: no batch is held, no phase is overdue, nobody has failed, nothing waits to be undone, "
-    "the last ticks worked, no worker with jobs is silent, and every message was handled."
+    "Nothing needs a person: no batch is held or paused, no phase is overdue or late, nobody has failed, nothing waits "
+    "to be approved or undone, the last ticks worked, no worker with jobs is silent, and every message was handled."
 )
 _MOST_NAMED = 5
 

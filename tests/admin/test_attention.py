@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from matoolkit.admin.approving import approve
-from matoolkit.admin.attention import Attention, Matter, MatterKind, what_needs_a_person
+from matoolkit.admin.attention import Attention, what_needs_a_person
+from matoolkit.admin.matters import Matter, MatterKind
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import retry_members
 from matoolkit.admin.undoing import undo_members

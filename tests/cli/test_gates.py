@@ -113,3 +113,15 @@ def test_k6_publishing_says_what_a_freeze_keeps_for_ever(cli: Cli, stage: Stage)
     assert "and 2 phases more that freezes and windows keep too long" in cli.err
     shown = cli.json("runbook", "publish", file, "--dry-run")
     assert (shown["delayCount"], len(shown["delays"]), shown["delays"][0]["beginsAt"]) == (12, 12, None)
+
+
+def test_g8_resume_takes_the_number_of_a_gate_too(cli: Cli, stage: Stage) -> None:
+    failed(stage, 1)
+    cli("pause", "all", "--reason", "an outage")
+    assert [one["kind"] for one in cli.json("inbox")] == ["paused"]
+    cli("resume", "--gate", "1", "--reason", "it is back")
+    assert cli.json("gate", "show", "1")["openedReason"] == "it is back"
+    cli("resume", "--reason", "again", "--gate=1", code=5)
+    assert "GT410" in cli.err
+    cli("inbox")
+    assert "nothing waits for a decision" in cli.err

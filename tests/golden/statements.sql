@@ -955,7 +955,7 @@ UPDATE gates SET swept_at=:p_at WHERE gates.id = :p_gate_id AND gates.opened_at 
 GO
 
 -- store.gatekeeping.open_gates
-UPDATE gates SET swept_at=CASE WHEN (gates.shut_from > :p_at) THEN :p_at END, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id WHERE gates.id IN (SELECT anon_1.value 
+UPDATE gates SET swept_at=CASE WHEN (gates.shut_from > :p_at) THEN :p_at END, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id, inserted.kind, inserted.batch_id, inserted.runbook_name, inserted.shut_from WHERE gates.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NULL
 GO
 
@@ -999,7 +999,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.holds.release_batches
-UPDATE gates SET opened_at=:p_at, opened_by=coalesce(gates.approved_by, :p_by) OUTPUT inserted.batch_id WHERE gates.batch_id IN (SELECT anon_1.value 
+UPDATE gates SET opened_at=:p_at, opened_by=coalesce(gates.approved_by, :p_by) OUTPUT inserted.id, inserted.kind, inserted.batch_id, inserted.runbook_name, inserted.shut_from WHERE gates.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NOT NULL
 GO
 
@@ -1796,6 +1796,13 @@ GO
 -- store.phases.move_phases
 UPDATE phase_executions SET status=:p_values_status, completed_at=:p_values_completed_at OUTPUT inserted.id, inserted.batch_id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'dispatched'
+GO
+
+-- store.phases.next_dues
+SELECT phase_executions.batch_id, min(phase_executions.due_at) AS min_1 
+FROM phase_executions 
+WHERE phase_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending' AND phase_executions.due_at IS NOT NULL GROUP BY phase_executions.batch_id
 GO
 
 -- store.phases.note_expanded
@@ -2868,6 +2875,13 @@ WHERE batch_members.batch_id IN (SELECT anon_7.value
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_7) AND (batch_members.status = 'active' AND batches.status IN ('active', 'detected', 'init_dispatched') OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != 'moved')) AS found) AS placed 
 WHERE placed.turn = 1) AS work JOIN batch_members ON batch_members.id = work.member_id) AS keyed) AS counted 
 WHERE counted.place <= 5 ORDER BY counted.[group], counted.place
+GO
+
+-- store.waits.runbook_names
+SELECT batches.id, batches.runbook_name 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.waking.count_wakes

@@ -105,7 +105,16 @@ class Request:
 def waiting_approvals(store: Store, *, everything: bool = False) -> list[Asking]:
     """Return what waits for sign-off in all batches, the oldest deadline first; or everything that asks for some."""
     with store.reading() as tx:
-        found = [one for one in _all(tx, all_unfinished_batches(tx)) if everything or one.state in WAITING]
+        return waiting_in(tx, everything=everything)
+
+
+def waiting_in(tx: Transaction, *, everything: bool = False) -> list[Asking]:
+    """Return the same, read together with other things."""
+    batches = all_unfinished_batches(tx)
+    versions = _versions(tx, batches)
+    # Most runbooks ask for nothing, and cost nothing then.
+    asking = [batch for batch in batches if _asks(versions[batch.runbook_id].runbook)]
+    found = [one for one in _all(tx, asking) if everything or one.state in WAITING]
     return sorted(found, key=lambda one: (one.deadline or _NEVER, one.batch.id, one.asked.phase_execution_id or 0))
 
 
@@ -150,6 +159,13 @@ def _all(tx: Transaction, batches: Sequence[BatchRow], only: Collection[int | No
     open_ones = [batch for batch in batches if batch.status in UNFINISHED_BATCHES]
     found = [*_holds(tx, open_ones, versions), *_phases(tx, open_ones), *_inits(tx, open_ones, versions)]
     return [one for one in found if only is None or one.asked.phase_execution_id in only]
+
+
+def _asks(runbook: Runbook) -> bool:
+    """Tell whether a runbook asks people to sign anything off."""
+    of_phases = any(phase.approval is not None for phase in runbook.phases)
+    of_holds = runbook.safeguards is not None and runbook.safeguards.approval is not None
+    return of_phases or of_holds or runbook.init_approval is not None
 
 
 def _versions(tx: Transaction, batches: Sequence[BatchRow]) -> dict[int, _Version]:

@@ -1,16 +1,25 @@
 """What needs a person, at one moment: one list for the first page, the admin API and the command line (rule U6).
 
 Its cost does not grow with members that are well: looks count, none lists members, and their number is fixed.
-To add a kind, name it in `MatterKind`, give it a look in `words.py`, and add a function to `_LOOKS`.
+To add a kind, name it in `MatterKind`, give it a look in `words.py`, and add a function to `_LOOKS`. What waits for a
+person's decision comes from `decisions.py`, and is in the inbox too.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
 
+from matoolkit.admin.decisions import (
+    budgets,
+    dead_letters,
+    held_batches,
+    late_phases,
+    pressing_approvals,
+    standing_pauses,
+)
+from matoolkit.admin.matters import Matter, MatterKind
 from matoolkit.admin.silence import SilentWorker, silent_workers
 from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import last_ticks
@@ -18,19 +27,15 @@ from matoolkit.store.leases import Lease, known_leases
 from matoolkit.store.unresolved import (
     BatchFailure,
     FailingRunbook,
-    HeldBatch,
-    LetterGroup,
     PendingPhase,
     failing_runbooks,
     failures_of_inits,
     failures_of_members,
     failures_of_undo,
     next_phase,
-    open_letters,
     overdue_phases,
-    waiting_holds,
 )
-from matoolkit.words import LOOKS, Role, counted
+from matoolkit.words import counted
 
 # More of a kind are counted; the command of the last item lists them.
 _MOST_OF_A_KIND = 6
@@ -42,43 +47,6 @@ _NEWS = timedelta(days=7)
 OVERDUE = timedelta(minutes=15)
 _SCHEDULER = "scheduler"
 _SCHEDULER_AWAY = timedelta(minutes=2)
-
-
-class MatterKind(StrEnum):
-    """What kind of thing needs a person, the most urgent first."""
-
-    HELD = "held"
-    OVERDUE = "overdue"
-    SCHEDULER = "scheduler"
-    UNDO_FAILED = "undo_failed"
-    FAILED = "failed"
-    SOURCE = "source"
-    SILENT = "silent"
-    DEAD_LETTER = "dead_letter"
-
-
-@dataclass(frozen=True, slots=True)
-class Matter:
-    """Something that needs a person: what, in one sentence, more of it, since when, and where to go on.
-
-    `things` is how many it stands for: one, or the rest of its kind. `page` is an address of the pages.
-    """
-
-    kind: MatterKind
-    sentence: str
-    detail: str
-    since: datetime | None
-    page: str
-    command: str
-    batch_id: int | None = None
-    batch_start_time: datetime | None = None
-    runbook_name: str | None = None
-    things: int = 1
-
-    @property
-    def role(self) -> Role:
-        """What it means to a person who looks at many; a colour stands for it."""
-        return LOOKS[self.kind].role
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +87,6 @@ def _cut(found: Sequence[Matter]) -> list[Matter]:
 
 def _standing_for(matter: Matter, things: int) -> Matter:
     return Matter(matter.kind, matter.sentence, matter.detail, matter.since, matter.page, matter.command, things=things)
-
-
-def _holds(tx: Transaction, _: datetime) -> list[Matter]:
-    return [_hold(batch) for batch in waiting_holds(tx)]
-
-
-def _hold(batch: HeldBatch) -> Matter:
-    return Matter(
-        MatterKind.HELD,
-        f"Batch {batch.id} of {batch.runbook_name} is held",
-        f"{batch.hold_reason or 'it waits for approval'}; no phase of it begins until somebody decides",
-        batch.held_at,
-        f"/holds/{batch.id}",
-        f"matoolkit hold show {batch.id}",
-        *(batch.id, batch.batch_start_time, batch.runbook_name),
-    )
 
 
 def _overdue(tx: Transaction, at: datetime) -> list[Matter]:
@@ -276,38 +228,31 @@ def _silence(worker: SilentWorker) -> Matter:
     )
 
 
-def _letters(tx: Transaction, _: datetime) -> list[Matter]:
-    return [_letter(group) for group in open_letters(tx)]
-
-
-def _letter(group: LetterGroup) -> Matter:
-    return Matter(
-        MatterKind.DEAD_LETTER,
-        f"{counted(group.count, 'message')} of the kind {group.message_type} could not be handled",
-        f"by {group.subscription}, delivered {counted(group.deliveries, 'time')} at most: {group.reason}",
-        group.first_at,
-        "/dead-letters",
-        "matoolkit dead-letter list",
-    )
-
-
 def _unique(names: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
 # One for each kind, in the order of the kinds; what they find is in the order of its age.
 _LOOKS: Sequence[Callable[[Transaction, datetime], list[Matter]]] = (
-    _holds,
+    held_batches,
+    late_phases,
+    budgets,
+    pressing_approvals,
     _overdue,
     _scheduler,
     _undo_failures,
     _failures,
     _sources,
     _silent,
-    _letters,
+    dead_letters,
+    standing_pauses,
 )
 _LISTS = {
     MatterKind.HELD: ("/holds", "matoolkit hold list"),
+    MatterKind.LATE: ("/batches?status=active", "matoolkit inbox"),
+    MatterKind.BUDGET: ("/batches?status=active", "matoolkit inbox"),
+    MatterKind.APPROVAL: ("/batches", "matoolkit approval list"),
+    MatterKind.PAUSED: ("/batches", "matoolkit gate list"),
     MatterKind.OVERDUE: ("/batches?status=active", "matoolkit batch list --status active"),
     MatterKind.UNDO_FAILED: ("/undo-failures", "matoolkit undo-failure list --all"),
     MatterKind.FAILED: ("/batches", "matoolkit batch list"),

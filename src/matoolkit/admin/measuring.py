@@ -3,14 +3,17 @@
 The number of queries does not depend on how much there is, and no label holds the key of a member.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from matoolkit.domain.gates import GateKind
 from matoolkit.store import Store
 from matoolkit.store.automation import last_ticks
 from matoolkit.store.counts import batch_counts
 from matoolkit.store.deadletters import open_dead_letters
 from matoolkit.store.failures import OpenFailures, open_failures
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.outbox import waiting_count
 from matoolkit.store.phases import due_phases
 from matoolkit.store.queue import queue_lengths
@@ -19,6 +22,7 @@ from matoolkit.telemetry.metering import (
     BATCHES,
     DEAD_LETTERS,
     FAILED_MEMBERS,
+    GATES,
     OUTBOX_LENGTH,
     PHASE_LAG,
     QUEUE_LENGTH,
@@ -37,10 +41,12 @@ def measured(store: Store) -> Mapping[Measure, Sequence[Sample]]:
     with store.reading() as tx:
         now = tx.time()
         due = [phase.due_at for phase in due_phases(tx, now, limit=1) if phase.due_at is not None]
+        shut = Counter(gate.kind for gate in gates_in_force(tx, now))
         return {
             BATCHES: [
                 ({"runbook": row.runbook_name, "status": str(row.status)}, float(row.count)) for row in batch_counts(tx)
             ],
+            GATES: [({"kind": str(kind)}, float(shut[kind])) for kind in GateKind],
             FAILED_MEMBERS: [(_cause(row), float(row.members)) for row in open_failures(tx)],
             UNDO_FAILURES: [({"runbook": row.runbook_name}, float(row.count)) for row in undo_failure_counts(tx)],
             TICK_AGE: [

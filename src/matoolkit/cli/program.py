@@ -36,6 +36,7 @@ _SIMULATE = "Play seeds: scheduler, orchestrators, workers, people and a source,
 
 ENTRIES = (
     Entry("now", "Say what needs a person, the most urgent first, and what comes next.", _ASKING, ("now",)),
+    Entry("inbox", "List all that waits for a person's decision, the oldest deadline first.", _ASKING, ("inbox",)),
     Entry("runbook", _RUNBOOK, _ASKING, ("runbook", "published")),
     Entry("automation", "Let the scheduler query a runbook's source, or not.", _ASKING, ("automation",)),
     Entry("query", "Look at what a runbook's source returns.", _ASKING, ("query",)),

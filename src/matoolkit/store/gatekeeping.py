@@ -15,6 +15,7 @@ from matoolkit.store.schema import batch_members, batches, gates, rollback_execu
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, insert_each, is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.store.waits import OPENED, OpenedGate, count_waits
 
 # Holds have ways of their own to end (rule T6).
 _OF_PEOPLE = gates.c.hold_key.is_(None)
@@ -103,7 +104,9 @@ def _unopened(_draft: Drafting) -> Select[Any]:
 
 def open_gates(tx: Transaction, ids: Collection[int], at: datetime, by: str, reason: str | None) -> list[int]:
     """Open gates that people shut, and return which were shut; whom they kept is to be woken then."""
-    return sorted(tx.values(_opened(tx, ids, at, by, reason))) if ids else []
+    opened = rows_by_id(tx, OpenedGate, _opened(tx, ids, at, by, reason)) if ids else []
+    count_waits(tx, opened, at)
+    return [gate.id for gate in opened]
 
 
 @prepared
@@ -112,7 +115,7 @@ def _opened(draft: Drafting, ids: Collection[int], at: datetime, by: str, reason
     # One that was to shut later has kept nothing that would have to be woken.
     swept_at = case((gates.c.shut_from > at, at), else_=None)
     written = {"opened_at": at, "opened_by": by, "opened_reason": reason, "swept_at": swept_at}
-    return opened.values(written).returning(gates.c.id)
+    return opened.values(written).returning(*OPENED)
 
 
 def gates_to_sweep(tx: Transaction, at: datetime) -> list[GateRow]:

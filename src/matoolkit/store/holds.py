@@ -16,8 +16,9 @@ from matoolkit.store.moves import make_alike
 from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import batches, gates
 from matoolkit.store.sql.prepared import Drafting, Ready, prepared
-from matoolkit.store.sql.statements import among, change_each, insert_each, is_any
+from matoolkit.store.sql.statements import among, change_each, insert_each, is_any, rows_by_id
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.store.waits import OPENED, OpenedGate, count_waits
 
 _STANDING = is_standing(gates)
 _NOT_APPROVED: Mapping[str, Any] = {"approved_by": None, "approved_at": None}
@@ -87,13 +88,19 @@ def _standing(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
 
 def release_batches(tx: Transaction, ids: Collection[int], at: datetime, by: str | None = None) -> list[int]:
     """End the holds of batches, and return whose; who approved one has opened it, or who else did, or the scheduler."""
-    return _changed(tx, _released(tx, ids, at, by or "scheduler")) if ids else []
+    if not ids:
+        return []
+    opened = rows_by_id(tx, OpenedGate, _released(tx, ids, at, by or "scheduler"))
+    count_waits(tx, opened, at)
+    found = sorted(gate.batch_id for gate in opened if gate.batch_id is not None)
+    note_batches(tx, found)
+    return found
 
 
 @prepared
 def _released(draft: Drafting, ids: Collection[int], at: datetime, by: str) -> Update:
     opened = update(gates).where(among(draft, gates.c.batch_id, ids), *_STANDING)
-    return opened.values(opened_at=at, opened_by=func.coalesce(gates.c.approved_by, by)).returning(gates.c.batch_id)
+    return opened.values(opened_at=at, opened_by=func.coalesce(gates.c.approved_by, by)).returning(*OPENED)
 
 
 def approve_hold(tx: Transaction, batch_id: int, hold_key: str, by: str, at: datetime) -> list[int]:

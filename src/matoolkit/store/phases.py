@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, exists, or_, select, true
+from sqlalchemy import Column, ColumnElement, Select, and_, exists, func, or_, select, true
 
 from matoolkit.domain.moves import Move
 from matoolkit.domain.moves.phase import CANCEL, DISPATCH, EXPAND, REOPEN, RESCHEDULE, SKIP, SUPERSEDE
@@ -132,6 +132,22 @@ def phases_over(tx: Transaction, ids: Collection[int]) -> set[int]:
 def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[PhaseRow]:
     """Return all phases of batches, superseded ones included, by id."""
     return records_among(tx, PhaseRow, phase_executions, phase_executions.c.batch_id, batch_ids)
+
+
+def next_dues(tx: Transaction, batch_ids: Collection[int]) -> dict[int, datetime]:
+    """Return when the first of the phases is due that have not begun, by batch."""
+    return dict(tx.rows(_due_of, _next_dues(tx, batch_ids))) if batch_ids else {}
+
+
+def _due_of(batch_id: int, due_at: datetime) -> tuple[int, datetime]:
+    return batch_id, due_at
+
+
+@prepared
+def _next_dues(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    batch, due_at = phase_executions.c.batch_id, phase_executions.c.due_at
+    mine = (among(draft, batch, batch_ids), _PENDING, due_at.is_not(None))
+    return select(batch, func.min(due_at)).where(*mine).group_by(batch)
 
 
 def due_phases(

@@ -69,6 +69,14 @@ PHASE_DELAY = Measure(
     ("runbook",),
     "How much later than due a phase was dispatched.",
 )
+GATE_WAIT = Measure(
+    "matoolkit.gate.wait",
+    Form.HISTOGRAM,
+    "s",
+    ("kind", "runbook"),
+    "For how long a gate had been shut when it opened, by what shut it; the runbook is empty if it kept all of them.",
+)
+GATES = Measure("matoolkit.gates.shut", Form.GAUGE, "{gate}", ("kind",), "Gates that are shut, by what shut them.")
 BATCHES = Measure("matoolkit.batches", Form.GAUGE, "{batch}", ("runbook", "status"), "Batches by runbook and status.")
 FAILED_MEMBERS = Measure(
     "matoolkit.failed_members",
@@ -100,8 +108,8 @@ OUTBOX_LENGTH = Measure(
     "matoolkit.outbox.length", Form.GAUGE, "{message}", (), "Messages that wait to be sent to Service Bus."
 )
 MEASURES = (
-    *(STEPS, JOB_DURATION, THROTTLED, PHASE_DELAY),
-    *(BATCHES, FAILED_MEMBERS, UNDO_FAILURES, TICK_AGE, DEAD_LETTERS, PHASE_LAG, QUEUE_LENGTH, OUTBOX_LENGTH),
+    *(STEPS, JOB_DURATION, THROTTLED, PHASE_DELAY, GATE_WAIT),
+    *(GATES, BATCHES, FAILED_MEMBERS, UNDO_FAILURES, TICK_AGE, DEAD_LETTERS, PHASE_LAG, QUEUE_LENGTH, OUTBOX_LENGTH),
 )
 
 _counters: "dict[Measure, Counter]" = {}

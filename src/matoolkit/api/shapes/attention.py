@@ -4,7 +4,9 @@ from datetime import datetime
 
 from pydantic import Field
 
-from matoolkit.admin.attention import Attention, MatterKind
+from matoolkit.admin.attention import Attention
+from matoolkit.admin.decisions import Inbox
+from matoolkit.admin.matters import MatterKind
 from matoolkit.api.shapes.naming import Shape
 from matoolkit.words import Role
 
@@ -23,6 +25,7 @@ class MatterShape(Shape):
     page: str = Field(description="Where the pages go on with it: an address without scheme and host.")
     command: str = Field(description="The command that shows more of it.")
     things: int
+    deadline: datetime | None = Field(description="Until when somebody should decide, if that is known.")
 
 
 class NextPhaseShape(Shape):
@@ -54,3 +57,15 @@ def attention_shape(seen: Attention) -> AttentionShape:
         next_phase=seen.next_phase and NextPhaseShape.model_validate(seen.next_phase),
         last_tick_at=seen.last_tick_at,
     )
+
+
+class InboxShape(Shape):
+    """All that waits for a person's decision, the oldest deadline first."""
+
+    at: datetime
+    items: list[MatterShape]
+
+
+def inbox_shape(found: Inbox) -> InboxShape:
+    """Answer with what waits."""
+    return InboxShape(at=found.at, items=[MatterShape.model_validate(matter) for matter in found.matters])

@@ -69,6 +69,11 @@ def show(session: Session, gate: Gate) -> None:
 @asks_the_api
 def open_(session: Session, gate: Gate, reason: Reason = None, allow: Allow = None) -> None:
     """Open a gate, so that what waited goes on; a hold is approved instead."""
+    open_one(session, gate, reason, allow)
+
+
+def open_one(session: Session, gate: int, reason: str | None, allow: int | None = None) -> None:
+    """Open the gate of a number, and say what is still shut."""
     asked = {"reason": given(reason)} | ({} if allow is None else {"allow": allow})
     done = session.client.post(path_of("gates", gate, "open"), asked)
     told(session, done)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from matoolkit.cli.client import path_of
-from matoolkit.cli.commands.gate import GATE, told
+from matoolkit.cli.commands.gate import GATE, open_one, told
 from matoolkit.cli.moments import given_moment
 from matoolkit.cli.options import Batch, Name, Reason, given
 from matoolkit.cli.session import Session, asks_the_api
@@ -14,7 +15,21 @@ from matoolkit.cli.tables import number
 from matoolkit.words import counted
 
 app = typer.Typer(no_args_is_help=True)
-going_on = typer.Typer(no_args_is_help=True)
+
+
+class SubjectOrGate(TyperGroup):
+    """A group in which `--gate N` stands for a subject."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; with `--gate` first there is no name of a command."""
+        named = [arg for arg in args if arg in self.commands]
+        if not named and any(arg.partition("=")[0] == "--gate" for arg in args):
+            args = [_GATE, *args]
+        return super().parse_args(ctx, args)
+
+
+_GATE = "gate"
+going_on = typer.Typer(no_args_is_help=True, cls=SubjectOrGate)
 
 _PAUSED = (*GATE, number("TAKEN BACK", "takenBack"), number("OUT", "out"))
 
@@ -108,6 +123,17 @@ def resume_worker(session: Session, worker: Worker, reason: Reason = None) -> No
 def resume_member(session: Session, name: Name, key: Key, reason: Reason = None) -> None:
     """Go on with what is done for somebody."""
     _resume(session, {"runbookName": name, "memberKey": key}, reason)
+
+
+@going_on.command(_GATE, hidden=True)
+@asks_the_api
+def resume_gate(
+    session: Session,
+    gate: Annotated[int, typer.Option("--gate", metavar="N", min=1, help="Number of the gate.")],
+    reason: Reason = None,
+) -> None:
+    """Open the gate of this number, as `matoolkit gate open` does."""
+    open_one(session, gate, reason)
 
 
 def _pause(

@@ -1,0 +1,100 @@
+"""Rule X6: all that waits for a person's decision is one list, the oldest deadline first."""
+
+from datetime import timedelta
+
+from matoolkit.admin.attention import what_needs_a_person
+from matoolkit.admin.decisions import inbox
+from matoolkit.admin.gating import Subject, pause, resume
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import GateKind
+from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
+from matoolkit.store.gatekeeping import NewGate, shut_gate
+from tests.orchestrator.runbooks import TWO_PHASES
+from tests.stage import Stage
+
+WITH_APPROVAL = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {until: T+4h}", 1)
+
+
+def kinds(stage: Stage) -> list[str]:
+    return [str(matter.kind) for matter in inbox(stage.store).matters]
+
+
+def test_x6_what_waits_comes_by_its_deadline_and_what_has_none_last(stage: Stage) -> None:
+    assert inbox(stage.store).matters == []
+    far = stage.batch_at(stage.publish(TWO_PHASES, "far"), 1, days=20)
+    near = stage.batch_at(stage.publish(TWO_PHASES, "near"), 1, days=8)
+    stage.hold(far, "far-1")
+    stage.hold(near, "near-1")
+    hour = timedelta(hours=1)
+    pause(stage.store, stage.bus, Subject(), by="kwu", reason="an outage", until=stage.now + hour)
+    pause(stage.store, stage.bus, Subject(batch_id=far.id), by="kwu", reason="legal hold")
+    found = inbox(stage.store).matters
+    told = [(one.kind, one.batch_id, one.deadline) for one in found]
+    assert told == [
+        ("paused", None, stage.now + hour),
+        ("held", near.id, stage.now + timedelta(days=3)),
+        ("held", far.id, stage.now + timedelta(days=15)),
+        ("paused", far.id, None),
+    ]
+    assert (found[0].sentence, found[0].detail) == ("All is paused by kwu", "an outage")
+    assert found[3].command == "matoolkit resume --gate 4"
+    resume(stage.store, stage.bus, Subject(batch_id=far.id), by="kwu", reason="it is over")
+    assert kinds(stage) == ["paused", "held", "held"]
+
+
+def test_x6_a_pause_that_ends_by_itself_needs_nobody_and_is_in_the_inbox(stage: Stage) -> None:
+    pause(stage.store, stage.bus, Subject(), by="kwu", reason="an outage", until=stage.now + timedelta(hours=1))
+    assert kinds(stage) == ["paused"]
+    assert what_needs_a_person(stage.store).matters == []
+    pause(stage.store, stage.bus, Subject(runbook_name=None), by="kwu", reason="legal hold")
+    assert [str(one.kind) for one in what_needs_a_person(stage.store).matters] == ["paused"]
+
+
+def test_x6_a_sign_off_is_in_the_inbox_and_needs_a_person_the_day_before(stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(WITH_APPROVAL), 2, days=6)
+    (matter,) = inbox(stage.store).matters
+    assert (matter.kind, matter.deadline) == ("approval", stage.now + timedelta(days=6, hours=4))
+    assert matter.sentence == f"Phase 'cutover' of batch {batch.id} waits for approval"
+    assert matter.command == f"matoolkit approval show {batch.id} cutover"
+    assert what_needs_a_person(stage.store).matters == []
+    stage.clock.advance(timedelta(days=5, hours=5))
+    assert "approval" in [str(one.kind) for one in what_needs_a_person(stage.store).matters]
+
+
+def test_x6_budgets_late_phases_and_dead_letters_wait_too(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 1)
+    cutover = next(phase for phase in stage.phase_rows(batch) if phase.phase_name == "cutover")
+    with stage.store.transaction() as tx:
+        for kind in (GateKind.BUDGET, GateKind.LATE):
+            gate = NewGate(
+                kind=kind,
+                reach=Door.START,
+                worker_id=None,
+                runbook_name=None,
+                batch_id=batch.id,
+                phase_execution_id=cutover.id,
+                member_key=None,
+                member_key_fold=None,
+                shut_from=stage.now,
+                shut_until=None,
+                shut_by="system",
+                reason="something is wrong",
+            )
+            shut_gate(tx, gate)
+        keep_dead_letters(
+            tx,
+            [
+                NewDeadLetter(
+                    *("orchestrator-events", "orchestrator", "phase-due-1-1", "phase-due", "{}", "{}"),
+                    *("broken", None, 10, stage.now),
+                )
+            ],
+            stage.now,
+        )
+    found = inbox(stage.store).matters
+    assert [(str(one.kind), one.sentence) for one in found] == [
+        ("late", f"Phase 'cutover' of batch {batch.id} is late"),
+        ("budget", f"Too many have failed in phase 'cutover' of batch {batch.id}"),
+        ("dead_letter", "1 message of the kind phase-due could not be handled"),
+    ]
+    assert [one.deadline for one in found] == [cutover.due_at, cutover.due_at, None]
