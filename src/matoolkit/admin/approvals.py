@@ -180,7 +180,7 @@ def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
     rules = {phase.id: versions[phase.id].runbook.phases[phase.phase_index] for phase in phases}
     approvals = {number: rule.approval for number, rule in rules.items() if rule.approval is not None}
     wanting = [phase for phase in phases if phase.id in approvals]
-    asked = sign_offs_of_phases(tx, wanting, approvals, known, tx.time())
+    asked = sign_offs_of_phases(tx, wanting, approvals, known, tx.time(), for_people=True)
     active = _active(tx, {phase.batch_id for phase in wanting})
     late = late_joins(tx, {phase.batch_id for phase in wanting})
     for phase in sorted(wanting, key=lambda phase: (phase.batch_id, phase.order)):

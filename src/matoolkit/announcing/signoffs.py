@@ -36,8 +36,13 @@ def sign_offs_of_phases(
     approvals: Mapping[int, Approval],
     batches: Mapping[int, NarrowBatch],
     at: datetime,
+    *,
+    for_people: bool = False,
 ) -> dict[int, SignOffs]:
-    """Return what must be signed off before phases begin, by their ids, and what was."""
+    """Return what must be signed off before phases begin, by their ids, and what was.
+
+    Only people want to know whether late joiners were rejected as a list; each of them fails by itself.
+    """
     if not phases:
         return {}
     of_batches = {phase.batch_id for phase in phases}
@@ -54,7 +59,7 @@ def sign_offs_of_phases(
             has_begun=phase.status is not PhaseStatus.PENDING,
             given=[one for one in given if one.phase_execution_id == phase.id],
         )
-        found[phase.id] = _with_digest(tx, asked)
+        found[phase.id] = _with_digest(tx, asked) if for_people or not asked.has_begun else asked
     return found
 
 

@@ -43,7 +43,6 @@ _IMPACTS = (
     when("T", "startTime"),
     Column("EFFECT", "effect"),
     Column("REPEATED PHASES", "repeatedPhases"),
-    Column("VOIDED SIGN-OFFS", lambda impact: [one["signedBy"] for one in impact.get("voidedApprovals") or ()]),
 )
 
 _MOST_DELAYS = 10
@@ -96,6 +95,9 @@ def publish(
     impacts = done.get("impacts") or []
     if impacts:
         print_items(impacts, _IMPACTS, session.form)
+    for impact in impacts:
+        if names := dict.fromkeys(one["signedBy"] for one in impact.get("voidedApprovals") or ()):
+            session.say(f"batch {impact['batchId']}: sign-offs that count no more: {', '.join(names)}")
     session.say(_said(done, enable=enable))
     _tell_delays(session, done)
     if not done.get("automationEnabled"):
