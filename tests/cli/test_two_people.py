@@ -38,7 +38,7 @@ def signed_in(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[tuple[Cli, As]]:
-    """The command line of whoever has the token of the environment."""
+    """The command line of the person whose token the environment has."""
     with served(Keys()) as keys:
         entra = Entra(TENANT, APP, clock, keys_url=f"{keys}/keys")
         with serving(replace(services, sign_in=entra)) as address:

@@ -45,7 +45,7 @@ def sign_off(
 ) -> Request:
     """Approve or reject the beginning of a phase, or else of the init, and let it begin if that was the last approval.
 
-    Whoever joined a phase that has begun, and waits in it, is woken at once; phases begin with the next sweep.
+    Those who joined a phase that has begun, and wait in it, are woken at once; phases begin with the next sweep.
     """
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
@@ -192,7 +192,7 @@ def _follow(tx: Transaction, publisher: Publisher, after: Asking, decision: Sign
     if asked.has_begun:
         if asked.is_met:
             note_used(tx, [one.id for one in _unused(asked.standing)], asked.at)
-        # Whoever was rejected fails now.
+        # Those who were rejected fail now.
         if asked.is_met or decision is SignOff.REJECT:
             wake_batches(tx, publisher, [asked.batch_id])
     elif asked.subject is SignOffSubject.INIT and asked.is_met and not after.begun:

@@ -1,4 +1,4 @@
-"""Phases that are late, and that a person let begin all the same (rules K5 and S7)."""
+"""Phases that are late, and that a person let begin nevertheless (rules K5 and S7)."""
 
 from collections.abc import Collection
 

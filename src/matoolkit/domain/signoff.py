@@ -48,7 +48,7 @@ class Signer:
         return self.name.casefold()
 
     def is_among(self, by: Iterable[str]) -> bool:
-        """Tell whether an approval is for this person; where nobody signs in it is for whoever is there."""
+        """Tell whether an approval is for this person; where nobody signs in it is for everybody who is there."""
         if self.caller is Caller.NOBODY:
             return True
         mine = {f"{ROLE}{role}".casefold() for role in self.roles} | {self.person}

@@ -188,7 +188,7 @@ def _phase_of(agenda: Agenda, state: Dispatchable) -> str | None:
 def fail_unsent(
     agenda: Agenda, kind: Kind, states: Sequence[Dispatchable], errors: Mapping[int, MatoolkitError]
 ) -> None:
-    """Fail steps of which no job is sent, each with its error."""
+    """Fail steps that are not sent, each with its error."""
     if not states:
         return
     unresolved = {
