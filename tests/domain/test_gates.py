@@ -103,3 +103,15 @@ def test_g9_no_phase_begins_while_an_earlier_one_of_its_batch_is_kept() -> None:
         3: [WhyKind.EARLIER_PHASE],
     }
     assert kept[3][0].sentence == "phase-2 comes first, and it waits"
+
+
+def test_x2_a_freeze_and_a_late_phase_say_what_ends_them_and_how() -> None:
+    until = datetime(2026, 3, 9, 6, tzinfo=UTC)
+    freeze = why_of(replace(SHUT, kind=GateKind.FREEZE, shut_until=until, reason="year end"))
+    assert freeze.sentence == "frozen by anna until 2026-03-09 06:00 UTC: year end"
+    assert (freeze.until, freeze.ended_by) == (until, "time")
+    endless = why_of(replace(SHUT, kind=GateKind.FREEZE, reason="year end"))
+    assert (endless.ended_by, endless.command) == ("person", "matoolkit freeze remove 1 --reason TEXT")
+    late = why_of(replace(SHUT, kind=GateKind.LATE, phase_execution_id=3, reason="phase 'p' was due yesterday"))
+    assert (late.sentence, late.ended_by) == ("late: phase 'p' was due yesterday", "person")
+    assert late.command == "matoolkit gate open 1 --reason TEXT"

@@ -38,6 +38,16 @@ def told(*changes: tuple[str, str]) -> list[Difference]:
     ("old", "new", "expected"),
     [
         ("offset: T-0", "offset: T+1h", Difference(Kind.MOVED, "phase cutover", "from T-0 to T+1h")),
+        (
+            "offset: T-0",
+            "offset: T-0\n    window: {days: [fri, sat], from: '20:00', to: '06:00', binds: every_job}",
+            Difference(Kind.CHANGED, "window of phase cutover", "from nothing to fri, sat 20:00-06:00, every job"),
+        ),
+        (
+            "retry: {max",
+            "safeguards: {max_delay: 6h}\nretry: {max",
+            Difference(Kind.CHANGED, "max_delay", "from nothing to 6h"),
+        ),
         ("Level: 1", "Level: 2", Difference(Kind.CHANGED, "prepare: one", "parameter Level from 1 to 2")),
         (", Level: 1", "", Difference(Kind.CHANGED, "prepare: one", "parameter Level gone")),
         ("name: two", "name: second", Difference(Kind.RENAMED, "prepare: second", "was two")),

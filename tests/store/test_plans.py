@@ -34,6 +34,7 @@ from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
 from matoolkit.store.jobsout import jobs_out
+from matoolkit.store.lateness import count_anew
 from matoolkit.store.matrix import members_of_matrix, packed_steps_of_phase
 from matoolkit.store.members import NewMember, insert_members, remove_members
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
@@ -72,6 +73,7 @@ from matoolkit.store.undofailures import (
     undo_steps_like,
 )
 from matoolkit.store.undoing import known_places, undoable_members
+from matoolkit.store.windows import running_phases
 from tests.databases import NOON
 from tests.store.world import World
 
@@ -102,6 +104,11 @@ def _counts_at_work(tx: Transaction, batch_id: int) -> None:
 # What is called, and the index that each of its tables must be found by.
 LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
     "due phases": (lambda tx: due_phases(tx, LATER), {"ix_phase_executions_"}),
+    "phases under way, for their windows": (running_phases, {"_phase_executions_"}),
+    "limits of phases that a person lets begin": (
+        lambda tx: count_anew(tx, [7, 8], LATER, LATER),
+        {"_phase_executions_"},
+    ),
     "running phases": (phases_without_open_steps, {"ix_phase_executions_running"}),
     "phases of batches": (lambda tx: phases_of_batches(tx, [7]), {"uq_phase_executions_batch_id_runbook"}),
     "polls": (
