@@ -126,12 +126,13 @@ def test_x2_what_is_undone_and_who_has_failed(stage: Stage) -> None:
     stage.handle()
     stage.work()
     stage.handle()
-    found = why(stage, batch)
+    failed, found = of_member(stage, batch).whys
+    assert failed.sentence == "prepare/license failed at the first attempt: no licence"
     assert found.kind == "job_out"
     assert "which undoes what was done" in found.sentence
     assert lines(stage, batch) == [("job_out", 1)]
     stage.run()
-    found = why(stage, batch)
+    found = of_member(stage, batch).whys[-1]
     assert (found.kind, found.ended_by) == ("ended", EndedBy.PERSON)
     assert not of_member(stage, batch).unexplained
     assert lines(stage, batch) == []

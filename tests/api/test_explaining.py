@@ -32,7 +32,8 @@ def test_x1_a_member_is_explained_and_what_is_unknown_is_refused(client: Client,
     batch = failed(stage, 1)
     found = client.get(f"/api/batches/{batch.id}/members/1/explain").json()
     assert (found["memberKey"], found["isOpen"]) == ("u0", False)
-    assert found["whys"][0]["command"] == f"matoolkit batch retry {batch.id} --member u0"
+    assert found["whys"][0]["sentence"].endswith("failed at the first attempt: the mailbox is over its quota")
+    assert found["whys"][1]["command"] == f"matoolkit batch retry {batch.id} --member u0"
     for path, code in (
         (f"/api/batches/{batch.id + 1}/explain", "AD404"),
         (f"/api/batches/{batch.id}/explain?phase=nothing", "AD418"),

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from matoolkit.admin.manual import create_manual_batch
-from matoolkit.admin.outlook import look_at_member
+from matoolkit.admin.memberlook import look_at_member
 from matoolkit.domain.messages import WorkerJob
 from matoolkit.domain.states import MemberState, MemberStatus
 from matoolkit.store.audit import audit_page
@@ -58,8 +58,8 @@ def decided(visitor: Visitor, path: str, **fields: Any) -> Any:
 
 
 def outlook(stage: Stage, batch: BatchRow, key: str = "u0") -> tuple[list[str], list[str]]:
-    seen = look_at_member(stage.store, batch.id, stage.member(batch, key).id).outlook
-    return [reason.text for reason in seen.waits], [reason.text for reason in seen.following]
+    seen = look_at_member(stage.store, batch.id, stage.member(batch, key).id)
+    return [why.sentence for why in seen.explained.whys], [one.text for one in seen.following]
 
 
 def test_the_page_tells_why_a_member_stands_still_and_what_was_done(
@@ -77,7 +77,7 @@ def test_what_it_waits_for_before_its_phase_is_due(stage: Stage) -> None:
     assert outlook(stage, batch)[0][0].startswith("prepare is due")
     stage.due(batch, "prepare")
     stage.run()
-    assert outlook(stage, batch) == (["cutover is not due before"], ["cutover, due", "check, due"])
+    assert outlook(stage, batch) == (["cutover is not due"], ["cutover, due", "check, due"])
 
 
 def test_a_job_that_is_out_is_what_it_waits_for(stage: Stage) -> None:
@@ -86,7 +86,7 @@ def test_a_job_that_is_out_is_what_it_waits_for(stage: Stage) -> None:
     stage.due(batch, "prepare", "cutover")
     stage.run()
     waits, following = outlook(stage, batch)
-    assert waits[0] == f"the job of move is out at {WORKER}, since"
+    assert waits[0] == f"the job of cutover/move is out at {WORKER}"
     assert following[0] == "cutover: finish"
 
 
@@ -95,9 +95,12 @@ def test_a_retry_to_come_is_what_it_waits_for(stage: Stage) -> None:
     stage.answers["Create"] = Failing("no answer")
     stage.due(batch, "prepare")
     stage.run()
-    (reason,) = look_at_member(stage.store, batch.id, stage.member(batch).id).outlook.waits
-    assert reason.text == "attempt 1 of create did not succeed (no answer); it is tried again at"
-    assert reason.at == stage.now + timedelta(minutes=10)
+    (why,) = look_at_member(stage.store, batch.id, stage.member(batch).id).explained.whys
+    assert (why.sentence, why.detail) == (
+        "prepare/create did not succeed, and is tried again",
+        "attempt 1: no answer",
+    )
+    assert why.until == stage.now + timedelta(minutes=10)
 
 
 def test_a_poll_to_come_is_what_it_waits_for(stage: Stage) -> None:
@@ -106,14 +109,14 @@ def test_a_poll_to_come_is_what_it_waits_for(stage: Stage) -> None:
     stage.due(batch, "prepare")
     stage.run()
     waits, _ = outlook(stage, batch)
-    assert waits[0].startswith("create asks again whether it is done")
-    assert waits[1] == "it gives up at"
+    assert waits == [f"prepare/create is not done; {WORKER} is asked again"]
 
 
 def test_a_held_batch_is_what_it_waits_for(stage: Stage) -> None:
     batch = stage.batch(stage.publish(TWO_PHASES), 1)
     stage.hold(batch)
-    assert outlook(stage, batch) == (["the batch is held: too many are gone, since"], [])
+    waits, _ = outlook(stage, batch)
+    assert "held until a person approves: too many are gone" in waits
 
 
 def test_one_that_is_done_waits_for_nothing(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from matoolkit.admin.batchwhys import BatchWhys
+from matoolkit.admin.failurewhys import failures_of
 from matoolkit.admin.memberwhys import MemberWhys, whys_of_members
 from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.scene import Scene, load_scene
@@ -126,7 +127,8 @@ def explained_member(tx: Transaction, batch: BatchRow, member_id: int) -> Member
     if not any(one.batch_id == batch.id for one in members_by_id(tx, [member_id])):
         raise UnknownMember(batch.id, member_id)
     scene = load_scene(tx, [batch.id])
-    one = whys_of_members(tx, scene, BatchWhys(tx, scene), [member_id])[member_id]
+    found = whys_of_members(tx, scene, BatchWhys(tx, scene), [member_id])[member_id]
+    one = replace(found, whys=[*failures_of(tx, scene, found.member), *found.whys])
     following = scene.pending_of(batch) if one.member.status is MemberStatus.ACTIVE and one.is_open else ()
     coming = what_comes(scene, batch, [Ending(why, one.phase) for why in one.whys], following)
     return MemberExplained(scene.at, batch, one.member, one.phase, one.is_open, one.whys, coming)

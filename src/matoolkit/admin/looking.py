@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from matoolkit.admin.queries import BatchDetail, PhaseView, batch_detail
-from matoolkit.domain.states import FAILED_STEPS, PhaseStatus
-from matoolkit.store import Store
+from matoolkit.domain.gates import Gate, why_of
+from matoolkit.domain.states import FAILED_STEPS, UNFINISHED_BATCHES, PhaseStatus
+from matoolkit.domain.why import Why
+from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import AuditEntry, audit_page
+from matoolkit.store.batches import BatchRow
 from matoolkit.store.executions import InitRow
 from matoolkit.store.failures import FailureGroup, failures_by_error
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.runbooks import runbooks_by_id
 
@@ -25,6 +29,7 @@ class BatchLook:
     detail: BatchDetail
     failures: Sequence[FailureGroup]
     deeds: Sequence[AuditEntry] = ()
+    gates: Sequence[Why] = ()
 
     @property
     def phases(self) -> list[PhaseView]:
@@ -56,4 +61,15 @@ def look_at_batch(store: Store, batch_id: int) -> BatchLook:
         detail = batch_detail(store.within(tx), batch_id)
         (row,) = runbooks_by_id(tx, [detail.view.batch.runbook_id])
         deeds = audit_page(tx, batch_id=batch_id, limit=_LATEST_DEEDS)
-        return BatchLook(tx.time(), row.version, detail, failures_by_error(tx, batch_id), deeds)
+        failures = failures_by_error(tx, batch_id)
+        return BatchLook(tx.time(), row.version, detail, failures, deeds, _gates_of(tx, detail.view.batch))
+
+
+def _gates_of(tx: Transaction, batch: BatchRow) -> list[Why]:
+    """Say which stored gates keep the batch, a phase of it, or anybody of its runbook; a hold is told of elsewhere."""
+    mine = [gate for gate in gates_in_force(tx, tx.time()) if not gate.is_hold and _is_about(gate, batch)]
+    return [why_of(gate) for gate in mine] if batch.status in UNFINISHED_BATCHES else []
+
+
+def _is_about(gate: Gate, batch: BatchRow) -> bool:
+    return gate.batch_id in (None, batch.id) and gate.runbook_name in (None, batch.runbook_name)

@@ -12,7 +12,7 @@ from fastapi import Path as InPath
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matoolkit.admin.outlook import MemberLook, look_at_member
+from matoolkit.admin.memberlook import MemberLook, look_at_member
 from matoolkit.domain.secrecy import row_without_secrets
 from matoolkit.domain.states import ENDED_BATCHES, FAILED_STEPS, MemberStatus, StepStatus
 from matoolkit.errors import Flaw, InvalidRequest
@@ -31,7 +31,7 @@ MemberId = Annotated[RowNumber, InPath()]
 
 _PARTS = {
     "head": "member/head.html",
-    "outlook": "member/outlook.html",
+    "waits": "member/waits.html",
     "steps": "member/steps.html",
     "data": "member/data.html",
 }
@@ -103,7 +103,7 @@ def _seen(look: MemberLook) -> dict[str, Any]:
         "look": look,
         "batch": look.batch,
         "member": look.history.member,
-        "outlook": look.outlook,
+        "explained": look.explained,
         "epochs": [_epoch(look, number) for number in epochs],
         "succeeded": sum(step.status is StepStatus.SUCCEEDED for step in steps),
         "total": len(steps),
