@@ -207,6 +207,22 @@ def test_c2_a_pilot_who_leaves_is_not_waited_for(stage: Stage) -> None:
     assert keys(stage.take_jobs()) == ["u2", "u3"]
 
 
+def test_c2_a_pilot_who_has_yet_to_catch_up_is_waited_for(stage: Stage) -> None:
+    """Who joins in the tick in which the phase begins may be announced after it."""
+    batch = stage.batch(stage.publish(runbook("pilot_first: true", "column: NAME", ONE_STEP)), 2)
+    stage.add_row(batch, "new")
+    stage.refresh(batch, "new", {"Email": "new", "Name": "yes"})
+    stage.due(batch, "prepare")
+    stage.handle()
+    assert (budgets(stage), stage.take_jobs()) == ([], [])
+    stage.announce(batch, "new", times=1)
+    stage.handle()
+    jobs = stage.take_jobs()
+    assert keys(jobs) == ["new"]
+    answered(stage, jobs)
+    assert keys(stage.take_jobs()) == ["u0", "u1"]
+
+
 def test_c2_without_pilots_nobody_waits(stage: Stage) -> None:
     started(stage, "pilot_first: true, soak: 2h", 3, "column: NAME")
     assert keys(stage.take_jobs()) == ["u0", "u1", "u2"]

@@ -1,5 +1,6 @@
 """Pilots, budgets and places of phases: chosen and counted when phases begin, and shown to gates (rules C1 to C5)."""
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
@@ -21,8 +22,11 @@ from matoolkit.store.counts import member_counts
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.places import places_taken
 from matoolkit.store.sql.transaction import Transaction
+from matoolkit.words import counted
 
 _AT_ONCE = 1_000
+
+log = logging.getLogger(__name__)
 
 
 def with_cohorts(tx: Transaction, doors: Mapping[int, PhaseDoor], phases: Collection[PhaseRow]) -> dict[int, PhaseDoor]:
@@ -69,7 +73,9 @@ def begin_cohorts(tx: Transaction, begun: Collection[PhaseRow], runbooks: Mappin
         note_members_of_phases(tx, [MembersOfPhase(phase.id, active.get(phase.batch_id, 0)) for phase in with_rollout])
     rules = {phase.batch_id: pilot for phase in begun if (pilot := runbooks[phase.id].pilot) is not None}
     for batch_id in _beginning(tx, rules, {phase.id for phase in begun}):
-        make_pilots(tx, list(_pilots(tx, batch_id, rules[batch_id])))
+        pilots = list(_pilots(tx, batch_id, rules[batch_id]))
+        make_pilots(tx, pilots)
+        log.info("the batch begins with %s", counted(len(pilots), "pilot"), extra={"batch": batch_id})
 
 
 def _beginning(tx: Transaction, batch_ids: Collection[int], begun: Collection[int]) -> list[int]:

@@ -132,6 +132,7 @@ def _tallies(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
             phase.label("phase_execution_id"),
             batch_members.c.id.label("pilot"),
             func.max(_one_if(_IS_TAKEN_BACK)).label("taken_back"),
+            func.max(_one_if(_CATCHES_UP)).label("catches_up"),
             func.count(step_executions.c.id).label("steps"),
             func.sum(_one_if(is_any(status, OPEN_STEPS))).label("open"),
             func.sum(_one_if(is_any(status, FAILED_STEPS))).label("failed"),
@@ -147,7 +148,7 @@ def _tallies(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
     return select(
         one.phase_execution_id,
         func.count().label("pilots"),
-        func.sum(_one_if(one.open > _ZERO)).label("open"),
+        func.sum(_one_if(or_(one.open > _ZERO, one.catches_up > _ZERO))).label("open"),
         func.sum(_one_if(or_(one.failed > _ZERO, and_(began, taken_back)))).label("failed"),
         func.sum(_one_if(and_(began, ~taken_back, one.done == one.steps))).label("through"),
     ).group_by(one.phase_execution_id)
@@ -158,6 +159,8 @@ _IS_TAKEN_BACK = and_(
     is_any(batch_members.c.status, {MemberStatus.REMOVED}),
     or_(batch_members.c.undone_at.is_not(None), batch_members.c.remove_reason == literal_column(f"'{EXCLUDED}'")),
 )
+# Who has yet to be given the steps of phases that have begun.
+_CATCHES_UP = and_(is_any(batch_members.c.status, {MemberStatus.ACTIVE}), batch_members.c.caught_up_at.is_(None))
 _ZERO: ColumnElement[int] = literal_column("0")
 
 
