@@ -448,3 +448,17 @@ def test_a5_every_act_is_in_the_audit_log(stage: Stage, signers: Signers) -> Non
         ("approval.reject", "kwu"),
         ("approval.approve", "ann"),
     ]
+
+
+def test_s3_a_row_that_is_added_to_a_manual_batch_that_waits_is_not_covered(stage: Stage, signers: Signers) -> None:
+    batch = manual(stage, CUTOVER.replace("RULE", "count: 1"))
+    signers.approve(batch, "ann")
+    with stage.store.transaction() as tx:
+        lock_batches(tx, [batch.id])
+        # Before a batch begins there is nothing to catch up with.
+        late = NewMember(batch.id, "late", '{"Email": "late"}', "h", caught_up_at=stage.now)
+        insert_members(tx, [late], stage.now)
+    advance_batch(stage.store, stage.bus, batch.id, by="anna")
+    stage.handle()
+    assert len(stage.take_jobs()) == 2
+    assert list(signers.shown(batch).first_members) == ["late"]

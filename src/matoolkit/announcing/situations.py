@@ -29,7 +29,7 @@ class Participant(Protocol):
 
     @property
     def joined_no(self) -> int | None:
-        """The number with which it joined or returned, if it was not there from the beginning (rule S3)."""
+        """The number with which it joined or returned; none if its batch was made with it (rule S3)."""
 
     @property
     def is_pilot(self) -> bool | None:

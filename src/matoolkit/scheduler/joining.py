@@ -178,7 +178,7 @@ class Joining:
             for join in part.changes.joins
         )
         for rows in in_slices(joining, AT_ONCE, letters=lambda row: len(row.data_json)):
-            made = insert_members(self.tx, rows, self.at)
+            made = insert_members(self.tx, rows, self.at, founded=new)
             spelled = {row.member_key_fold: self.reading.candidates[row.member_key_fold].key for row in made}
             late = [
                 MemberLabel(row.id, row.batch_id, spelled[row.member_key_fold], epoch=1)

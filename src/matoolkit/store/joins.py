@@ -60,7 +60,7 @@ def _numbered(draft: Drafting, member_ids: Collection[int]) -> Update:
 
 
 def join_count(tx: Transaction, batch_id: int) -> int:
-    """Return how often people joined a batch after it was created."""
+    """Return how often people joined a batch."""
     found: list[int | None] = tx.values(_join_count(tx, batch_id))
     return (found[0] if found else None) or 0
 
@@ -107,7 +107,7 @@ def refreshed_since(tx: Transaction, batch_id: int, since: datetime) -> int:
 
 
 def late_joins(tx: Transaction, batch_ids: Collection[int]) -> dict[int, dict[int, int]]:
-    """Return, for batches, how many active members joined with each number after the beginning."""
+    """Return, for batches, how many active members joined with each number."""
     found: dict[int, dict[int, int]] = {}
     for batch_id, number, count in tx.rows(lambda *row: row, _late(tx, batch_ids)) if batch_ids else ():
         found.setdefault(batch_id, {})[number] = count

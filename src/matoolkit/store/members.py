@@ -157,11 +157,16 @@ class _MemberToInsert:
     joined_no: int | None
 
 
-def insert_members(tx: Transaction, new: Sequence[NewMember], at: datetime) -> list[InsertedMember]:
-    """Create active members and return their ids; a key that the batch has in any spelling is a conflict."""
+def insert_members(
+    tx: Transaction, new: Sequence[NewMember], at: datetime, *, founded: Collection[int] = ()
+) -> list[InsertedMember]:
+    """Create active members and return their ids; a key that the batch has in any spelling is a conflict.
+
+    Those of batches that this transaction has `founded` are there from the beginning: nobody has seen these without.
+    """
     if not new:
         return []
-    numbers = count_joins(tx, {member.batch_id for member in new if member.caught_up_at is None})
+    numbers = count_joins(tx, {member.batch_id for member in new}.difference(founded))
     rows = [_to_insert(member, numbers.get(member.batch_id)) for member in new]
     alike = {"status": MemberStatus.ACTIVE, "epoch": 1, "added_at": at}
     returning = columns_of(InsertedMember, batch_members)
@@ -274,6 +279,5 @@ def _to_insert(member: NewMember, joined_no: int | None) -> _MemberToInsert:
         member.caught_up_at,
         member.source_time,
         standing_of_new(member.caught_up_at is not None),
-        # Who is there from the beginning has joined nothing.
-        joined_no if member.caught_up_at is None else None,
+        joined_no,
     )
