@@ -6,6 +6,8 @@ import pytest
 from httpx import Response
 from playwright.sync_api import Page, expect
 
+from matoolkit.admin.freezing import shut_freeze
+from matoolkit.admin.gating import Subject
 from matoolkit.admin.publishing import publish
 from matoolkit.admin.queries import latest_runbook
 from matoolkit.clock import VirtualClock
@@ -135,6 +137,18 @@ def test_the_dry_run_says_what_happens_to_each_batch(visitor: Visitor, stage: St
     done = sent(visitor, text, runbook="wave", overdue="ignore", seen=mark_in(ignoring))
     assert done.status_code == 303
     assert versions(store)[0].overdue_behavior is OverdueBehavior.IGNORE
+
+
+def test_k6_the_dry_run_says_what_a_freeze_keeps_for_ever(visitor: Visitor, stage: Stage) -> None:
+    phases = "".join(
+        f"  - {{name: p{n}, offset: T-0, steps: [{{name: s, worker_id: w, function: C}}]}}\n" for n in range(12)
+    )
+    first = stage.publish(f"phases:\n{phases}")
+    stage.batch(first, 3)
+    shut_freeze(stage.store, Subject(), by="anna", reason="<b>for good</b>")
+    seen = sent(visitor, first.yaml_content + "# another\n", "/publications/check", runbook="wave").text
+    assert seen.count("would never begin: freeze 1: &lt;b&gt;for good&lt;/b&gt;") == 10
+    assert "and 2 phases more that freezes and windows keep too long" in seen
 
 
 def test_a_new_runbook_is_published_and_switched_on(visitor: Visitor, store: Store) -> None:
