@@ -18,6 +18,7 @@ from matoolkit.domain.signoff import (
     parsed_digest,
     shown,
     times_of,
+    used_by,
 )
 from matoolkit.domain.states import SignOff, SignOffSubject
 from matoolkit.runbook.model import Approval
@@ -67,7 +68,7 @@ def by(name: str, number: int = 0, **changes: object) -> Signature:
 
 
 def asked(*given: Signature, **changes: object) -> SignOffs:
-    return replace(ASKED, given=given, **changes)  # type: ignore[arg-type]
+    return replace(ASKED, given=given, used_no=used_by(given, ASKED.count), **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -462,3 +462,15 @@ def test_s3_a_row_that_is_added_to_a_manual_batch_that_waits_is_not_covered(stag
     stage.handle()
     assert len(stage.take_jobs()) == 2
     assert list(signers.shown(batch).first_members) == ["late"]
+
+
+def test_a5_what_was_signed_is_shown_after_the_end_and_nothing_is_signed_then(stage: Stage, signers: Signers) -> None:
+    batch = begun(stage, signers)
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.COMPLETED
+    request = signers.shown(batch)
+    assert request.asking.state is ApprovalState.BEGUN
+    assert [one.signed_by for one in request.asking.asked.given] == ["ann", "bob"]
+    with pytest.raises(NothingToSign, match="the batch is completed"):
+        signers.approve(batch, "cleo")
+    assert waiting_approvals(stage.store, everything=True) == []

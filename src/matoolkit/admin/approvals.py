@@ -122,7 +122,7 @@ def approvals_of_batch(store: Store, batch_id: int) -> list[Request]:
     """Return everything in a batch that people have to sign off, with what they would sign."""
     with store.reading() as tx:
         batch = existing_batch(tx, batch_id)
-        return [request_of(tx, one) for one in _all(tx, [batch])]
+        return [request_of(tx, one) for one in _all(tx, [batch], is_history=True)]
 
 
 def request_of(tx: Transaction, asking: Asking) -> Request:
@@ -154,10 +154,18 @@ class _Version:
     runbook: Runbook
 
 
-def _all(tx: Transaction, batches: Sequence[BatchRow], only: Collection[int | None] | None = None) -> list[Asking]:
+def _all(
+    tx: Transaction,
+    batches: Sequence[BatchRow],
+    only: Collection[int | None] | None = None,
+    *,
+    is_history: bool = False,
+) -> list[Asking]:
+    """Return what asks for sign-offs in batches; what was signed in those that have ended is history."""
     versions = _versions(tx, batches)
-    open_ones = [batch for batch in batches if batch.status in UNFINISHED_BATCHES]
-    found = [*_holds(tx, open_ones, versions), *_phases(tx, open_ones), *_inits(tx, open_ones, versions)]
+    wanted = [batch for batch in batches if is_history or batch.status in UNFINISHED_BATCHES]
+    found = [*_holds(tx, wanted, versions), *_phases(tx, wanted), *_inits(tx, wanted, versions)]
+    found = [one if one.batch.status in UNFINISHED_BATCHES else replace(one, begun=True) for one in found]
     return [one for one in found if only is None or one.asked.phase_execution_id in only]
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from matoolkit.announcing.lateness import let_in_late
 from matoolkit.domain.doors import PhaseDoor
-from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, who_may
+from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, used_by, who_may
 from matoolkit.domain.states import PhaseStatus, SignOff, SignOffSubject
 from matoolkit.runbook.model import Approval, Runbook
 from matoolkit.store.batches import NarrowBatch
@@ -27,7 +27,7 @@ def with_sign_offs(
     approvals = {phase.id: rule for phase in phases if (rule := doors[phase.id].rules.approval) is not None}
     wanting = [phase for phase in phases if phase.id in approvals]
     asked = sign_offs_of_phases(tx, wanting, approvals, batches, at)
-    return {number: replace(door, sign_offs=asked.get(number)) for number, door in doors.items()}
+    return {**doors, **{number: replace(doors[number], sign_offs=one) for number, one in asked.items()}}
 
 
 def sign_offs_of_phases(
@@ -51,13 +51,15 @@ def sign_offs_of_phases(
     for phase in phases:
         batch = batches[phase.batch_id]
         asked = _asked(batch, SignOffSubject.PHASE, approvals[phase.id], phase.runbook_version, at)
+        mine = [one for one in given if one.phase_execution_id == phase.id]
         asked = replace(
             asked,
             phase_execution_id=phase.id,
             title=phase.phase_name,
             ends_at=None if phase.id in lifted else asked.ends_at,
             has_begun=phase.status is not PhaseStatus.PENDING,
-            given=[one for one in given if one.phase_execution_id == phase.id],
+            given=mine,
+            used_no=used_by(mine, asked.count),
         )
         found[phase.id] = _with_digest(tx, asked) if for_people or not asked.has_begun else asked
     return found

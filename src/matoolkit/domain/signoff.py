@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matoolkit.runbook.model import Approval
 
 VALID = timedelta(days=7)
-_NOBODY = -1
+NOBODY = -1
 _HASH_BYTES = 16
 _PARTS = 5
 
@@ -97,8 +97,9 @@ class Signature:
 class SignOffs:
     """What must be signed off before something begins, and what was signed so far.
 
-    `digest` is that of what is asked now; it is known only if somebody has rejected. `has_begun` is set when a
-    phase has begun: then only those wait who joined too late for the sign-offs that were used.
+    `used_no` is the number up to which those who joined were covered when sign-offs were used. `digest` is that of what
+    is asked now; it is known only if somebody has rejected. `has_begun` is set when a phase has begun: then only those
+    wait who joined too late for the sign-offs that were used.
     """
 
     batch_id: int
@@ -116,6 +117,8 @@ class SignOffs:
     has_begun: bool = False
     digest: str | None = None
     given: Sequence[Signature] = ()
+    # Asked for each member, and so worked out once.
+    used_no: int = NOBODY
 
     def voided(self, signature: Signature) -> str | None:
         """Say why a sign-off does not count, if another T, another version or its age voids it (rule S5)."""
@@ -143,12 +146,6 @@ class SignOffs:
     def covered_no(self) -> int | None:
         """Up to which number those who joined are covered by enough people; none if nobody is."""
         return covered_by(self.standing, self.count)
-
-    @property
-    def used_no(self) -> int:
-        """Up to which number those who joined were covered when their sign-offs were used."""
-        used = covered_by([one for one in self.standing if one.used_at is not None], self.count)
-        return _NOBODY if used is None else used
 
     @property
     def asked_after(self) -> int | None:
@@ -196,15 +193,21 @@ class SignOffs:
         return one.decision is SignOff.REJECT and one.withdrawn_at is None and is_about_this
 
 
+def used_by(given: Iterable[Signature], count: int) -> int:
+    """Return up to which number those who joined were covered when their sign-offs were used."""
+    covered = covered_by([one for one in given if one.is_approval and one.used_at is not None], count)
+    return NOBODY if covered is None else covered
+
+
 def covered_by(approvals: Iterable[Signature], count: int) -> int | None:
     """Return up to which number those who joined are covered by so many different people (rules S3 and S4).
 
     Sign-offs of late joiners go on from where the ones before end. If nobody can sign in, one is as good as all.
     """
-    known, reached = list(approvals), _NOBODY
+    known, reached = list(approvals), NOBODY
     while (level := _level(known, count, reached)) > reached:
         reached = level
-    return None if reached == _NOBODY else reached
+    return None if reached == NOBODY else reached
 
 
 def _level(approvals: Iterable[Signature], count: int, reached: int) -> int:
@@ -218,7 +221,7 @@ def _level(approvals: Iterable[Signature], count: int, reached: int) -> int:
         people += 1 if one.is_signed_in else count
         if people >= count:
             return one.covered_no
-    return _NOBODY
+    return NOBODY
 
 
 def awaits(asked: SignOffs) -> Why | None:
