@@ -1867,9 +1867,9 @@ FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon
 GO
 
 -- store.places.candidates
-SELECT TOP 7 batch_members.id, batch_members.member_key, batch_members.is_pilot, batch_members.joined_no, step_executions.step_index, step_executions.worker_id 
+SELECT TOP 7 batch_members.id, step_executions.id AS step_id, batch_members.member_key, batch_members.is_pilot, batch_members.joined_no, step_executions.step_index, step_executions.worker_id 
 FROM step_executions JOIN batch_members ON batch_members.id = step_executions.batch_member_id AND batch_members.epoch = step_executions.epoch 
-WHERE step_executions.phase_execution_id = :p_phase_id AND step_executions.status = 'pending' AND step_executions.retry_after IS NULL AND batch_members.status = 'active' AND step_executions.batch_member_id > :p_after AND (step_executions.step_index > 0 OR batch_members.is_pilot = 1) AND NOT (EXISTS (SELECT * 
+WHERE step_executions.phase_execution_id = :p_phase_id AND step_executions.status = 'pending' AND step_executions.retry_after IS NULL AND batch_members.status = 'active' AND step_executions.id > :p_after AND (step_executions.step_index > 0 OR batch_members.is_pilot = 1) AND NOT (EXISTS (SELECT * 
 FROM step_executions AS before 
 WHERE before.batch_member_id = step_executions.batch_member_id AND before.epoch = step_executions.epoch AND before.phase_execution_id = step_executions.phase_execution_id AND before.step_index = step_executions.step_index - :step_index_1 AND before.status IN ('dispatched', 'pending', 'polling'))) AND NOT (EXISTS (SELECT * 
 FROM step_executions AS first 
@@ -1878,7 +1878,7 @@ FROM step_executions AS busy
 WHERE busy.batch_member_id = step_executions.batch_member_id AND (busy.lost_at IS NOT NULL OR busy.status IN ('dispatched', 'pending', 'polling') AND busy.phase_execution_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_earlier) WITH ([value] BIGINT '$[0]')) AS anon_1)))) AND NOT (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = step_executions.batch_member_id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) ORDER BY batch_members.id
+WHERE rollback_executions.batch_member_id = step_executions.batch_member_id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) ORDER BY step_executions.id
 GO
 
 -- store.places.first_steps_of

@@ -49,7 +49,7 @@ class Limited(NamedTuple):
 
 @dataclass(slots=True)
 class Offered:
-    """How far a pile has come in offering the places of a phase: up to which member, and in how many rounds."""
+    """How far a pile has come in offering the places of a phase: up to which step, and in how many rounds."""
 
     after: int = 0
     rounds: int = 0

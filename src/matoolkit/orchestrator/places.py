@@ -1,7 +1,8 @@
 """Places of phases in which only so many members may be at once (rule C5).
 
-Nobody takes a place while a pile is worked through. In the end the pile offers those that are free to the lowest ids
-that could go on, so who came with a message has no advantage over who waits.
+Nobody takes a place while a pile is worked through. In the end the pile offers those that are free to the first in line
+that could go on, so who came with a message has no advantage over who waits. The line is in the order in which members
+got their steps of the phase: by their ids, and then who joined or returned.
 """
 
 from collections.abc import Iterable
@@ -42,7 +43,7 @@ def offer_places(agenda: Agenda) -> None:
 
 
 def _next(agenda: Agenda, phase: PhaseRow, door: PhaseDoor, free: int) -> list[int]:
-    """Return who may go on if there is a place: the lowest ids that no other gate keeps."""
+    """Return who may go on if there is a place: the first in line whom no other gate keeps."""
     whole = Work(door.runbook_name, door.batch_id, phase=door)
     if agenda.gates.at(Door.SEND, whole):
         return []
@@ -67,7 +68,7 @@ def _next(agenda: Agenda, phase: PhaseRow, door: PhaseDoor, free: int) -> list[i
         )
         found += [one.id for one in page if not _is_kept(agenda, door, one)]
         if page:
-            offered.after = page[-1].id
+            offered.after = page[-1].step_id
         if len(page) < size or len(found) >= wanted:
             break
     return found

@@ -34,6 +34,7 @@ class Candidate:
     """A member without a place whose next step in a phase could be sent, as far as its own work goes."""
 
     id: int
+    step_id: int
     member_key: str
     is_pilot: bool | None
     joined_no: int | None
@@ -98,7 +99,7 @@ def candidates(
     may_begin: bool,
     pilots_only: bool,
 ) -> list[Candidate]:
-    """Return a slice of those who wait for a place in a phase and for none of their own jobs, by id.
+    """Return a slice of those who wait for a place in a phase and for none of their own jobs, as they got their steps.
 
     Who has something to do in an `earlier` phase, or something to be undone, does that first. Unless somebody may begin
     the phase, or while only pilots may, others are left out who have done nothing in it yet.
@@ -141,14 +142,14 @@ def _candidates(
         or_(is_any(undoing.c.status, OPEN_STEPS), undoing.c.lost_at.is_not(None)),
     )
     present = and_(batch_members.c.id == mine.batch_member_id, batch_members.c.epoch == mine.epoch)
-    of_member = (batch_members.c[name] for name in ("id", "member_key", "is_pilot", "joined_no"))
-    chosen = (*of_member, mine.step_index, mine.worker_id)
+    of_member = (batch_members.c[name] for name in ("member_key", "is_pilot", "joined_no"))
+    chosen = (batch_members.c.id, mine.id.label("step_id"), *of_member, mine.step_index, mine.worker_id)
     waits: tuple[ColumnElement[bool], ...] = (
         mine.phase_execution_id == phase_id,
         is_any(mine.status, {StepStatus.PENDING}),
         mine.retry_after.is_(None),
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
-        mine.batch_member_id > after,
+        mine.id > after,
     )
     has_begun = mine.step_index > literal_column("0")
     if not may_begin:
@@ -157,7 +158,8 @@ def _candidates(
         waits = (*waits, or_(has_begun, batch_members.c.is_pilot == true()))
     query = select(*chosen).select_from(step_executions.join(batch_members, present))
     found = query.where(*waits, is_next, ~has_place, ~is_busy, ~is_undone)
-    return found.order_by(batch_members.c.id).limit(limit)
+    # By the number of the step, in which the index of a phase is sorted: only what is returned is read.
+    return found.order_by(mine.id).limit(limit)
 
 
 def _pair(key: int, value: int) -> tuple[int, int]:
