@@ -49,15 +49,16 @@ def sign_offs_of_phases(
     given, lifted = signatures_of_batches(tx, of_batches), let_in_late(tx, [phase.id for phase in phases])
     found = {}
     for phase in phases:
-        batch = batches[phase.batch_id]
+        batch, has_begun = batches[phase.batch_id], phase.status is not PhaseStatus.PENDING
         asked = _asked(batch, SignOffSubject.PHASE, approvals[phase.id], phase.runbook_version, at)
         mine = [one for one in given if one.phase_execution_id == phase.id]
         asked = replace(
             asked,
             phase_execution_id=phase.id,
             title=phase.phase_name,
-            ends_at=None if phase.id in lifted else asked.ends_at,
-            has_begun=phase.status is not PhaseStatus.PENDING,
+            # Only a phase that has not begun can be late: who joins it afterwards has no gate that lifts the time.
+            ends_at=None if has_begun or phase.id in lifted else asked.ends_at,
+            has_begun=has_begun,
             given=mine,
             used_no=used_by(mine, asked.count),
         )

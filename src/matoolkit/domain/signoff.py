@@ -248,11 +248,13 @@ def lets_in(asked: SignOffs, joined_no: int) -> Why | None:
 
 
 def approval(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
-    """Say whether a phase, or a member who joined it late, waits for people."""
+    """Say whether a phase, or a member who joined it late, waits for people; one that has begun does not."""
     asked = phase.sign_offs
     if asked is None or door is not Door.START:
         return None
-    return awaits(asked) if work.member_key is None else lets_in(asked, work.joined_no)
+    if work.member_key is not None:
+        return lets_in(asked, work.joined_no)
+    return None if asked.has_begun else awaits(asked)
 
 
 def _why(asked: SignOffs, told: str, *, since: datetime | None = None) -> Why:
