@@ -366,6 +366,20 @@ def test_k2_who_is_woken_and_who_wakes_go_by_the_same_clock(stage: Stage) -> Non
     assert [job.function_name for job in stage.take_jobs()] == ["License"]
 
 
+def test_k2_a_scheduler_whose_clock_is_ahead_begins_no_phase_before_its_window(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    batch = stage.batch(stage.publish(runbook()), 1)
+    at(stage, 19, 59)
+    dispatch_due_phases(stage.store, stage.bus, lambda _: None, stage.now + timedelta(minutes=2))
+    stage.handle()
+    assert stage.phases(batch)["prepare"] is PhaseStatus.PENDING
+    at(stage, 20, 2)
+    begin_due(stage)
+    sweep()
+    assert len(stage.take_jobs()) == 1
+
+
 def test_k2_runbooks_without_windows_cost_a_sweep_one_query(
     stage: Stage, sweep: Callable[[], None], statements: Callable[[], list[str]]
 ) -> None:

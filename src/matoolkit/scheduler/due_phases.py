@@ -62,7 +62,7 @@ def _dispatch_page_by_page(
             # Due phases are read again under the lock: a person may have held or cancelled a batch since.
             batches = {batch.id: batch for batch in lock_batches(tx, {phase.batch_id for phase in found})}
             due = [phase for phase in look(tx, at, _AT_ONCE, after=last) if phase.batch_id in batches]
-            dispatched += _dispatch(tx, publisher, due, batches, at, waiting)
+            dispatched += _dispatch(tx, publisher, due, batches, waiting)
         last = found[-1]
 
 
@@ -71,10 +71,13 @@ def _dispatch(
     publisher: Publisher,
     due: Collection[PhaseRow],
     batches: dict[int, BatchRow],
-    at: datetime,
     waiting: set[int],
 ) -> int:
-    """Let phases begin that no gate keeps; `waiting` are batches an earlier phase of which is kept, and grows."""
+    """Let phases begin that no gate keeps; `waiting` are batches an earlier phase of which is kept, and grows.
+
+    Gates are asked at the database's time, as for members: a clock ahead of it would begin a phase before its window.
+    """
+    at = tx.time()
     empty = _empty(tx, due)
     left_out = {phase.id for phase in empty}
     skip_phases(tx, left_out, at)
@@ -84,7 +87,7 @@ def _dispatch(
     wanting = [phase for phase in there if phase.batch_id not in waiting]
     doors = load_doors(tx, there, batches, at)
     late = [*past_their_limit(there, at), *not_approved_in_time(there, doors)]
-    gates = Gates(shut_late(tx, late, batches, gates_in_force(tx, tx.time())) if there else ())
+    gates = Gates(shut_late(tx, late, batches, gates_in_force(tx, at)) if there else ())
     kept = kept_phases(gates, [doors[phase.id] for phase in wanting])
     waiting.update(phase.batch_id for phase in wanting if phase.id in kept)
     begun = dispatch_and_announce(tx, publisher, [phase for phase in wanting if phase.id not in kept], batches, at)

@@ -15,6 +15,7 @@ from matoolkit.errors import InvalidRunbook
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
+from matoolkit.store.batches import lock_narrow_batches
 from matoolkit.store.sql.transaction import Transaction
 from matoolkit.store.windows import RunningPhase, note_woken, running_phases
 
@@ -92,6 +93,8 @@ def _windows_of(tx: Transaction, name: str, version: int) -> Mapping[int, Hours]
 
 
 def _wake(tx: Transaction, publisher: Publisher, phases: Sequence[RunningPhase], at: datetime) -> None:
+    # Batches first, as in every pile: in another order two transactions could wait for each other (rule M5).
+    lock_narrow_batches(tx, {phase.batch_id for phase in phases})
     noted = set(note_woken(tx, [phase.id for phase in phases], at))
     woken = [phase for phase in phases if phase.id in noted]
     wake_batches(tx, publisher, sorted({phase.batch_id for phase in woken}))
