@@ -7,6 +7,7 @@ import pytest
 from matoolkit.admin.approvals import waiting_approvals
 from matoolkit.admin.approving import approve, missing_sign_offs, withdraw_from_hold
 from matoolkit.admin.lateness import approve_late
+from matoolkit.admin.queries import hold_of
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.signoff import Signer
 from matoolkit.domain.states import BatchStatus, SignOffSubject
@@ -20,7 +21,7 @@ from matoolkit.errors import (
     RoleMissing,
 )
 from matoolkit.store.batches import BatchRow
-from tests.signing import LOCAL, PIPELINE, person
+from tests.signing import LOCAL, PIPELINE, Signers, person
 from tests.stage import Stage
 
 SAFE = """\
@@ -124,3 +125,13 @@ def test_s1_many_late_batches_are_signed_off_together(stage: Stage) -> None:
 
     assert all_by(person("ann")) == ([], [batch.id])
     assert all_by(person("bob")) == ([batch.id], [])
+
+
+def test_s5_a_held_reschedule_says_whose_sign_offs_it_would_void(stage: Stage) -> None:
+    document = SAFE.partition("\n")[2].replace("    offset: T-0\n", "    offset: T-0\n    approval: {count: 2}\n")
+    batch = stage.batch(stage.publish(document), 2)
+    Signers(stage).approve(batch, "ann")
+    stage.hold_for(batch, HoldKind.RESCHEDULE, "k1", start=(stage.now + timedelta(days=1)).isoformat())
+    assert hold_of(stage.store, batch.id).voided == ["ann"]
+    stage.hold_for(batch, HoldKind.REMOVALS, "k2")
+    assert hold_of(stage.store, batch.id).voided == ()

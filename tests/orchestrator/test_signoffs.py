@@ -1,6 +1,7 @@
 """Rules S1 to S8 on real tables: what waits for people begins when enough of them have signed off, and not before."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -37,6 +38,7 @@ from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, insert_phases
 from tests.signing import LOCAL, PIPELINE, Signers, person
 from tests.stage import Stage
+from tests.threads import in_threads
 
 CUTOVER = """\
 phases:
@@ -474,3 +476,42 @@ def test_a5_what_was_signed_is_shown_after_the_end_and_nothing_is_signed_then(st
     with pytest.raises(NothingToSign, match="the batch is completed"):
         signers.approve(batch, "cleo")
     assert waiting_approvals(stage.store, everything=True) == []
+
+
+def test_s4_people_who_sign_at_the_same_moment_all_count_once(stage: Stage, signers: Signers) -> None:
+    batch = detected(stage, "count: 4")
+    names = ("ann", "bob", "cleo", "dan", "ANN", "bob")
+
+    def signed(name: str) -> bool:
+        try:
+            signers.approve(batch, name)
+        except AlreadySigned:
+            return False
+        return True
+
+    outcomes = in_threads([partial(signed, name) for name in names])
+    assert sorted(outcomes) == [False, False, True, True, True, True]
+    assert signers.shown(batch).asking.state is ApprovalState.GIVEN
+    assert begin_due(stage) == ["Move", "Move"]
+
+
+def test_s3_of_one_who_joins_while_others_sign_the_sign_off_covers_all_or_refuses(
+    stage: Stage, signers: Signers
+) -> None:
+    batch = detected(stage, "count: 1")
+    seen = signers.shown(batch).digest
+
+    def sign() -> bool:
+        try:
+            signers.approve(batch, "ann", digest=seen)
+        except NotAsShown:
+            return False
+        return True
+
+    def join() -> bool:
+        stage.join(batch, "late")
+        return True
+
+    signed, _ = in_threads([sign, join])
+    jobs = begin_due(stage)
+    assert jobs == (["Move", "Move"] if signed else []), "who joined is never covered by it"

@@ -17,7 +17,7 @@ from matoolkit.admin.secrecy import secret_columns
 from matoolkit.announcing.delays import delays_of
 from matoolkit.domain.delays import Delay
 from matoolkit.domain.holds import HoldKind
-from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus, SignOffSubject, StepStatus
 from matoolkit.errors import HoldChanged, UnknownBatch, UnknownDeadLetter, UnknownMember, UnknownRunbook, UnknownVersion
 from matoolkit.runbook.offsets import Offset
 from matoolkit.store import Store, Transaction
@@ -44,6 +44,7 @@ from matoolkit.store.runbooks import (
     runbook_version,
     runbook_versions,
 )
+from matoolkit.store.signoffs import signatures_of_batches
 from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import steps_of_members
 from matoolkit.store.undofailures import count_undo_failures
@@ -98,7 +99,7 @@ class HoldView:
 
     `waits_for` is what keeps an approval from being followed, if something does. `new_dues` says when the phases that
     have not begun would be due with the new start, and `delays` which of them freezes and windows would then keep until
-    they are late (rule K6).
+    they are late (rule K6). `voided` has signed off what would then be another T (rule S5).
     """
 
     batch: BatchRow
@@ -109,6 +110,7 @@ class HoldView:
     waits_for: str | None = None
     new_dues: Sequence[tuple[str, datetime]] = ()
     delays: Sequence[Delay] = ()
+    voided: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,13 @@ def hold_of(store: Store, batch_id: int) -> HoldView:
         due = {phase.id: Offset(phase.offset_minutes).due_at(at) for phase in pending}
         dues = sorted(((phase.phase_name, due[phase.id]) for phase in pending), key=itemgetter(1))
         late = delays_of(tx, {batch.id: batch}, pending, due, tx.time())
-        return HoldView(batch, kind, count, members, start, waits_for, dues, late)
+        return HoldView(batch, kind, count, members, start, waits_for, dues, late, _voided(tx, batch_id))
+
+
+def _voided(tx: Transaction, batch_id: int) -> list[str]:
+    given = signatures_of_batches(tx, [batch_id])
+    of_others = (one for one in given if one.subject is not SignOffSubject.HOLD)
+    return sorted({one.signed_by for one in of_others if one.is_approval and one.used_at is None})
 
 
 def held_members(store: Store, batch_id: int, *, after: int, limit: int) -> tuple[int, list[MemberLabel]]:

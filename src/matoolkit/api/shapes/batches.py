@@ -203,6 +203,7 @@ class HoldShape(Shape):
     delays: list[DelayShape] = Field(
         description="Which of these freezes and windows would keep until they are late, or for ever."
     )
+    voided_approvals: list[str] = Field(description="Whose sign-offs would not count with the new start.")
     waits_for: str | None = Field(description="What an approval waits for, if it waits.")
     sign_offs: str | None = Field(description="How many have signed it off, if the runbook wants more.")
 
@@ -314,6 +315,7 @@ def hold_shape(hold: HoldView, sign_offs: str | None = None) -> HoldShape:
             "new_start": hold.new_start,
             "new_dues": [{"phase_name": name, "due_at": due} for name, due in hold.new_dues],
             "delays": delay_shapes(hold.delays),
+            "voided_approvals": list(hold.voided),
             "waits_for": hold.waits_for,
             "sign_offs": sign_offs,
         }

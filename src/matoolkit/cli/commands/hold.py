@@ -39,6 +39,7 @@ _HOLD = (
     when("NEW T", "newStart"),
     Column("PHASES THEN", _new_dues),
     Column("LATE THEN", _delays),
+    Column("VOIDED THEN", "voidedApprovals"),
     number("COUNT", "memberCount"),
     Column("MEMBERS", "members"),
     Column("APPROVED", "isApproved"),
