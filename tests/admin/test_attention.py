@@ -1,7 +1,7 @@
 """Rule U6: what needs a person is one list; each kind appears, and disappears when somebody has seen to it."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -89,6 +89,25 @@ def test_u6_a_phase_that_does_not_begin_needs_a_person(stage: Stage) -> None:
     assert "and 2 phases after it" in the_one(stage).sentence
     stage.due(batch, "prepare", "cutover", "check")
     assert look(stage).matters == []
+
+
+GATED = TWO_PHASES.replace(
+    "offset: T-5d", "offset: T-5d\n    window: {days: [sat], from: '20:00', to: '21:00'}"
+).replace("offset: T-0", "offset: T-0\n    approval: {until: T+9d}", 1)
+
+
+def test_u6_a_phase_that_its_own_gate_keeps_is_not_overdue(stage: Stage, statements: Callable[[], list[str]]) -> None:
+    runbook, counts = stage.publish(GATED), []
+    for days in (5, 4, 3):
+        stage.batch_at(runbook, 1, days=days)
+        stage.clock.advance(timedelta(hours=1))
+        statements()
+        assert look(stage).matters == [], "it waits for its window, and nobody can do anything about that"
+        counts.append(len(statements()))
+    assert len(set(counts)) == 1, counts
+    is_open = datetime(2026, 3, 7, 20, 30, tzinfo=UTC)
+    stage.clock.advance(is_open - stage.now)
+    assert [str(matter.kind) for matter in look(stage).matters if matter.kind != "approval"] == ["overdue"] * 3
 
 
 def test_u6_no_scheduler_where_one_has_worked_needs_a_person(stage: Stage) -> None:

@@ -13,12 +13,21 @@ from matoolkit.store.gatekeeping import note_swept, open_gates
 from tests.orchestrator.runbooks import (
     TWO_PHASES,
     TWO_STEPS,
+    WITH_FAREWELL,
     WITH_INIT,
     WITH_POLL,
     WITH_RETRY,
     WITH_ROLLBACK,
 )
 from tests.stage import Failing, Stage
+
+WITH_UNDONE_INIT = """
+init:
+  - {name: prepare, worker_id: worker-01, function: Prepare, on_failure: clear}
+rollbacks:
+  clear:
+    - {name: clear, worker_id: worker-01, function: Clear}
+""" + TWO_PHASES.lstrip()
 
 
 def explained(stage: Stage, batch: BatchRow, phase: str | None = None) -> BatchExplained:
@@ -89,7 +98,7 @@ def test_x1_a_poll_behind_a_pause_is_explained_by_the_pause(stage: Stage) -> Non
     assert kinds == ["pause", "poll"]
     assert lines(stage, batch) == [("pause", 2), ("poll", 2)]
     line = explained(stage, batch).lines[0]
-    assert (line.why.gate_id, line.why.command) == (gate.id, f"matoolkit resume --gate {gate.id}")
+    assert (line.why.gate_id, line.why.command) == (gate.id, f"matoolkit resume --gate {gate.id} --reason TEXT")
     assert "legal hold" in line.why.sentence
 
 
@@ -187,3 +196,49 @@ def test_x3_statements_do_not_grow_with_members(stage: Stage, statements: Callab
             ("pause", 1, 1),
         ]
     assert counts[0] == counts[1] < 40, counts
+
+
+def test_x2_who_is_paused_is_told_so_before_its_phase_is_due(stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(TWO_PHASES), 3, days=6)
+    mine = Subject(runbook_name="wave", member_key="u1")
+    pause(stage.store, stage.bus, mine, by="kwu", reason="he travels", until=stage.now + timedelta(hours=1))
+    assert lines(stage, batch) == [("not_due", 3)], "it is over before the phase is due"
+    pause(stage.store, stage.bus, mine, by="kwu", reason="legal hold")
+    assert [one.kind for one in of_member(stage, batch, "u1").whys] == ["not_due", "pause"]
+    assert why(stage, batch, "u0").kind == "not_due"
+    assert lines(stage, batch) == [("not_due", 3), ("pause", 1)]
+
+
+def test_x2_what_is_undone_waits_for_the_job_that_is_out(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_FAREWELL), 1)
+    stage.due(batch, "prepare")
+    stage.handle()
+    (job,) = stage.take_jobs()
+    stage.leave(batch, "u0")
+    assert [one.kind for one in of_member(stage, batch).whys] == ["job_out"]
+    stage.handle()
+    out, behind = of_member(stage, batch).whys
+    assert (out.kind, out.sentence) == (
+        "job_out",
+        "the job of prepare/create is out at worker-01, although the step was cancelled",
+    )
+    assert (behind.kind, behind.sentence) == ("compensation", "what was done for it is undone after that")
+    assert left_over(stage) == []
+    stage.answer(job)
+    stage.handle()
+    (found,) = of_member(stage, batch).whys
+    assert (found.kind, found.sentence) == (
+        "job_out",
+        "the job of on_member_removed/forget, which undoes what was done, is out at worker-01",
+    )
+
+
+def test_x2_an_init_that_has_failed_is_undone_first(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_UNDONE_INIT), 1)
+    stage.handle()
+    stage.answers["Prepare"] = Failing("no group")
+    stage.work()
+    stage.handle()
+    kinds = [one.kind for one in explained(stage, batch).whys]
+    assert kinds == ["job_out", "compensation"]
+    assert left_over(stage) == []

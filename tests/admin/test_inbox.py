@@ -9,7 +9,7 @@ from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import GateKind
 from matoolkit.store.deadletters import NewDeadLetter, keep_dead_letters
 from matoolkit.store.gatekeeping import NewGate, shut_gate
-from tests.orchestrator.runbooks import TWO_PHASES
+from tests.orchestrator.runbooks import TWO_PHASES, WITH_INIT
 from tests.stage import Stage
 
 WITH_APPROVAL = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {until: T+4h}", 1)
@@ -37,7 +37,7 @@ def test_x6_what_waits_comes_by_its_deadline_and_what_has_none_last(stage: Stage
         ("paused", far.id, None),
     ]
     assert (found[0].sentence, found[0].detail) == ("All is paused by kwu", "an outage")
-    assert found[3].command == "matoolkit resume --gate 4"
+    assert found[3].command == "matoolkit resume --gate 4 --reason TEXT"
     resume(stage.store, stage.bus, Subject(batch_id=far.id), by="kwu", reason="it is over")
     assert kinds(stage) == ["paused", "held", "held"]
 
@@ -59,6 +59,21 @@ def test_x6_a_sign_off_is_in_the_inbox_and_needs_a_person_the_day_before(stage: 
     assert what_needs_a_person(stage.store).matters == []
     stage.clock.advance(timedelta(days=5, hours=5))
     assert "approval" in [str(one.kind) for one in what_needs_a_person(stage.store).matters]
+
+
+def test_u6_a_sign_off_for_which_something_waits_needs_a_person_however_long_it_is_taken(stage: Stage) -> None:
+    with_init = WITH_INIT.replace("phases:", "init_approval: {count: 2}\nphases:", 1)
+    stage.batch(stage.publish(with_init, "first"), 1)
+    stage.handle()
+    (matter,) = what_needs_a_person(stage.store).matters
+    assert (matter.kind, matter.command) == ("approval", "matoolkit approval show 1 --init")
+    batch = stage.batch(stage.publish(WITH_APPROVAL.replace("T+4h", "T+9d"), "second"), 1)
+    stage.due(batch, "prepare")
+    stage.run()
+    assert [matter.batch_id for matter in what_needs_a_person(stage.store).matters] == [1]
+    stage.clock.advance(timedelta(days=5))
+    pressing = [(str(matter.kind), matter.batch_id) for matter in what_needs_a_person(stage.store).matters]
+    assert pressing == [("approval", batch.id), ("approval", 1)], "by their deadlines"
 
 
 def test_x6_budgets_late_phases_and_dead_letters_wait_too(stage: Stage) -> None:

@@ -20,7 +20,7 @@ def test_x3_a_batch_is_explained_in_sentences_with_their_commands(cli: Cli, stag
     assert told[1].startswith("  prepare · dispatched · due ")
     assert "      11 the job of prepare/create is out at worker-01, the first lost at " in told[2]
     assert "       1 paused by kwu at " in told[3]
-    assert told[3].split("legal hold: u3")[1].strip() == "matoolkit resume --gate 1"
+    assert told[3].split("legal hold: u3")[1].strip() == "matoolkit resume --gate 1 --reason TEXT"
     assert told[5].startswith("next: check is due, 2026-03-08 12:00 UTC (T-0, in 5d")
     answer = cli.json("explain", "batch", str(batch.id), "--phase", "prepare")
     assert [(line["kind"], line["members"]) for line in answer["lines"]] == [("job_out", 11), ("pause", 1)]

@@ -2810,7 +2810,7 @@ WHERE rollback_executions.status IN ('failed', 'poll_timeout') AND (batch_member
 GO
 
 -- store.unresolved.next_phase
-SELECT TOP 1 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, phase_executions.due_at 
+SELECT TOP 1 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.id AS phase_id, phase_executions.phase_name, phase_executions.due_at 
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
@@ -2824,7 +2824,7 @@ WHERE dead_letters.status = 'open' GROUP BY dead_letters.subscription, dead_lett
 GO
 
 -- store.unresolved.overdue_phases
-SELECT TOP 1000 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.phase_name, phase_executions.due_at 
+SELECT TOP 1000 batches.id AS batch_id, batches.runbook_name, batches.batch_start_time, phase_executions.id AS phase_id, phase_executions.phase_name, phase_executions.due_at 
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit.admin.explaining import explain_batch
 from matoolkit.admin.gating import Subject, open_gate, pause, resume
 from matoolkit.announcing.lateness import let_in_late
 from matoolkit.clock import VirtualClock
@@ -216,3 +217,24 @@ def test_k5_the_gate_of_a_late_phase_is_no_hold_and_the_batch_follows_its_source
     assert (strict.batch().hold_kind, strict.batch().hold_reason) == (None, None)
     strict.in_source("bob")
     assert strict.tick(TICK).members_added == 1
+
+
+def test_x4_what_is_kept_tells_when_it_will_be_late(strict: Calendar) -> None:
+    stop(strict)
+    strict.tick(3 * DAY)
+    coming = explain_batch(strict.store, strict.batch().id).coming
+    assert (coming[0].at, coming[0].sentence) == (
+        strict.clock.now() + 6 * HOUR,
+        "prepare is late, and begins only if a person lets it",
+    )
+
+
+def test_x2_a_phase_behind_another_tells_of_its_own_gates_too(strict: Calendar) -> None:
+    strict.tick(12 * DAY)
+    batch = strict.batch().id
+    phases = {one.phase.phase_name: one.whys for one in explain_batch(strict.store, batch).phases}
+    assert [[str(why.kind) for why in whys] for whys in phases.values()] == [
+        ["late"],
+        ["earlier_phase", "late"],
+        ["earlier_phase", "late"],
+    ]

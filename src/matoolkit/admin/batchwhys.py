@@ -10,6 +10,7 @@ from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.announcing.situations import open_work, undoing_of_init
 from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.explaining import Ready, WorkKey, WorkTold, ahead_of, tell, what_keeps, without_repeats
+from matoolkit.domain.gates import why_of
 from matoolkit.domain.progress import Wait, next_of_init
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, PhaseStatus, StepStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
@@ -27,6 +28,7 @@ from matoolkit.store.narrow_executions import (
 from matoolkit.store.phases import PhaseRow
 from matoolkit.words import counted
 
+_UNDONE_FIRST = "its init has failed, and what that did is undone before the batch fails or begins its init anew"
 _ON_ITS_WAY = "its turn has come: the message that says so is on its way"
 _HOLD_KINDS = frozenset({WhyKind.REMOVALS, WhyKind.CALLED_OFF, WhyKind.RESCHEDULE, WhyKind.INIT_FAILED, WhyKind.REPEAT})
 
@@ -97,7 +99,14 @@ class BatchWhys:
             return self._held_anew(batch, [*whys, *ahead_of(phase.phase_name, phase.due_at, self._at_start(phase))])
         if whys:
             return self._held_anew(batch, [*whys, *self._at_start(phase)])
-        return self._held_anew(batch, self._scene.kept.get(phase.id, ())) or [self._tick(batch, phase)]
+        kept = self._scene.kept.get(phase.id)
+        return self._held_anew(batch, self._with_own_gates(phase, kept)) if kept else [self._tick(batch, phase)]
+
+    def _with_own_gates(self, phase: PhaseRow, kept: Sequence[Why]) -> list[Why]:
+        """Say of a phase that waits for an earlier one which gates are shut for it besides."""
+        told = {why.gate_id for why in kept}
+        own = [gate for gate in self._scene.gates.in_force if gate.phase_execution_id == phase.id]
+        return [*kept, *(why_of(gate) for gate in own if gate.id not in told)]
 
     def _at_start(self, phase: PhaseRow) -> list[Why]:
         batch, gates = self._scene.batches[phase.batch_id], self._scene.gates
@@ -153,7 +162,10 @@ class BatchWhys:
         if out or self._undoing.get(batch.id):
             waiting = next_of_init(out)
             whys = [tell(why, told) for why in waiting.whys] if out and isinstance(waiting, Wait) else []
-            return [*whys, *self._undoing_of(batch)]
+            undoing = self._undoing_of(batch)
+            # Only beside what it waits for: by itself it would explain an undoing that nobody goes on with (rule X5).
+            behind = [Why(WhyKind.COMPENSATION, _UNDONE_FIRST)] if undoing else []
+            return [*whys, *undoing, *behind]
         latest = max((state.runbook_version for state in inits), default=0)
         current = [state for state in inits if state.runbook_version == latest]
         if not current or any(state.init_count < batch.init_count for state in current):

@@ -19,7 +19,7 @@ from matoolkit.store.phases import next_dues, phases_by_id
 from matoolkit.store.unresolved import HeldBatch, LetterGroup, open_letters, waiting_holds
 from matoolkit.words import counted
 
-# A sign-off that is needed later is in the inbox, and not yet among what needs a person now.
+# A sign-off that is needed later is in the inbox, and not yet among what needs a person now (rule U6).
 _PRESSING = timedelta(days=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -91,13 +91,23 @@ def freezes(tx: Transaction, at: datetime) -> list[Matter]:
 
 def approvals(tx: Transaction, _: datetime) -> list[Matter]:
     """Find the sign-offs that are wanted; those that end a hold are told of with the hold."""
-    found = (one for one in waiting_in(tx) if one.asked.subject is not SignOffSubject.HOLD)
-    return [_approval(one) for one in found]
+    return [_approval(one) for one in _wanted(tx)]
 
 
 def pressing_approvals(tx: Transaction, at: datetime) -> list[Matter]:
-    """Find the sign-offs that are wanted within a day."""
-    return [one for one in approvals(tx, at) if one.deadline is not None and one.deadline <= at + _PRESSING]
+    """Find the sign-offs without which something waits now or within a day, or that are taken for a day only."""
+    return [_approval(one) for one in _wanted(tx) if _is_pressing(one, at)]
+
+
+def _wanted(tx: Transaction) -> Iterator[Asking]:
+    return (one for one in waiting_in(tx) if one.asked.subject is not SignOffSubject.HOLD)
+
+
+def _is_pressing(asking: Asking, at: datetime) -> bool:
+    if asking.asked.subject is SignOffSubject.INIT and not asking.asked.is_early:
+        return True  # an init is never due later
+    ends = (asking.due_at, asking.deadline)
+    return any(end is not None and end <= at + _PRESSING for end in ends)
 
 
 def _of_kind(tx: Transaction, at: datetime, kind: MatterKind, of_gate: GateKind) -> Iterator[Matter]:
@@ -130,10 +140,10 @@ def _gate(
 ) -> Matter:
     subject = str(subject_of(gate)) if phase is None else f"phase '{phase}' of batch {gate.batch_id}"
     told, command = {
-        MatterKind.LATE: (f"{_capital(subject)} is late", f"matoolkit gate open {gate.id}"),
-        MatterKind.BUDGET: (f"Too many have failed in {subject}", f"matoolkit gate open {gate.id} --allow N"),
-        MatterKind.PAUSED: (f"{_capital(subject)} is paused by {gate.shut_by}", f"matoolkit resume --gate {gate.id}"),
-        MatterKind.FROZEN: (f"{_capital(subject)} is frozen by {gate.shut_by}", f"matoolkit gate show {gate.id}"),
+        MatterKind.LATE: (f"{_capital(subject)} is late", f"gate open {gate.id}"),
+        MatterKind.BUDGET: (f"Too many have failed in {subject}", f"gate open {gate.id} --allow 0"),
+        MatterKind.PAUSED: (f"{_capital(subject)} is paused by {gate.shut_by}", f"resume --gate {gate.id}"),
+        MatterKind.FROZEN: (f"{_capital(subject)} is frozen by {gate.shut_by}", f"freeze remove {gate.id}"),
     }[kind]
     return Matter(
         kind,
@@ -141,7 +151,7 @@ def _gate(
         gate.reason,
         gate.shut_from,
         "/batches" if gate.batch_id is None else f"/batches/{gate.batch_id}",
-        command,
+        f"matoolkit {command} --reason TEXT",
         gate.batch_id,
         batch.batch_start_time if batch else None,
         gate.runbook_name or (batch.runbook_name if batch else None),

@@ -8,6 +8,7 @@ from matoolkit.admin.batchwhys import BatchWhys, on_its_way, told_of
 from matoolkit.admin.scene import Scene
 from matoolkit.announcing.places import holders_of
 from matoolkit.announcing.situations import situation_of, unexpanded_before
+from matoolkit.domain.doors import Door
 from matoolkit.domain.explaining import Idle, Ready, WorkKey, WorkTold, what_keeps, without_repeats
 from matoolkit.domain.gates import why_of
 from matoolkit.domain.keys import folded
@@ -178,13 +179,24 @@ class _OneMember:
             return self._answer([self._catching_up()])
         beginning = [phase for phase in self._scene.running_of(self._batch) if phase.expanded_at is None]
         if mine := [phase for phase in beginning if self._goes_through(phase)]:
-            return self._answer(self._of_batches.of_phase(mine[0]), mine[0])
+            return self._answer(self._with_mine(mine[0]), mine[0])
         if pending := [phase for phase in self._scene.pending_of(self._batch) if self._goes_through(phase)]:
-            return self._answer(self._of_batches.of_phase(pending[0]), pending[0])
+            return self._answer(self._with_mine(pending[0]), pending[0])
         if self._batch.status is not BatchStatus.ACTIVE:
             return self._answer(self._of_batches.of_batch(self._batch))
         done = Why(WhyKind.ENDED, "all is done for it; its batch ends with the others")
         return self._answer([done], is_open=False)
+
+    def _with_mine(self, phase: PhaseRow) -> list[Why]:
+        """Say for what a phase waits, and which gates will keep this member then, such as its own pause."""
+        whys = self._of_batches.of_phase(phase)
+        if not whys:
+            return []
+        begins_at = max(self._scene.at, phase.due_at or self._scene.at)
+        shut = self._scene.gates.at(Door.START, replace(self._situation.work, phase=self._scene.doors[phase.id]))
+        told = {why.gate_id for why in whys}
+        stored = [why for why in shut if why.gate_id is not None and why.gate_id not in told]
+        return [*whys, *(why for why in stored if why.until is None or why.until > begins_at)]
 
     @property
     def _waits_to_catch_up(self) -> bool:

@@ -16,7 +16,7 @@ _ENDS = {
     WhyKind.FREEZE: "the freeze ends",
     WhyKind.WINDOW: "the window opens",
     WhyKind.PILOT: "the others may begin",
-    WhyKind.APPROVAL: "the time for approval ends",
+    WhyKind.APPROVAL: "the time for approval ends; what is not approved is late then",
     WhyKind.JOB_OUT: "the job counts as lost if no answer has come",
     WhyKind.RETRY: "it is tried again",
     WhyKind.POLL: "it is given up if it is not done",
@@ -48,7 +48,7 @@ class Ending:
 
 def what_comes(scene: Scene, batch: BatchRow, endings: Iterable[Ending], phases: Sequence[PhaseRow]) -> list[Coming]:
     """Return the first things to come, of what is waited for and of phases that are still to begin."""
-    found = [*_of_phases(phases), *_of_whys(endings), *_of_freezes(scene, batch)]
+    found = [*_of_phases(phases, scene.at), *_of_whys(endings), *_of_freezes(scene, batch)]
     ahead = sorted({one for one in found if one[0] > scene.at})
     return [Coming(at, _offset(batch.batch_start_time, at), told) for at, told in ahead[:_MOST]]
 
@@ -59,10 +59,13 @@ def _offset(start: datetime | None, at: datetime) -> str | None:
     return "T-0" if at == start else gap_to(start, at)
 
 
-def _of_phases(phases: Sequence[PhaseRow]) -> Iterator[tuple[datetime, str]]:
+def _of_phases(phases: Sequence[PhaseRow], at: datetime) -> Iterator[tuple[datetime, str]]:
     for phase in phases:
         if phase.due_at is not None:
             yield phase.due_at, f"{phase.phase_name} is due"
+        # Of a phase that is not due nobody expects that something keeps it for so long.
+        if phase.late_after is not None and phase.due_at is not None and phase.due_at <= at:
+            yield phase.late_after, f"{phase.phase_name} is late, and begins only if a person lets it"
 
 
 def _of_whys(endings: Iterable[Ending]) -> Iterator[tuple[datetime, str]]:

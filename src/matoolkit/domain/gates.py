@@ -141,21 +141,21 @@ def _subject(gate: Gate) -> _Subject:
 
 def why_of(gate: Gate) -> Why:
     """Say why work waits before a stored gate."""
-    ended_by, who, command = EndedBy.PERSON, "Operator", f"matoolkit gate show {gate.id}"
+    ended_by, who = EndedBy.PERSON, "Operator"
     until = f" until {gate.shut_until:%Y-%m-%d %H:%M} UTC" if gate.shut_until is not None else ""
     if gate.is_hold:
         told = f"held until a person approves: {gate.reason}"
         who, command = "Admin", f"matoolkit hold show {gate.batch_id}"
     elif gate.kind is GateKind.PAUSE:
         told = f"paused by {gate.shut_by} at {gate.shut_from:%Y-%m-%d %H:%M} UTC{until}: {gate.reason}"
-        command = f"matoolkit resume --gate {gate.id}"
+        command = f"matoolkit resume --gate {gate.id} --reason TEXT"
     elif gate.kind is GateKind.FREEZE:
         told = f"frozen by {gate.shut_by}{until}: {gate.reason}"
         command = f"matoolkit freeze remove {gate.id} --reason TEXT"
     elif gate.kind is GateKind.LATE:
         told, command = f"late: {gate.reason}", f"matoolkit gate open {gate.id} --reason TEXT"
     else:
-        told = gate.reason
+        told, command = gate.reason, f"matoolkit gate open {gate.id} --allow 0 --reason TEXT"
     return Why(
         WhyKind(gate.kind),
         told,

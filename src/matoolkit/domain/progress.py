@@ -100,7 +100,7 @@ Next: TypeAlias = Compensate | Do | Refuse | Wait
 def next_of(situation: Situation) -> Next:
     """Say what a member does next, or why it waits."""
     if out := _jobs_out((*situation.steps, *situation.compensations)):
-        return Wait(out)
+        return Wait([*out, *_undoing_behind(situation, out)])
     if situation.compensations:
         return _next_compensation(situation.compensations)
     if situation.member is not MemberStatus.ACTIVE:
@@ -156,6 +156,13 @@ def _jobs_out(work: Iterable[OpenWork]) -> list[Why]:
         for step in work
         if step.lost_at is not None
     ]
+
+
+def _undoing_behind(situation: Situation, out: Iterable[Why]) -> list[Why]:
+    """Say that what is to be undone waits for a job that may still change the tenant (rule O5)."""
+    if not situation.compensations or all(why.undoes for why in out):
+        return []
+    return [Why(WhyKind.COMPENSATION, "what was done for it is undone after that")]
 
 
 def _under_way(work: Iterable[OpenWork]) -> list[Why]:

@@ -55,6 +55,7 @@ class PendingPhase:
     batch_id: int
     runbook_name: str
     batch_start_time: datetime | None
+    phase_id: int
     phase_name: str
     due_at: datetime
 
@@ -133,9 +134,12 @@ def _next(_draft: Drafting, after: datetime) -> Select[Any]:
 
 def _pending(at: Any) -> Select[Any]:
     """Begin a query for phases that begin as soon as they are due."""
-    named = (batches.c.id.label("batch_id"), batches.c.runbook_name, batches.c.batch_start_time)
+    named, phase = (
+        (batches.c.id.label("batch_id"), batches.c.runbook_name, batches.c.batch_start_time),
+        phase_executions.c,
+    )
     return (
-        select(*named, phase_executions.c.phase_name, phase_executions.c.due_at)
+        select(*named, phase.id.label("phase_id"), phase.phase_name, phase.due_at)
         .join(phase_executions, phase_executions.c.batch_id == batches.c.id)
         .where(
             is_any(phase_executions.c.status, {PhaseStatus.PENDING}),
