@@ -128,10 +128,10 @@ def test_the_same_data_comes_in_every_form(cli: Cli) -> None:
     assert [orjson.loads(line) for line in lines] == listed
     assert yaml.safe_load(cli("batch", "members", batch, "-o", "yaml")) == listed
     csv = cli("batch", "members", batch, "-o", "csv").splitlines()
-    assert csv[0] == "id,key,state,completed,added,left,failed,reason"
+    assert csv[0] == "id,key,state,completed,added,left,failed,reason,pilot"
     assert csv[1].split(",")[1] == "'=cmd|calc"
     table = cli("batch", "members", batch).splitlines()
-    assert table[0].split() == ["ID", "KEY", "STATE", "COMPLETED", "ADDED", "LEFT", "FAILED", "REASON"]
+    assert table[0].split() == ["ID", "KEY", "STATE", "COMPLETED", "ADDED", "LEFT", "FAILED", "REASON", "PILOT"]
     assert table[2].split()[1:3] == ["ann@x", "waiting"]
     assert "\x1b" not in cli.out
     assert yaml.safe_load(cli("batch", "get", batch, "-o", "yaml"))["runbookName"] == "wave"

@@ -13,12 +13,26 @@ from tests.stage import Failing, Stage
 
 pytestmark = pytest.mark.on("sqlite")
 
+ASKS = """\
+init_approval: {}
+init:
+  - {name: prepare, worker_id: worker-01, function: Prepare}
+phases:
+  - name: cutover
+    offset: T-5d
+    approval: {}
+    steps:
+      - {name: move, worker_id: worker-01, function: Move}
+"""
+
 
 def test_a1_every_operation_of_the_api_is_reached_by_a_command(cli: Cli, stage: Stage) -> None:
     look_at_the_system(cli, stage)
     look_at_runbooks(cli)
     lead_a_batch(cli, stage)
+    keep_work_back(cli, stage)
     deal_with_trouble(cli, stage)
+    sign_off(cli, stage)
     known = [
         (method.upper(), template, re.compile(re.sub(r"\{\w+\}", "[^/]+", template)))
         for template, methods in openapi_document()["paths"].items()
@@ -131,12 +145,33 @@ def deal_with_trouble(cli: Cli, stage: Stage) -> None:
     cli("dead-letter", "resend", one, "--yes", code=5)
     cli("dead-letter", "resend", two, "--yes")
     assert cli.err.startswith(f"dead letter {two} was sent again as ")
+    cli("runbook", "delete", "wave", "2", "--yes", "--reason", "over")
+    assert "wave v2 is out of use" in cli.err
+
+
+def keep_work_back(cli: Cli, stage: Stage) -> None:
+    batch = cli.created("lia@x")
     cli("pause", "runbook", "wave", "--reason", "a wrong licence")
     gate = next(one for one in cli.json("gate", "list") if one["kind"] == "pause")
     assert "a wrong licence" in cli("gate", "show", str(gate["id"]))
     cli("resume", "runbook", "wave", "--reason", "it is right")
     cli("pause", "all", "--reason", "legal hold")
     gate = next(one for one in cli.json("gate", "list") if one["kind"] == "pause")
+    assert "legal hold" in cli("explain", "batch", batch)
+    assert "legal hold" in cli("explain", "member", batch, "lia@x")
+    assert "legal hold" in cli("inbox")
     cli("gate", "open", str(gate["id"]), "--reason", "it is over")
-    cli("runbook", "delete", "wave", "2", "--yes", "--reason", "over")
-    assert "wave v2 is out of use" in cli.err
+    freeze = cli.json(
+        "freeze", "add", "--from", "2026-12-24 18:00Z", "--until", "2027-01-02 06:00Z", "--reason", "year end"
+    )
+    cli("freeze", "remove", str(freeze["id"]), "--reason", "not this year")
+
+
+def sign_off(cli: Cli, stage: Stage) -> None:
+    batch = str(stage.batch_at(stage.publish(ASKS), 2, days=6).id)
+    for subject in ("cutover", "--init"):
+        assert batch in cli("approval", "list")
+        cli("approval", "show", batch, subject)
+        cli("approval", "reject", batch, subject, "--yes", "--reason", "payroll")
+        cli("approval", "withdraw", batch, subject, "--reason", "it is paid")
+        cli("approval", "approve", batch, subject, "--yes", "--reason", "the list is right")

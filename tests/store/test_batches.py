@@ -232,7 +232,7 @@ def test_m3_phases_move_only_as_they_may(store: Store, world: World) -> None:
         assert move_phases(tx, phase_moves.FAIL, everything, world.now) == []
         assert batches_without_open_phases(tx) == []
         assert reopen_phases(tx, everything, world.now) == [dispatched, skipped]
-        assert reschedule_phases(tx, [NewDueTime(number, world.now) for number in everything]) == [pending]
+        assert reschedule_phases(tx, [NewDueTime(number, world.now, None) for number in everything]) == [pending]
         assert {phase.id: phase.status for phase in phases_by_id(tx, everything)} == {
             pending: PhaseStatus.PENDING,
             dispatched: PhaseStatus.DISPATCHED,

@@ -144,7 +144,7 @@ BROUGHT: dict[Move[Any], Any] = {
     member_moves.CATCH_UP: lambda number: MemberAt(number, 1),
     member_moves.SEE_OFF: lambda number: MemberAt(number, 1),
     member_moves.KEEP_OUTPUTS: lambda number: Outputs(number, 1, '{"Id": 1}'),
-    phase_moves.RESCHEDULE: lambda number: NewDueTime(number, LATER),
+    phase_moves.RESCHEDULE: lambda number: NewDueTime(number, LATER, None),
 }
 
 

@@ -20,7 +20,7 @@ HOSTILE = '<img src=x onerror="alert(1)">\x1b[31m\u202e' + "x" * 10_000
 
 def test_u6_where_nothing_needs_a_person_the_page_says_what_was_checked(visitor: Visitor, stage: Stage) -> None:
     shown = visitor.get("/").text
-    assert "Nothing needs a person: no batch is held, no phase is overdue" in shown
+    assert "Nothing needs a person: no batch is held or paused, no phase is overdue or late" in shown
     assert "<title>Now · matoolkit</title>" in shown
     assert "No phase is to come." in shown
     stage.batch_at(stage.publish(TWO_PHASES), 1, days=6)

@@ -120,7 +120,6 @@ def _candidates(
     pilots_only: bool,
 ) -> Select[Any]:
     mine, before, first = step_executions.c, step_executions.alias("before"), step_executions.alias("first")
-    busy, undoing = step_executions.alias("busy"), rollback_executions
     same = ("batch_member_id", "epoch", "phase_execution_id")
     is_next = ~exists().where(
         *(before.c[name] == mine[name] for name in same),
@@ -129,17 +128,6 @@ def _candidates(
     )
     has_place = exists().where(
         *(first.c[name] == mine[name] for name in same), first.c.step_index == 0, first.c.holds_place == true()
-    )
-    is_busy = exists().where(
-        busy.c.batch_member_id == mine.batch_member_id,
-        or_(
-            busy.c.lost_at.is_not(None),
-            and_(is_any(busy.c.status, OPEN_STEPS), among(draft, busy.c.phase_execution_id, earlier)),
-        ),
-    )
-    is_undone = exists().where(
-        undoing.c.batch_member_id == mine.batch_member_id,
-        or_(is_any(undoing.c.status, OPEN_STEPS), undoing.c.lost_at.is_not(None)),
     )
     present = and_(batch_members.c.id == mine.batch_member_id, batch_members.c.epoch == mine.epoch)
     of_member = (batch_members.c[name] for name in ("member_key", "is_pilot", "joined_no"))
@@ -157,9 +145,20 @@ def _candidates(
     elif pilots_only:
         waits = (*waits, or_(has_begun, batch_members.c.is_pilot == true()))
     query = select(*chosen).select_from(step_executions.join(batch_members, present))
-    found = query.where(*waits, is_next, ~has_place, ~is_busy, ~is_undone)
+    found = query.where(*waits, is_next, ~has_place, *_is_free(draft, mine.batch_member_id, earlier))
     # By the number of the step, in which the index of a phase is sorted: only what is returned is read.
     return found.order_by(mine.id).limit(limit)
+
+
+def _is_free(draft: Drafting, member: ColumnElement[int], earlier: Collection[int]) -> tuple[ColumnElement[bool], ...]:
+    """Demand that no job of a member is out, nothing is open in an earlier phase, and nothing is being undone."""
+    busy, undoing = step_executions.alias("busy").c, rollback_executions.c
+    is_in_earlier = and_(is_any(busy.status, OPEN_STEPS), among(draft, busy.phase_execution_id, earlier))
+    is_busy = exists().where(busy.batch_member_id == member, or_(busy.lost_at.is_not(None), is_in_earlier))
+    is_undone = exists().where(
+        undoing.batch_member_id == member, or_(is_any(undoing.status, OPEN_STEPS), undoing.lost_at.is_not(None))
+    )
+    return ~is_busy, ~is_undone
 
 
 def _pair(key: int, value: int) -> tuple[int, int]:
