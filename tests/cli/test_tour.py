@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from matoolkit.admin.approving import approve
 from matoolkit.api.app import openapi_document
 from matoolkit.store.runbooks import active_runbook
 from tests.api.conftest import DOCUMENT
 from tests.cli.conftest import Cli
+from tests.signing import person
 from tests.stage import Failing, Stage
 
 pytestmark = pytest.mark.on("sqlite")
 
 ASKS = """\
+safeguards: {approval: {count: 2}}
 init_approval: {}
 init:
   - {name: prepare, worker_id: worker-01, function: Prepare}
@@ -168,10 +171,16 @@ def keep_work_back(cli: Cli, stage: Stage) -> None:
 
 
 def sign_off(cli: Cli, stage: Stage) -> None:
-    batch = str(stage.batch_at(stage.publish(ASKS), 2, days=6).id)
+    row = stage.batch_at(stage.publish(ASKS), 2, days=6)
+    batch = str(row.id)
     for subject in ("cutover", "--init"):
         assert batch in cli("approval", "list")
         cli("approval", "show", batch, subject)
         cli("approval", "reject", batch, subject, "--yes", "--reason", "payroll")
         cli("approval", "withdraw", batch, subject, "--reason", "it is paid")
         cli("approval", "approve", batch, subject, "--yes", "--reason", "the list is right")
+    stage.hold(row)
+    hold = cli.json("hold", "show", batch)
+    approve(stage.store, stage.bus, row.id, hold["holdKey"], by="ann", signer=person("ann"))
+    assert "1 of 2 given (ann" in cli("approval", "show", batch)
+    cli("approval", "withdraw", batch, code=5)
