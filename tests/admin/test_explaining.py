@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from matoolkit.admin.explaining import BatchExplained, MemberExplained, explain_batch, explain_member, unexplained
+from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, pause, resume
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.store.batches import BatchRow
@@ -165,6 +166,22 @@ def test_x4_the_next_three_things_have_times_and_offsets(stage: Stage) -> None:
     coming = explained(stage, batch).coming
     told = [(one.offset, one.sentence) for one in coming]
     assert told == [("T-5d", "prepare is due"), ("T-0", "check is due"), ("T-0", "cutover is due")]
+
+
+def test_x4_what_ends_by_itself_is_told_once_and_no_more_than_three_things(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 3)
+    hour = timedelta(hours=1)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold", until=stage.now + hour)
+    mine = Subject(runbook_name="wave", member_key="u1")
+    pause(stage.store, stage.bus, mine, by="kwu", reason="he travels", until=stage.now + 2 * hour)
+    begins, ends = (f"{stage.now + hours * hour:%Y-%m-%dT%H:%MZ}" for hours in (3, 4))
+    shut_freeze(stage.store, Subject(), by="kwu", reason="quarter end", begins=begins, until=ends)
+    coming = explained(stage, batch).coming
+    assert [(one.offset, one.sentence) for one in coming] == [
+        ("T-4d 23h", "a pause ends"),
+        ("T-4d 22h", "a pause ends"),
+        ("T-4d 21h", "a freeze begins: quarter end"),
+    ]
 
 
 def test_x5_a_wake_that_was_lost_is_unexplained(stage: Stage) -> None:

@@ -12,8 +12,8 @@ from matoolkit.words import gap_to
 
 _MOST = 3
 _ENDS = {
-    WhyKind.PAUSE: "the pause ends",
-    WhyKind.FREEZE: "the freeze ends",
+    WhyKind.PAUSE: "a pause ends",
+    WhyKind.FREEZE: "a freeze ends",
     WhyKind.WINDOW: "the window opens",
     WhyKind.PILOT: "the others may begin",
     WhyKind.APPROVAL: "the time for approval ends; what is not approved is late then",
@@ -75,7 +75,9 @@ def _of_whys(endings: Iterable[Ending]) -> Iterator[tuple[datetime, str]]:
             continue
         told = _FIRST_ENDS.get(kind) if one.members > 1 else None
         told = told or _ENDS.get(kind, "it ends")
-        yield until, f"{one.phase.phase_name}: {told}" if one.phase is not None else told
+        # A stored gate may keep several phases, and ends once.
+        phase = one.phase if one.why.gate_id is None else None
+        yield until, f"{phase.phase_name}: {told}" if phase is not None else told
 
 
 def _of_freezes(scene: Scene, batch: BatchRow) -> Iterator[tuple[datetime, str]]:

@@ -61,8 +61,9 @@ def pilots_first(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
     if not pilots.count:
         return None
     if pilots.open or pilots.done_at is None:
-        left = f"{pilots.open or pilots.count} of {counted(pilots.count, 'pilot')}"
-        return Why(WhyKind.PILOT, f"pilots go first, and {left} have not ended phase '{phase.rules.name}'")
+        left = pilots.open or pilots.count
+        open_ones = f"{left:,} of {counted(pilots.count, 'pilot')} {'has' if left == 1 else 'have'}"
+        return Why(WhyKind.PILOT, f"pilots go first, and {open_ones} not ended phase '{phase.rules.name}'")
     until = pilots.done_at + rollout.soak if rollout.soak is not None else pilots.done_at
     if phase.at >= until:
         return None
@@ -83,7 +84,7 @@ def so_many_at_once(_door: Door, work: Work, phase: PhaseDoor) -> Why | None:
     places = phase.places
     if places is None or work.member_key is None or work.has_place or places.free > 0:
         return None
-    told = f"{places.at_once} members may be in phase '{phase.rules.name}' at once, and no place is free"
+    told = f"{counted(places.at_once, 'member')} may be in phase '{phase.rules.name}' at once, and no place is free"
     return Why(WhyKind.AT_ONCE, told)
 
 
