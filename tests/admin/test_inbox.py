@@ -36,7 +36,7 @@ def test_x6_what_waits_comes_by_its_deadline_and_what_has_none_last(stage: Stage
         ("held", far.id, stage.now + timedelta(days=15)),
         ("paused", far.id, None),
     ]
-    assert (found[0].sentence, found[0].detail) == ("All is paused by kwu", "an outage")
+    assert (found[0].sentence, found[0].detail) == ("Everything is paused by kwu", "an outage")
     assert found[3].command == "matoolkit resume --gate 4 --reason TEXT"
     resume(stage.store, stage.bus, Subject(batch_id=far.id), by="kwu", reason="it is over")
     assert kinds(stage) == ["paused", "held", "held"]

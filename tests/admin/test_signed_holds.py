@@ -49,7 +49,7 @@ def test_s1_a_hold_is_approved_by_the_last_of_those_who_have_to_sign(stage: Stag
     (asking,) = waiting_approvals(stage.store)
     assert (asking.asked.subject, asking.waits) == (SignOffSubject.HOLD, "waits for approval: 0 of 2 given")
     assert sign(stage, batch, person("ann")).approved_hold_at is None
-    assert missing_sign_offs(stage.store, batch.id) == f"1 of 2 given (ann {stage.now:%H:%M})"
+    assert missing_sign_offs(stage.store, batch.id) == f"1 of 2 given (ann {stage.now:%H:%M} UTC)"
     done = sign(stage, batch, person("bob"))
     assert (done.approved_hold_by, done.approved_hold_key) == ("bob", "k1")
     assert (missing_sign_offs(stage.store, batch.id), waiting_approvals(stage.store)) == (None, [])

@@ -86,7 +86,7 @@ def test_s2_what_is_asked_is_shown_and_two_people_sign_it_off(people: People, st
     first = people.say("jmarin", "approve", asked, reason="the list is right").json()
     assert (first["state"], first["waits"]) == (
         "waiting",
-        f"waits for approval: 1 of 2 given (jmarin@contoso.example {stage.now:%H:%M})",
+        f"waits for approval: 1 of 2 given (jmarin@contoso.example {stage.now:%H:%M} UTC)",
     )
     second = people.say("kwu", "approve", asked).json()
     assert (second["state"], second["waits"]) == ("given", None)
@@ -214,3 +214,21 @@ def test_a5_every_act_is_in_the_audit_log_with_its_person_and_reason(people: Peo
         ("approval.approve", "jmarin@contoso.example", "seen"),
     ]
     assert entries[1]["after"]["digest"] == asked["digest"]
+
+
+@pytest.mark.parametrize(
+    "digest",
+    ["v99999999999999999999999-manual-99999999999999999999999-99999999999999999999999-x", "v1-manual-9-1-x", "\0"],
+    ids=["numbers that no column holds", "another one", "NUL"],
+)
+def test_s2_a_digest_that_nobody_was_shown_is_refused_and_nothing_is_signed(
+    people: People, stage: Stage, digest: str
+) -> None:
+    batch = detected(stage)
+    assert problem(people.say("jmarin", "approve", people.asked(batch) | {"digest": digest})) == (409, "SO409")
+    assert people.asked(batch)["signed"] == []
+
+
+def test_s6_a_rejection_without_a_reason_is_refused(people: People, stage: Stage) -> None:
+    asked = people.asked(detected(stage))
+    assert problem(people.say("jmarin", "reject", asked, reason="  ")) == (422, "AP422")

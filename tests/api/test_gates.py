@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from httpx import Client
 
+from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
 from tests.admin.test_attention import failed
 from tests.orchestrator.runbooks import ONE_STEP
 from tests.stage import Failing, Stage
@@ -69,8 +70,22 @@ def test_g4_a_repeated_request_pauses_once(client: Client, stage: Stage) -> None
         ({"batchId": 1, "runbookName": "wave"}, 400, "GT400"),
         ({"until": "2020-01-01T00:00:00Z"}, 400, "GT400"),
         ({"workerId": "worker-01", "letFinish": True}, 400, "GT400"),
+        ({"workerId": "worker-1"}, 404, "GT406"),
+        ({"workerId": "Worker-01"}, 404, "GT406"),
+        ({"workerId": "a\0b"}, 404, "GT406"),
     ],
-    ids=["batch", "runbook", "person", "no runbook", "two things", "past", "a worker begins nothing"],
+    ids=[
+        "batch",
+        "runbook",
+        "person",
+        "no runbook",
+        "two things",
+        "past",
+        "a worker begins nothing",
+        "no such worker",
+        "a worker in other letters",
+        "NUL",
+    ],
 )
 def test_g2_what_makes_no_sense_is_refused_and_nothing_is_shut(
     client: Client, stage: Stage, asked: dict[str, Any], status: int, code: str
@@ -137,3 +152,26 @@ def test_c1_members_tell_who_goes_first(client: Client, stage: Stage) -> None:
         0,
         None,
     )
+
+
+def test_g2_a_mistyped_worker_is_answered_with_the_one_that_there_is(client: Client, stage: Stage) -> None:
+    failed(stage, 1)
+    answer = client.post("/api/gates", json={"workerId": "Worker-01", "reason": "its tenant is down"})
+    assert answer.json()["hint"] == "did you mean 'worker-01'?"
+    frozen = client.post("/api/gates/freeze", json={"workerId": "worker-1", "reason": "year end"})
+    assert (frozen.status_code, frozen.json()["code"]) == (404, "GT406")
+
+
+def test_g2_a_worker_that_has_only_announced_itself_is_paused(client: Client, stage: Stage) -> None:
+    with stage.store.transaction() as tx:
+        announce_functions(tx, "worker-07", [AnnouncedFunction("Move", "[]")], stage.now)
+    assert shut(client, workerId="worker-07")["subject"] == "worker worker-07"
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "\n\t"])
+def test_a6_a_reason_of_nothing_is_none(client: Client, stage: Stage, reason: str) -> None:
+    failed(stage, 1)
+    for path in ("/api/gates", "/api/gates/freeze", "/api/gates/resume"):
+        answer = client.post(path, json={"reason": reason})
+        assert (answer.status_code, answer.json()["code"]) == (422, "AP422"), path
+    assert client.get("/api/gates").json()["items"] == []

@@ -78,6 +78,11 @@ def test_s7_the_one_that_waits_needs_no_name_and_too_early_is_said(cli: Cli, sta
     batch = detected(stage)
     cli("approval", "show", str(batch.id), code=2)
     assert "name one of: cutover, clean-up" in cli.err
+    cli("approval", "show", str(batch.id), "cutovr", code=3)
+    assert f"nothing called 'cutovr' in batch {batch.id} asks for a sign-off" in cli.err
+    assert "did you mean 'cutover'?" in cli.err
+    cli("approval", "show", str(batch.id), "--init", code=3)
+    assert "in this batch: cutover, clean-up" in cli.err
     cli("approval", "approve", str(batch.id), "clean-up", "--yes", code=5)
     assert "can be signed off from" in cli.err
     cli("approval", "approve", str(batch.id), "cutover", "--yes")
@@ -95,7 +100,15 @@ def test_s1_init_is_chosen_by_an_option(cli: Cli, stage: Stage) -> None:
 def test_s1_a_batch_without_approvals_says_so(cli: Cli, stage: Stage) -> None:
     text = CUTOVER.replace("    approval: {count: 2}\n", "").replace("    approval: {from: T-0}\n", "")
     batch = stage.batch(stage.publish(text), 1)
-    cli("approval", "show", str(batch.id), code=2)
-    assert f"nothing in batch {batch.id} asks for a sign-off" in cli.err
+    cli("approval", "show", str(batch.id), code=5)
+    assert f"batch {batch.id} needs no sign-off: nothing in it asks for one" in cli.err
+    assert "SO412" in cli.err
     cli("approval", "list")
     assert "nothing waits for sign-off" in cli.err
+
+
+def test_s2_a_digest_that_is_empty_signs_nothing(cli: Cli, stage: Stage) -> None:
+    batch = detected(stage)
+    cli("approval", "approve", str(batch.id), "cutover", "--digest", "", "--yes", code=2)
+    assert "AP422" in cli.err
+    assert Signers(stage).shown(batch).asking.asked.given == []

@@ -6,6 +6,7 @@ import pytest
 from matoolkit.domain.gates import GateKind
 from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.store.runbooks import active_runbook
+from tests.admin.test_attention import failed
 from tests.cli.conftest import Cli
 from tests.stage import Stage
 
@@ -43,3 +44,11 @@ def test_t6_an_approval_while_automation_is_off_says_that_it_waits_for_it(cli: C
     assert cli.json("hold", "show", str(batch.id))["waitsFor"] == "automation of wave is off: enable it"
     cli("hold", "approve", str(batch.id), "--yes")
     assert "approved; it waits, automation of wave is off: enable it" in cli.err
+
+
+def test_t6_an_empty_key_approves_nothing(cli: Cli, stage: Stage) -> None:
+    batch = failed(stage, 1)
+    stage.hold(batch)
+    cli("hold", "approve", str(batch.id), "--key", "", "--yes", code=2)
+    assert "AP422" in cli.err
+    assert stage.reload(batch).approved_hold_at is None

@@ -72,8 +72,9 @@ def test_k3_what_a_clock_repeats_or_skips_makes_a_freeze_longer(
             "2026-12-24 18:00",
             "2026-12-24 18:00",
             BERLIN,
-            "the freeze would end before it begins, at 2026-12-24 17:00 UTC",
+            "the freeze would end when it begins, at 2026-12-24 17:00 UTC",
         ),
+        ("2026-12-24", "2026-12-24", BERLIN, "the freeze would end when it begins, at 2026-12-23 23:00 UTC"),
         # The hour that comes twice hides the wrong order, as instants.
         (
             "2026-10-25 02:50",

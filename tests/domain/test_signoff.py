@@ -97,7 +97,7 @@ def test_s3_s4_members_are_covered_by_so_many_different_people(
 def test_s4_a_phase_begins_when_the_last_has_signed() -> None:
     why = awaits(asked(by("jmarin")))
     assert why is not None
-    assert why.sentence == "waits for approval: 1 of 2 given (jmarin 20:31)"
+    assert why.sentence == "waits for approval: 1 of 2 given (jmarin 20:31 UTC)"
     assert (why.who, why.command) == ("role:Approver", "matoolkit approval show 42 cutover")
     assert awaits(asked(by("jmarin"), by("kwu"))) is None
 
@@ -158,7 +158,7 @@ def test_s6_a_rejection_outweighs_approvals_until_it_is_withdrawn_or_the_list_ch
     both = (by("jmarin"), by("ann"), no)
     why = awaits(asked(*both, digest=str(LIST)))
     assert why is not None
-    assert why.sentence == "kwu rejected it 21:00: payroll runs that night"
+    assert why.sentence == "kwu rejected it at 21:00 UTC: payroll runs that night"
     assert awaits(asked(*both, digest=str(OTHER))) is None
     assert awaits(asked(by("jmarin"), by("ann"), replace(no, withdrawn_at=NOW), digest=str(LIST))) is None
 

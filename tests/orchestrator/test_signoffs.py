@@ -94,7 +94,7 @@ def test_s1_a_phase_begins_when_enough_people_have_signed_off(stage: Stage, sign
     first = signers.approve(batch, "ann")
     assert (first.asking.state, first.asking.waits) == (
         ApprovalState.WAITING,
-        f"waits for approval: 1 of 2 given (ann {stage.now:%H:%M})",
+        f"waits for approval: 1 of 2 given (ann {stage.now:%H:%M} UTC)",
     )
     assert begin_due(stage) == []
     assert signers.approve(batch, "bob").asking.state is ApprovalState.GIVEN

@@ -8,8 +8,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from matoolkit.domain.messages import AnnouncedParameter
 from matoolkit.runbook.catalogue import BUILT_IN, Catalogue, Function, Parameter, ValueKind, catalogue_of
+from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.catalogue import FunctionRow, known_functions
+from matoolkit.store.runbooks import runbooks_by_id, runbooks_in_use
 
 _KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("bool", "boolean", "switch", "switchparameter"), "true or false"),
@@ -27,6 +29,13 @@ def known_catalogue(tx: Transaction) -> Catalogue:
     """Return the functions that workers are known to have; what one announces replaces the built-in of its name."""
     announced = [function for row in known_functions(tx) if (function := _function(row)) is not None]
     return {**BUILT_IN, **catalogue_of(*announced)}
+
+
+def known_workers(tx: Transaction) -> list[str]:
+    """Return the ids of workers that have announced themselves, or that a runbook in use names."""
+    announced = {row.worker_id for row in known_functions(tx)}
+    runbooks = (parse_runbook(row.yaml_content) for row in runbooks_by_id(tx, runbooks_in_use(tx)))
+    return sorted(announced | {step.worker_id for runbook in runbooks for step in runbook.every_step()})
 
 
 def function_of(name: str, parameters: Iterable[AnnouncedParameter]) -> Function:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from matoolkit.admin.approvals import Asking, waiting_in
-from matoolkit.admin.gating import subject_of
+from matoolkit.admin.gating import Subject, subject_of
 from matoolkit.admin.matters import Matter, MatterKind
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import SignOffSubject
@@ -138,7 +138,7 @@ def _phases_of(tx: Transaction, gates: Collection[GateRow]) -> Mapping[int, tupl
 def _gate(
     gate: GateRow, kind: MatterKind, batch: BatchRow | None, phase: str | None, deadline: datetime | None
 ) -> Matter:
-    subject = str(subject_of(gate)) if phase is None else f"phase '{phase}' of batch {gate.batch_id}"
+    subject = _about(gate) if phase is None else f"phase '{phase}' of batch {gate.batch_id}"
     told, command = {
         MatterKind.LATE: (f"{_capital(subject)} is late", f"gate open {gate.id}"),
         MatterKind.BUDGET: (f"Too many have failed in {subject}", f"gate open {gate.id} --allow 0"),
@@ -157,6 +157,11 @@ def _gate(
         gate.runbook_name or (batch.runbook_name if batch else None),
         deadline=deadline,
     )
+
+
+def _about(gate: GateRow) -> str:
+    subject = subject_of(gate)
+    return "everything" if subject == Subject() else str(subject)
 
 
 def _approval(asking: Asking) -> Matter:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import orjson
 
+from matoolkit.admin.catalogue import known_workers
 from matoolkit.admin.queries import existing_batch, latest_runbook
 from matoolkit.announcing.gatekeeping import TakenBack, take_back_all, wake_all
 from matoolkit.domain.doors import Door, Work
@@ -19,11 +20,11 @@ from matoolkit.errors import (
     NoBudget,
     NothingPaused,
     UnknownGate,
+    UnknownWorker,
     UnusableKey,
     WrongBatchStatus,
 )
 from matoolkit.ports import Publisher
-from matoolkit.runbook.values import MAX_WORKER_ID
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, record_changes
 from matoolkit.store.batches import lock_batches
@@ -202,6 +203,8 @@ def existing_subject(tx: Transaction, subject: Subject) -> Subject:
     if named.batch_id is not None and batches_without_work(tx, [named.batch_id]):
         status = existing_batch(tx, named.batch_id).status
         raise WrongBatchStatus(named.batch_id, status, "nothing of it is under way that could be stopped")
+    if named.worker_id is not None and named.worker_id not in (known := known_workers(tx)):
+        raise UnknownWorker(named.worker_id, known)
     if named.member_key is not None and named.runbook_name is not None:
         if not is_usable_key(named.member_key):
             raise UnusableKey(named.member_key, MAX_KEY_LENGTH)
@@ -217,8 +220,6 @@ def _named(tx: Transaction, subject: Subject) -> Subject:
         )
     if subject.member_key is not None and subject.runbook_name is None:
         raise InvalidPause("a person is paused in a runbook", "name the runbook too")
-    if subject.worker_id is not None and not 0 < len(subject.worker_id) <= MAX_WORKER_ID:
-        raise InvalidPause("no worker has such an id", "look at the runbook: its steps name their workers")
     if subject.batch_id is not None:
         existing_batch(tx, subject.batch_id)
     name = None if subject.runbook_name is None else latest_runbook(tx, subject.runbook_name).name

@@ -34,7 +34,10 @@ def freeze_times(begins: str | None, ends: str | None, zone: str | None, now: da
     if since < now:
         told = f"the freeze would begin in the past, at {since:%Y-%m-%d %H:%M} UTC"
         raise InvalidFreeze(told, "leave its beginning out to freeze from now on")
-    if until is not None and (until <= since or _is_turned(begins, ends)):
+    if until is not None and until == since:
+        told = f"the freeze would end when it begins, at {until:%Y-%m-%d %H:%M} UTC"
+        raise InvalidFreeze(told, "let it end later; a day without a time is its midnight, with which it begins")
+    if until is not None and (until < since or _is_turned(begins, ends)):
         raise InvalidFreeze(f"the freeze would end before it begins, at {until:%Y-%m-%d %H:%M} UTC", "swap the times")
     return FreezeTimes(since, until)
 

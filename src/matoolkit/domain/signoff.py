@@ -4,6 +4,7 @@ A sign-off is about one batch with one T under one version, and about the member
 used when what it is about begins; until then another T, another version and its age void it. Afterwards it stands.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,6 +25,8 @@ VALID = timedelta(days=7)
 NOBODY = -1
 _HASH_BYTES = 16
 _PARTS = 5
+# People may write anything; no larger number fits into the columns with which these are compared.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Caller(StrEnum):
@@ -182,7 +185,7 @@ class SignOffs:
         return next((one for one in about if self._rejects(one) and (one.covered_after or 0) < joined_no), None)
 
     def progress(self) -> str:
-        """Say how many have signed: `1 of 2 given (jmarin 20:31)`."""
+        """Say how many have signed: `1 of 2 given (jmarin 20:31 UTC)`."""
         latest = {one.person: one for one in self.current}.values()
         given = self.count if any(not one.is_signed_in for one in latest) else min(len(latest), self.count)
         names = ", ".join(f"{one.signed_by} {_moment(one.signed_at, self.at)}" for one in latest)
@@ -231,7 +234,7 @@ def awaits(asked: SignOffs) -> Why | None:
     if (rejection := asked.rejection) is not None:
         said = f": {rejection.reason}" if rejection.reason else ""
         when = _moment(rejection.signed_at, asked.at)
-        return _why(asked, f"{rejection.signed_by} rejected it {when}{said}", since=rejection.signed_at)
+        return _why(asked, f"{rejection.signed_by} rejected it at {when}{said}", since=rejection.signed_at)
     told = f"waits for approval: {asked.progress()}"
     if asked.is_over:
         told = f"was not approved in time: {asked.progress()}"
@@ -323,7 +326,7 @@ def parsed_digest(text: str) -> Shown | None:
     if len(parts) != _PARTS:
         return None
     version, start, joined_no, members, fingerprint = parts
-    if not (version.isdecimal() and joined_no.isdecimal() and members.isdecimal()):
+    if not all(_NUMBER.fullmatch(one) for one in (version, joined_no, members)):
         return None
     try:
         at = None if start == "manual" else datetime.strptime(f"{start}+0000", "%Y%m%dT%H%M%SZ%z")
@@ -368,7 +371,7 @@ def _named(number: int, keys: Sequence[str]) -> str:
 
 
 def _moment(at: datetime, now: datetime) -> str:
-    return f"{at:%H:%M}" if at.date() == now.date() else _day(at)
+    return f"{at:%H:%M} UTC" if at.date() == now.date() else _day(at)
 
 
 def _day(at: datetime | None) -> str:

@@ -78,6 +78,7 @@ from matoolkit.errors.gates import (
     NotAFreeze,
     NothingPaused,
     UnknownGate,
+    UnknownWorker,
 )
 from matoolkit.errors.hosting import (
     AlreadyUp,
@@ -140,6 +141,7 @@ from matoolkit.errors.signing import (
     PublisherCannotSign,
     TooEarlyToSign,
     TooLateToSign,
+    UnknownApproval,
     UnknownBatchPhase,
 )
 from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured, SpoolFailed
@@ -301,6 +303,7 @@ __all__ = [
     "TooEarlyToSign",
     "TooLateToSign",
     "TooManyColumns",
+    "UnknownApproval",
     "UnknownBatch",
     "UnknownBatchPhase",
     "UnknownCode",
@@ -316,6 +319,7 @@ __all__ = [
     "UnknownRunbook",
     "UnknownServer",
     "UnknownVersion",
+    "UnknownWorker",
     "UnreadableAnswer",
     "UnreadableFile",
     "UnreadableMessage",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from matoolkit.errors.root import Refused
+from matoolkit.errors.root import Refused, did_you_mean
 
 
 class UnknownGate(Refused):
@@ -27,6 +27,19 @@ class NobodyToPause(Refused):
     def __init__(self, runbook_name: str, key: str) -> None:
         super().__init__(f"no batch of {runbook_name} has or had a member {key}", hint="look for the key")
         self.key = key
+
+
+class UnknownWorker(Refused):
+    """No runbook in use names a worker of this id, and none has announced itself."""
+
+    code = "GT406"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, worker_id: str, known: Sequence[str]) -> None:
+        listed = f"known are {', '.join(known[:10])}" if known else "publish a runbook that names it first"
+        super().__init__(f"no worker has the id '{worker_id}'", hint=did_you_mean(worker_id, known) or listed)
+        self.worker_id = worker_id
 
 
 class InvalidPause(Refused):

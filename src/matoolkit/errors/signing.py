@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from matoolkit.errors.root import MatoolkitError, Refused
+from matoolkit.errors.root import MatoolkitError, Refused, did_you_mean
 
 
 class UnknownBatchPhase(Refused):
@@ -15,6 +15,20 @@ class UnknownBatchPhase(Refused):
 
     def __init__(self, batch_id: int, phase_id: int) -> None:
         super().__init__(f"batch {batch_id} has no phase {phase_id}", hint="look at the approvals of the batch")
+
+
+class UnknownApproval(Refused):
+    """Nothing of this name in a batch asks for a sign-off."""
+
+    code = "SO416"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, batch_id: int, name: str, known: Sequence[str]) -> None:
+        listed = f"in this batch: {', '.join(known)}"
+        super().__init__(
+            f"nothing called '{name}' in batch {batch_id} asks for a sign-off", hint=did_you_mean(name, known) or listed
+        )
 
 
 class NotAmongSigners(Refused):

@@ -33,6 +33,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── NotIncluded           AD417   a member cannot be included in the batch of its time
 │   ├── UnknownGate           GT404   no gate has this number
 │   ├── NobodyToPause         GT405   nobody of this key is or was a member of a batch
+│   ├── UnknownWorker         GT406   no worker of this id is known
 │   ├── InvalidPause          GT400   what is to be paused, or until when, makes no sense
 │   ├── InvalidFreeze         GT414   the times of a freeze make no sense
 │   ├── NotAFreeze            GT415   a gate is no freeze
@@ -42,6 +43,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── GateShut              GT412   a gate keeps this from beginning
 │   ├── NoBudget              GT413   only a budget can be opened for more failures
 │   ├── UnknownBatchPhase     SO404   a batch has no phase of this number
+│   ├── UnknownApproval       SO416   nothing of this name asks for a sign-off
 │   ├── NotAmongSigners       SO403   the runbook names others who may sign off
 │   ├── PublisherCannotSign   SO405   who published a version cannot approve it
 │   ├── NobodySigned          SO406   an application signed in, and only people sign off

@@ -3,14 +3,18 @@
 from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 # Numbers that every database can hold; no row has a larger one.
 RowId = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Reason = Annotated[str | None, Field(max_length=1000, description="Why; kept in the audit log.")]
 
-GivenReason = Annotated[str, Field(min_length=1, max_length=1000, description="Why; kept in the audit log.")]
+GivenReason = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True),
+    Field(min_length=1, max_length=1000, description="Why; kept in the audit log."),
+]
 
 
 class Shape(BaseModel):

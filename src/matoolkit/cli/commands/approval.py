@@ -11,6 +11,7 @@ from matoolkit.cli.options import All, Batch, Reason, Watch, Yes, given
 from matoolkit.cli.session import Session, asks_the_api, confirm
 from matoolkit.cli.tables import Column, Item, number, status, when
 from matoolkit.cli.watching import watch_items
+from matoolkit.errors import NothingToSign, UnknownApproval
 from matoolkit.words import counted
 
 app = typer.Typer(no_args_is_help=True)
@@ -163,7 +164,8 @@ def _sign(
         if session.is_for_people:
             session.show(found, _SHOWN)
         confirm(f"{_in_words(found)}. {decision.capitalize()}?", yes=yes)
-    asked = {"digest": digest or found["digest"], "reason": reason}
+    # An empty digest, such as that of a variable without a value, must not sign what nobody has compared.
+    asked = {"digest": found["digest"] if digest is None else digest, "reason": reason}
     _tell(session, session.client.post(_path(found, decision), asked), _SAID[decision])
 
 
@@ -198,18 +200,21 @@ def _chosen(session: Session, batch: int, phase: str | None, *, init: bool) -> I
         chosen = _waiting(chosen) or chosen
     if len(chosen) == 1:
         return chosen[0]
-    raise typer.BadParameter(_which(batch, items))
+    raise _refusal(batch, phase, items, init=init)
 
 
 def _waiting(items: Iterable[Item]) -> list[Item]:
     return [item for item in items if item.get("state") not in ("begun", "given")]
 
 
-def _which(batch: int, items: Sequence[Item]) -> str:
+def _refusal(batch: int, phase: str | None, items: Sequence[Item], *, init: bool) -> Exception:
     if not items:
-        return f"nothing in batch {batch} asks for a sign-off"
+        return NothingToSign(f"batch {batch}", "nothing in it asks for one")
     names = [str(item["phaseName"]) if item.get("phaseName") else f"--{item['subject']}" for item in items]
-    return f"name one of: {', '.join(names)}"
+    wanted = "--init" if init else phase
+    if wanted is not None:
+        return UnknownApproval(batch, wanted, names)
+    return typer.BadParameter(f"name one of: {', '.join(names)}")
 
 
 def _in_words(found: Item) -> str:

@@ -114,7 +114,8 @@ def approve(
     if not yes:
         then = _overdue(session, hold)
         confirm(f"batch {one}: {_in_words(hold)}{f'; overdue then: {then}' if then else ''}. Approve?", yes=yes)
-    asked = {"holdKey": key or hold.get("holdKey"), "reason": reason}
+    # An empty key, such as that of a variable without a value, must not approve what nobody has compared.
+    asked = {"holdKey": hold.get("holdKey") if key is None else key, "reason": reason}
     done = session.client.post(path_of("batches", one, "hold", "approve"), asked)
     if session.is_for_people:
         if progress := wording.text(done.get("signOffs")):
