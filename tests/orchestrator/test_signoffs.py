@@ -267,6 +267,33 @@ def test_s4_the_record_says_whether_a_person_had_signed_in(stage: Stage, signers
     assert (given.signed_by, given.is_signed_in) == ("local", False)
 
 
+def test_s3_who_joins_before_the_phase_begins_is_told_of_and_can_be_signed_off_too(
+    stage: Stage, signers: Signers
+) -> None:
+    batch = detected(stage)
+    for name in ("ann", "bob"):
+        signers.approve(batch, name)
+    assert signers.shown(batch).asking.waits is None
+    stage.join(batch, "late")
+    shown = signers.shown(batch).asking
+    assert (shown.state, shown.uncovered) == (ApprovalState.GIVEN, 1)
+    assert shown.waits == "1 member joined since, and waits in the phase for another approval"
+    for name in ("ann", "bob"):
+        signers.approve(batch, name)
+    shown = signers.shown(batch).asking
+    assert (shown.waits, shown.uncovered) == (None, 0)
+    assert begin_due(stage) == ["Move", "Move", "Move"]
+
+
+def test_s3_what_is_asked_about_late_joiners_says_that_they_are(stage: Stage, signers: Signers) -> None:
+    batch = detected(stage)
+    for name in ("ann", "bob"):
+        signers.approve(batch, name)
+    begin_due(stage)
+    stage.join(batch, "late")
+    assert signers.shown(batch).asking.waits == "who joined after the approval waits for another: 0 of 2 given"
+
+
 def test_s5_a_reschedule_voids_what_was_given(stage: Stage, signers: Signers) -> None:
     batch = detected(stage)
     for name in ("ann", "bob"):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from matoolkit.admin.approving import approve
 from matoolkit.admin.holding import look_at_hold
 from matoolkit.admin.lateness import LateBatches, approve_late
 from matoolkit.domain.gates import GateKind
@@ -21,6 +22,7 @@ from matoolkit.store.holds import Hold, hold_batches
 from matoolkit.web.pages.late import _DECIDE
 from matoolkit.web.serving import Site
 from tests.orchestrator.runbooks import TWO_PHASES
+from tests.signing import person
 from tests.stage import Stage
 from tests.web.conftest import Visitor
 from tests.web.furnished import HOSTILE
@@ -217,3 +219,16 @@ def test_t5_all_who_are_active_in_a_late_batch_are_concerned(visitor: Visitor, s
         row["member_key"] for row in csv.DictReader(visitor.get(f"/holds/{batch.id}/members.csv").text.splitlines())
     ]
     assert keys == [f"u{number}" for number in range(1, 130)]
+
+
+SAFE = TWO_PHASES + "safeguards: {approval: {count: 2}}\n"
+
+
+def test_s1_a_hold_that_several_people_sign_off_says_how_many_have(tab: Page, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(SAFE), ["ada", "grace", "joan"])
+    hold(stage, batch, 1)
+    approve(stage.store, stage.bus, batch.id, "key-1", by="ann", signer=person("ann"))
+    tab.goto(f"/holds/{batch.id}")
+    expect(tab.get_by_text("Several people have to sign this off")).to_contain_text("1 of 2 given (ann")
+    expect(tab.get_by_text("When the last of them has signed, at the next tick:")).to_be_visible()
+    assert approved_by(stage, batch) is None

@@ -25,6 +25,7 @@ from matoolkit.store.joins import joined_after, late_joins, refreshed_since
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
 from matoolkit.store.signoffs import signatures_of_batches
+from matoolkit.words import counted
 
 _FIRST_MEMBERS = 10
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -49,7 +50,10 @@ WAITING = frozenset({ApprovalState.WAITING, ApprovalState.REJECTED, ApprovalStat
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Something that people have to sign off: what it is, its rule, and how many would be covered."""
+    """Something that people have to sign off: what it is, its rule, and how many would be covered.
+
+    `uncovered` joined after the sign-offs of a phase that has not begun: they will wait in it for others (rule S3).
+    """
 
     batch: BatchRow
     asked: SignOffs
@@ -59,6 +63,7 @@ class Asking:
     members: int
     due_at: datetime | None = None
     begun: bool = False
+    uncovered: int = 0
 
     @property
     def state(self) -> ApprovalState:
@@ -82,7 +87,12 @@ class Asking:
     def waits(self) -> str | None:
         """Say what is missing, in a sentence."""
         why = None if self.begun else awaits(self.asked)
-        return None if why is None else why.sentence
+        if why is not None:
+            return why.sentence
+        if not self.uncovered:
+            return None
+        verb = "waits" if self.uncovered == 1 else "wait"
+        return f"{counted(self.uncovered, 'member')} joined since, and {verb} in the phase for another approval"
 
     @property
     def name(self) -> str:
@@ -193,10 +203,10 @@ def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
     late = late_joins(tx, {phase.batch_id for phase in wanting})
     for phase in sorted(wanting, key=lambda phase: (phase.batch_id, phase.order)):
         batch, one = known[phase.batch_id], asked[phase.id]
-        members = active.get(batch.id, 0)
+        members, numbers = active.get(batch.id, 0), late.get(batch.id, {})
         if one.asked_after is not None and one.asked_after >= 0:
-            numbers = late.get(batch.id, {}).items()
-            members = sum(count for number, count in numbers if number > one.asked_after)
+            members = _after(numbers, one.asked_after)
+        covered = None if one.has_begun else one.covered_no
         rule = rules[phase.id]
         yield Asking(
             batch,
@@ -207,7 +217,12 @@ def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
             members,
             None if batch.is_manual else phase.due_at,
             begun=one.has_begun and not members,
+            uncovered=0 if covered is None else _after(numbers, covered),
         )
+
+
+def _after(numbers: Mapping[int, int], number: int) -> int:
+    return sum(count for joined_no, count in numbers.items() if joined_no > number)
 
 
 def _versions_of_phases(

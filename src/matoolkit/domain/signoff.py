@@ -240,6 +240,8 @@ def awaits(asked: SignOffs) -> Why | None:
         told = f"was not approved in time: {asked.progress()}"
     elif asked.is_early:
         told = f"waits for approval, which can be given from {_day(asked.opens_at)} on"
+    elif asked.has_begun:
+        told = f"who joined after the approval waits for another: {asked.progress()}"
     return _why(asked, told)
 
 

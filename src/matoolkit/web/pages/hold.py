@@ -131,8 +131,16 @@ def _seen(site: Site, batch_id: int, after: int) -> Mapping[str, Any]:
     look, has_more = replace(found, members=found.members[:_AT_ONCE]), len(found.members) > _AT_ONCE
     start = look.hold.new_start if look.hold else None
     around = {"headline": headline(look), "deed": deed(look.hold) if look.hold else ""}
+    sign_offs = missing_sign_offs(site.services.store, batch_id)
     new_start = datetime.fromisoformat(start) if start else None
-    return {"look": look, "after": after, "has_more": has_more, "new_start": new_start, **around}
+    return {
+        "look": look,
+        "after": after,
+        "has_more": has_more,
+        "new_start": new_start,
+        "sign_offs": sign_offs,
+        **around,
+    }
 
 
 def _frame(look: HoldLook, topic: Topic) -> Frame:
