@@ -407,6 +407,21 @@ def test_s1_init_waits_and_is_woken_by_the_last_sign_off(stage: Stage, signers: 
         signers.reject(batch, "kwu", "init")
 
 
+@pytest.mark.parametrize("change", ["leave", "join"])
+def test_s6_an_init_whose_rejected_list_changes_begins_with_the_approvals_that_it_has(
+    stage: Stage, signers: Signers, change: str
+) -> None:
+    """The defect: a rejection that counts no more opens the gate, and nobody is told."""
+    batch = detected(stage, "count: 1", INIT, members=3)
+    signers.reject(batch, "kwu", "init", reason="u0 is in it")
+    signers.approve(batch, "ann", "init")
+    stage.handle()
+    assert stage.take_jobs() == []
+    getattr(stage, change)(batch, "u0" if change == "leave" else "late")
+    stage.handle()
+    assert [job.function_name for job in stage.take_jobs()] == ["Announce"]
+
+
 def test_s1_a_rejected_init_waits_and_an_advance_says_why(stage: Stage, signers: Signers) -> None:
     batch = manual(stage, INIT.replace("RULE", "count: 1"))
     with pytest.raises(GateShut, match="waits for approval: 0 of 1 given"):

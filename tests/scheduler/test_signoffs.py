@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from matoolkit.admin.approvals import ApprovalState, approvals_of_batch
-from matoolkit.admin.gating import open_gate
+from matoolkit.admin.gating import Subject, open_gate, pause
 from matoolkit.admin.publishing import publish
 from matoolkit.admin.signing import sign_off
 from matoolkit.clock import VirtualClock
@@ -168,3 +168,33 @@ def test_s7_the_late_gate_of_an_init_opens_by_itself_when_t_is_another_one(store
     calendar.tick()
     calendar.scheduler.sweep()
     assert (late(calendar), state(calendar, moved)) == ([], ApprovalState.WAITING)
+
+
+def test_s7_an_init_that_nobody_let_in_is_late_again_when_t_is_the_old_one_again(
+    store: Store, clock: VirtualClock
+) -> None:
+    """The defect: a gate that opened by itself counted as opened by a person, so anybody could sign after `until`."""
+    calendar = playing(store, clock, with_init(init_approval={"until": "T-8d"}))
+    calendar.tick(2 * DAY + HOUR)
+    calendar.scheduler.sweep()
+    for start in (calendar.start + 5 * DAY, calendar.start):
+        calendar.in_source("ada", "bob", at=start)
+        calendar.tick()
+        calendar.scheduler.sweep()
+    assert (len(late(calendar)), state(calendar)) == (1, ApprovalState.LATE)
+    with pytest.raises(TooLateToSign):
+        approve(calendar, "ann")
+
+
+def test_s5_an_init_is_woken_when_t_is_the_one_that_was_signed_off(store: Store, clock: VirtualClock) -> None:
+    calendar = playing(store, clock, with_init(init_approval={}))
+    shut = pause(store, calendar.bus, Subject(batch_id=calendar.batch().id), by="anna", reason="legal hold")
+    approve(calendar, "ann")
+    calendar.in_source("ada", "bob", at=calendar.start + DAY)
+    calendar.tick()
+    open_gate(store, calendar.bus, shut.gate.id, by="anna", reason="over")
+    calendar.messages()
+    calendar.in_source("ada", "bob")
+    calendar.tick()
+    assert state(calendar) is ApprovalState.GIVEN
+    assert calendar.messages() == [f"batch-wake-{calendar.batch().id}-4"]

@@ -36,6 +36,7 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
         else:
             about = {"batch": member.batch_id, "member": member.member_key}
             log.info("a member-added is ignored: %s", reason, extra=about)
+            _look_at_init(agenda, member.batch_id)
     _leave_the_past(agenda, [member.id for member in joining if member.epoch > 1])
     new: list[NewStep] = []
     for batch_id in sorted({member.batch_id for member in joining}):
@@ -68,11 +69,20 @@ def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     note_seen_off(agenda.tx, [MemberAt(member.id, member.epoch) for member in gone], agenda.at)
     undo_membership(agenda, gone)
     agenda.members_to_continue.update(ids)
+    for batch_id in {member.batch_id for member in gone}:
+        _look_at_init(agenda, batch_id)
     # The scheduler or a person cancelled their steps when they were removed, so any running phase may be over now.
     for batch_id in {member.batch_id for member in gone}:
         running = [phase for phase in agenda.phases_of(batch_id) if phase.status is PhaseStatus.DISPATCHED]
         agenda.phases_to_end.update(phase.id for phase in running)
         agenda.batches_to_end.add(batch_id)
+
+
+def _look_at_init(agenda: Agenda, batch_id: int) -> None:
+    """Let an init begin that only a rejection keeps: it was one of another list of members (rule S6)."""
+    batch = agenda.batches.get(batch_id)
+    if batch is not None and batch.status is BatchStatus.INIT_DISPATCHED:
+        agenda.inits_to_continue.add(batch_id)
 
 
 def _why_not_added(agenda: Agenda, member: NarrowMember) -> str | None:

@@ -8,13 +8,14 @@ import orjson
 
 from matoolkit.announcing.delays import delays_of
 from matoolkit.announcing.doors import runbooks_of
+from matoolkit.announcing.gatekeeping import wake_batches
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import Hold
 from matoolkit.domain.lateness import limit_of
 from matoolkit.domain.snapshot import UnfinishedBatch
-from matoolkit.domain.states import ENDED_BATCHES, PhaseStatus
+from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, PhaseStatus
 from matoolkit.ports import Publisher
 from matoolkit.runbook.offsets import Offset
 from matoolkit.scheduler.leaving import remove_absent
@@ -49,6 +50,9 @@ def restart_and_release(
     if any(not _is_as_seen(found.get(batch_id), seen[batch_id]) for batch_id in touched):
         return False
     _reschedule(tx, changes.reschedules, found, tally, at)
+    # What was signed off for this T counts again (rule S5).
+    moved = (found[batch_id] for batch_id in changes.reschedules)
+    wake_batches(tx, publisher, [batch.id for batch in moved if batch.status is BatchStatus.INIT_DISPATCHED])
     removals = [member for members in changes.approved_removals.values() for member in members]
     remove_absent(tx, publisher, removals, tally, at)
     note_removals_approved(tx, changes.approved_removals.keys(), at)

@@ -26,6 +26,7 @@ _ITS_PHASE = gates.c.phase_execution_id == phase_executions.c.id
 _SHUT_BY = "scheduler"
 # These open gates too, but only because there is nothing left to decide.
 _NOBODY = ("calendar", "system")
+OPENED_BY_PEOPLE = (gates.c.opened_at.is_not(None), ~is_any(gates.c.opened_by, _NOBODY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,8 @@ def late_gates_opened_by_people(tx: Transaction, phase_ids: Collection[int]) -> 
 def _opened(draft: Drafting, phase_ids: Collection[int]) -> Select[Any]:
     chosen = (gates.c.id, gates.c.phase_execution_id, gates.c.shown_json)
     query = select(*chosen, phase_executions.c.status, phase_executions.c.due_at)
-    by_person = (gates.c.opened_at.is_not(None), ~is_any(gates.c.opened_by, _NOBODY))
     wanted = among(draft, gates.c.phase_execution_id, phase_ids)
-    return query.join(phase_executions, _ITS_PHASE).where(wanted, *by_person, *_IS_OF_PHASE)
+    return query.join(phase_executions, _ITS_PHASE).where(wanted, *OPENED_BY_PEOPLE, *_IS_OF_PHASE)
 
 
 def lift_limits(tx: Transaction, phase_ids: Collection[int]) -> list[int]:

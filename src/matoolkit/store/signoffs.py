@@ -13,6 +13,7 @@ from matoolkit.domain.signoff import Signature
 from matoolkit.domain.states import BatchStatus, SignOff, SignOffSubject
 from matoolkit.records import record
 from matoolkit.store.batches import NarrowBatch
+from matoolkit.store.lateness import OPENED_BY_PEOPLE
 from matoolkit.store.schema import approvals, batches, gates
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, insert_each, is_any, records_among, rows_by_id, select_records
@@ -132,7 +133,7 @@ def has_late_init(tx: Transaction, batch_id: int) -> bool:
 
 def is_init_let_in_late(tx: Transaction, batch: NarrowBatch) -> bool:
     """Tell whether a person let an init begin although it was late, with the T that the batch has now."""
-    opened = (gates.c.batch_id == batch.id, *_OF_LATE_INIT, gates.c.opened_at.is_not(None))
+    opened = (gates.c.batch_id == batch.id, *_OF_LATE_INIT, *OPENED_BY_PEOPLE)
     return _shown(batch.batch_start_time) in tx.values(select(gates.c.shown_json).where(*opened))
 
 
