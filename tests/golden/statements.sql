@@ -1059,6 +1059,13 @@ WHERE phase_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.inits.begun_inits
+SELECT DISTINCT init_executions.batch_id, init_executions.runbook_version, init_executions.init_count 
+FROM init_executions 
+WHERE init_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND init_executions.status != 'pending'
+GO
+
 -- store.inits.has_init_begun
 SELECT TOP 1 init_executions.id 
 FROM init_executions 
@@ -1084,6 +1091,13 @@ GO
 SELECT max(init_executions.runbook_version) AS max_1 
 FROM init_executions 
 WHERE init_executions.batch_id = :batch_id_1
+GO
+
+-- store.inits.latest_init_versions
+SELECT init_executions.batch_id, max(init_executions.runbook_version) AS max_1 
+FROM init_executions 
+WHERE init_executions.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) GROUP BY init_executions.batch_id
 GO
 
 -- store.inits.note_requested
@@ -2417,16 +2431,11 @@ FROM batches
 WHERE batches.status = 'init_dispatched' AND batches.is_manual = 0
 GO
 
--- store.signoffs.has_late_init
-SELECT TOP 1 gates.id 
+-- store.signoffs.inits_let_in_late
+SELECT gates.batch_id, gates.shown_json 
 FROM gates 
-WHERE gates.batch_id = :batch_id_1 AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NULL
-GO
-
--- store.signoffs.is_init_let_in_late
-SELECT gates.shown_json 
-FROM gates 
-WHERE gates.batch_id = :batch_id_1 AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL
+WHERE gates.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL AND (gates.opened_by NOT IN ('calendar', 'system'))
 GO
 
 -- store.signoffs.late_inits
@@ -2440,8 +2449,8 @@ UPDATE approvals SET used_at=:p_at WHERE approvals.id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.used_at IS NULL
 GO
 
--- store.signoffs.shut_late_init
-INSERT INTO gates (batch_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) OUTPUT inserted.id SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
+-- store.signoffs.shut_late_inits
+INSERT INTO gates (batch_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
 FROM (SELECT [batch_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [shut_from] DATETIME2(6) '$[1]', [swept_at] DATETIME2(6) '$[2]', [reason] NVARCHAR(MAX) '$[3]', [shown_json] NVARCHAR(MAX) '$[4]', [place] BIGINT '$[5]')) AS anon_1 ORDER BY anon_1.place
 GO
 

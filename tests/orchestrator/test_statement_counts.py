@@ -8,7 +8,7 @@ import pytest
 from matoolkit.store.sql.transaction import Transaction
 from tests.stage import Failing, Stage
 
-from .runbooks import TWO_STEPS, WITH_RETRY, WITH_ROLLBACK
+from .runbooks import TWO_STEPS, WITH_INIT, WITH_RETRY, WITH_ROLLBACK
 
 
 def cost(stage: Stage, statements: Callable[[], list[str]], turn: Callable[[], int]) -> int:
@@ -142,3 +142,15 @@ def test_c5_a_few_results_read_no_more_rows_when_more_wait(stage: Stage, monkeyp
         counts.append(sum(read))
         stage.take_jobs()
     assert counts[0] == counts[1]
+
+
+def test_s1_statements_do_not_grow_with_inits_that_ask_for_sign_offs(
+    stage: Stage, statements: Callable[[], list[str]]
+) -> None:
+    counts = []
+    runbook = stage.publish(f"init_approval: {{count: 1}}{WITH_INIT}")
+    for month, batches in enumerate((1, 1, 20)):
+        for number in range(batches):
+            stage.batch_at(runbook, 1, days=5 + number + 30 * month)
+        counts.append(cost(stage, statements, stage.events.turn))
+    assert counts[1] == counts[2]

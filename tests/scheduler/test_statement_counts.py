@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.clock import VirtualClock
 from matoolkit.scheduler.reading import AT_ONCE
-from tests.scheduler.calendar import TICK, Calendar
+from matoolkit.store import Store
+from tests.scheduler.calendar import TICK, Calendar, with_init
 
 # Statements of a tick of one runbook: so many, and so many more for every slice of its rows.
 UNCHANGED = (29, 1)
@@ -74,4 +76,28 @@ def test_t5_statements_of_changes_do_not_grow_with_members(
         counts.append(len(statements()))
         calendar.change("UPDATE batches SET status = 'completed'")
         calendar.people.rows = []
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("days", [0, 3])
+def test_s7_statements_of_a_sweep_do_not_grow_with_inits_that_wait(
+    store: Store, clock: VirtualClock, statements: Callable[[], list[str]], days: int
+) -> None:
+    """Before the time to approve them ends, and after it."""
+    counts: list[int] = []
+    calendar = Calendar(store, clock)
+    calendar.publish(with_init(init_approval={"until": "T-8d"}))
+    for number, batches in enumerate((1, 40)):
+        calendar.start = clock.now() + timedelta(days=30)
+        fill(calendar, batches, batches)
+        calendar.people.rows = [(f"{number}-{key}", *rest) for key, *rest in calendar.people.rows]
+        calendar.tick()
+        clock.advance(timedelta(days=21 + days))
+        calendar.scheduler.sweep()
+        calendar.scheduler.sweep()
+        statements()
+        calendar.scheduler.sweep()
+        counts.append(len(statements()))
+        calendar.change("UPDATE batches SET status = 'completed'")
+        calendar.scheduler.sweep()
     assert counts[0] == counts[1]

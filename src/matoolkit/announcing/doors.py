@@ -3,6 +3,7 @@
 What needs a query is loaded only for phases that declare it.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -11,12 +12,15 @@ from matoolkit.announcing.cohorts import with_cohorts
 from matoolkit.announcing.signoffs import with_sign_offs
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.windows import hours_of
+from matoolkit.errors import InvalidRunbook
 from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbook_version
 from matoolkit.store.sql.transaction import Transaction
+
+log = logging.getLogger(__name__)
 
 # Returns the version of the runbook that a phase comes from.
 RunbookOf = Callable[[PhaseRow], Runbook]
@@ -63,6 +67,30 @@ def runbooks_of(
             versions[key] = stored_runbook(tx, *key)
         found[phase.id] = versions[key]
     return found
+
+
+def readable(tx: Transaction, phases: Collection[PhaseRow], batches: Mapping[int, NarrowBatch]) -> list[PhaseRow]:
+    """Return the phases whose versions can be read; the others keep no other batch (rule T1)."""
+    versions = {(batches[phase.batch_id].runbook_name, phase.runbook_version) for phase in phases}
+    known = readable_runbooks(tx, versions)
+    return [phase for phase in phases if (batches[phase.batch_id].runbook_name, phase.runbook_version) in known]
+
+
+def readable_runbooks(tx: Transaction, versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Runbook]:
+    """Read versions, by name and number; a document that today's rules refuse is left out."""
+    found = {}
+    for name, version in versions:
+        try:
+            found[name, version] = stored_runbook(tx, name, version)
+        except (InvalidRunbook, LookupError) as error:
+            _complain(name, version, str(error))
+    return found
+
+
+# A sweep comes again every half a minute, and says the same thing once.
+@lru_cache(maxsize=128)
+def _complain(name: str, version: int, why: str) -> None:
+    log.warning("version %d cannot be read, so its batches wait: %s", version, why, extra={"runbook": name})
 
 
 def _door(phase: PhaseRow, phases: Iterable[PhaseRow], batch: NarrowBatch, at: datetime, runbook: Runbook) -> PhaseDoor:

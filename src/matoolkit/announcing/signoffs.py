@@ -1,6 +1,6 @@
 """What must be signed off before phases and inits begin, and what was, as gates see it (rules S1 to S6)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from matoolkit.runbook.model import Approval, Runbook
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.joins import active_members, join_count
 from matoolkit.store.phases import PhaseRow
-from matoolkit.store.signoffs import is_init_let_in_late, note_used, signatures_of_batches
+from matoolkit.store.signoffs import inits_let_in_late, note_used, signatures_of_batches
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -70,17 +70,30 @@ def sign_offs_of_init(
     tx: Transaction, batch: NarrowBatch, version: int, runbook: Runbook, at: datetime
 ) -> SignOffs | None:
     """Return what must be signed off before an init begins, if anything, and what was."""
-    if runbook.init_approval is None or not runbook.init:
-        return None
-    asked = _asked(batch, SignOffSubject.INIT, runbook.init_approval, version, at)
-    return _with_digest(
-        tx,
-        replace(
-            asked,
-            ends_at=None if is_init_let_in_late(tx, batch) else asked.ends_at,
-            given=_about(tx, batch.id, SignOffSubject.INIT),
-        ),
-    )
+    return sign_offs_of_inits(tx, [(batch, version, runbook)], at).get(batch.id)
+
+
+def sign_offs_of_inits(
+    tx: Transaction, inits: Iterable[tuple[NarrowBatch, int, Runbook]], at: datetime
+) -> dict[int, SignOffs]:
+    """Return what must be signed off before inits of versions begin, and what was; most ask for nothing."""
+    asked = {
+        batch: _asked(batch, SignOffSubject.INIT, runbook.init_approval, version, at)
+        for batch, version, runbook in inits
+        if runbook.init_approval is not None and runbook.init
+    }
+    if not asked:
+        return {}
+    lifted = inits_let_in_late(tx, asked)
+    given: dict[int, list[Signature]] = {}
+    for one in signatures_of_batches(tx, [batch.id for batch in asked]):
+        if one.subject is SignOffSubject.INIT:
+            given.setdefault(one.batch_id, []).append(one)
+    found = {}
+    for batch, wanted in asked.items():
+        ends_at = None if batch.id in lifted else wanted.ends_at
+        found[batch.id] = _with_digest(tx, replace(wanted, ends_at=ends_at, given=given.get(batch.id, ())))
+    return found
 
 
 def sign_offs_of_hold(

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from matoolkit.announcing.doors import phase_doors
-from matoolkit.announcing.signoffs import sign_offs_of_init
+from matoolkit.announcing.signoffs import sign_offs_of_inits
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.gates import Gate, Gates
 from matoolkit.domain.signoff import SignOffs
@@ -107,9 +107,10 @@ class Agenda:
             self.known_doors |= found
         return self.known_doors
 
-    def init_sign_offs(self, batch_id: int, version: Version) -> SignOffs | None:
-        """Return what must be signed off before the init of a batch begins, if anything."""
-        return sign_offs_of_init(self.tx, self.batches[batch_id], version.number, version.runbook, self.at)
+    def init_sign_offs(self, versions: Mapping[int, Version]) -> Mapping[int, SignOffs]:
+        """Return what must be signed off before inits of batches begin, by batch; most ask for nothing."""
+        wanted = ((self.batches[number], one.number, one.runbook) for number, one in versions.items())
+        return sign_offs_of_inits(self.tx, wanted, self.at)
 
     def limited_phases(self) -> list[Limited]:
         """Return the phases under way that have a rollout."""

@@ -17,6 +17,7 @@ from matoolkit.domain.delivery import MAX_BODY_BYTES
 from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.messages import JobFacts, WorkerJob, correlation_of
 from matoolkit.domain.moves.step import Dispatch, FailUnsent
+from matoolkit.domain.signoff import SignOffs
 from matoolkit.errors import MatoolkitError, MessageTooLarge, TemplateError, UnresolvedVariable, WorkerHasNoSubscription
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.orchestrator.agenda import Agenda
@@ -50,11 +51,18 @@ class Departing:
     """Jobs that are about to leave together with the rows that send them."""
 
     def __init__(
-        self, agenda: Agenda, kind: Kind, definitions: Sequence[Definition], holders: Holders | None = None
+        self,
+        agenda: Agenda,
+        kind: Kind,
+        definitions: Sequence[Definition],
+        holders: Holders | None = None,
+        sign_offs: Mapping[int, SignOffs] | None = None,
     ) -> None:
         self._agenda = agenda
         self._holders = holders or Holders()
         self._kind = kind
+        # Of inits that are about to begin, by batch.
+        self._sign_offs = sign_offs or {}
         self._unreached = agenda.publisher.unreached({definition.step.worker_id for definition in definitions})
         self._dispatches: list[Dispatch] = []
         self._jobs: dict[int, Outgoing] = {}
@@ -64,9 +72,7 @@ class Departing:
         is_init = self._kind is Kind.INIT
         door = Door.START if is_init and state.step_index == 0 and reason is Reason.ATTEMPT else Door.SEND
         phase = self._door_of(state)
-        init = None
-        if is_init and door is Door.START:
-            init = self._agenda.init_sign_offs(state.batch_id, definition.version)
+        init = self._sign_offs.get(state.batch_id) if door is Door.START else None
         if not self._agenda.gates.may_keep(phase) and init is None:
             return False
         name = self._agenda.batches[state.batch_id].runbook_name
@@ -128,7 +134,9 @@ def send_first(
 ) -> None:
     """Send jobs of steps whose turn has come, with their parameters resolved now."""
     definitions = [definition_of(agenda, state) for state in states]
-    departing = Departing(agenda, kind, definitions, holders)
+    first = zip(states, definitions, strict=True) if kind is Kind.INIT else ()
+    beginning = {state.batch_id: definition.version for state, definition in first if state.step_index == 0}
+    departing = Departing(agenda, kind, definitions, holders, agenda.init_sign_offs(beginning))
     impossible: dict[int, Impossible] = {}
     for state, definition in zip(states, definitions, strict=True):
         member = members.get(state.batch_member_id or 0)

@@ -1,16 +1,19 @@
 """Inits that were not approved in time: they wait for a person, like a phase that is late (rule S7)."""
 
 import logging
+from collections.abc import Collection, Iterator
 
-from matoolkit.announcing.signoffs import sign_offs_of_init
-from matoolkit.runbook.parse import parse_runbook
+from matoolkit.announcing.doors import readable_runbooks
+from matoolkit.announcing.signoffs import sign_offs_of_inits
+from matoolkit.domain.signoff import SignOffs
+from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import open_gates
-from matoolkit.store.inits import has_init_begun, latest_init_version
-from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
-from matoolkit.store.signoffs import batches_before_init, has_late_init, late_inits, shut_late_init
+from matoolkit.store.inits import begun_inits, latest_init_versions
+from matoolkit.store.runbooks import runbooks_by_id
+from matoolkit.store.signoffs import NewLateInit, batches_before_init, late_inits, shut_late_inits
 from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -23,21 +26,17 @@ def look_after_late_inits(store: Store, confirm: Confirm) -> int:
     """
     _open_moved(store, confirm)
     with store.reading() as tx:
-        waiting = batches_before_init(tx)
-        versions = {row.id: row for row in runbooks_by_id(tx, {batch.runbook_id for batch in waiting})}
-        late = [batch.id for batch in waiting if _why_late(tx, batch, versions[batch.runbook_id]) is not None]
+        late = _late(tx, batches_before_init(tx))
     if not late:
         return 0
     with store.transaction() as tx:
         confirm(tx)
-        shut = 0
-        for batch in lock_narrow_batches(tx, late):
-            (version,) = runbooks_by_id(tx, [batch.runbook_id])
-            if (why := _why_late(tx, batch, version)) is not None:
-                shut_late_init(tx, batch, why, tx.time())
-                log.warning("late, and waits for a person: %s", why, extra={"batch": batch.id})
-                shut += 1
-        return shut
+        # Asked again under the lock: somebody may have signed since.
+        late = _late(tx, lock_narrow_batches(tx, [one.batch_id for one in late]))
+        shut_late_inits(tx, late, tx.time())
+    for one in late:
+        log.warning("late, and waits for a person: %s", one.reason, extra={"batch": one.batch_id})
+    return len(late)
 
 
 def _open_moved(store: Store, confirm: Confirm) -> None:
@@ -49,13 +48,30 @@ def _open_moved(store: Store, confirm: Confirm) -> None:
             open_gates(tx, moved, tx.time(), "system", "the batch has another T now")
 
 
-def _why_late(tx: Transaction, batch: NarrowBatch, current: RunbookRow) -> str | None:
-    # An unfinished init goes on under its own version (rule V5).
-    number = latest_init_version(tx, batch.id) or current.version
-    version = runbook_version(tx, batch.runbook_name, number) or current
-    asked = sign_offs_of_init(tx, batch, version.version, parse_runbook(version.yaml_content), tx.time())
-    if asked is None or asked.ends_at is None or not asked.is_over or asked.is_met:
-        return None
-    if has_init_begun(tx, batch.id, version.version, batch.init_count) or has_late_init(tx, batch.id):
-        return None
+def _late(tx: Transaction, batches: Collection[NarrowBatch]) -> list[NewLateInit]:
+    """Return the batches whose init is late, and why."""
+    known = {batch.id: batch for batch in batches}
+    inits = list(_inits(tx, batches))
+    asked = sign_offs_of_inits(tx, inits, tx.time())
+    over = {number for number, one in asked.items() if one.is_over and not one.is_met}
+    if not over:
+        return []
+    begun, shut = begun_inits(tx, over), {gate.batch_id for gate in late_inits(tx)}
+    versions = {batch.id: version for batch, version, _ in inits}
+    late = (one for one in over - shut if (one, versions[one], known[one].init_count) not in begun)
+    return [NewLateInit(number, asked[number].start, _told(asked[number])) for number in sorted(late)]
+
+
+def _inits(tx: Transaction, batches: Collection[NarrowBatch]) -> Iterator[tuple[NarrowBatch, int, Runbook]]:
+    """Return the versions whose inits batches go through: an unfinished one goes on under its own (rule V5)."""
+    newest = latest_init_versions(tx, [batch.id for batch in batches])
+    followed = {row.id: row.version for row in runbooks_by_id(tx, {batch.runbook_id for batch in batches})}
+    wanted = {batch: newest.get(batch.id, followed[batch.runbook_id]) for batch in batches}
+    known = readable_runbooks(tx, {(batch.runbook_name, version) for batch, version in wanted.items()})
+    for batch, version in wanted.items():
+        if (runbook := known.get((batch.runbook_name, version))) is not None:
+            yield batch, version, runbook
+
+
+def _told(asked: SignOffs) -> str:
     return f"init was not approved until {asked.ends_at:%Y-%m-%d %H:%M} UTC: {asked.progress()}"

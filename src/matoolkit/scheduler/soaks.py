@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from matoolkit.announcing.doors import runbooks_of
+from matoolkit.announcing.doors import readable, runbooks_of
 from matoolkit.announcing.gatekeeping import wake_batches
 from matoolkit.domain.cohorts import is_soak_over
 from matoolkit.ports import Publisher
@@ -41,13 +41,14 @@ def wake_after_soaks(store: Store, publisher: Publisher, confirm: Confirm) -> in
 
 def _over(tx: Transaction, at: datetime) -> Sequence[PhaseRow]:
     """Return the phases whose soak is over, and whose members nobody woke since."""
-    phases = phases_after_pilots(tx)
-    batches = {batch.id: batch for batch in batches_by_id(tx, {phase.batch_id for phase in phases})}
+    found = phases_after_pilots(tx)
+    batches = {batch.id: batch for batch in batches_by_id(tx, {phase.batch_id for phase in found})}
+    phases = readable(tx, found, batches)
     runbooks = runbooks_of(tx, phases, batches)
-    found = []
+    over = []
     for phase in phases:
         rollout = runbooks[phase.id].phases[phase.phase_index].rollout
         soak = None if rollout is None else rollout.soak
         if is_soak_over(phase.pilot_done_at, soak, phase.woken_at, at):
-            found.append(phase)
-    return found
+            over.append(phase)
+    return over

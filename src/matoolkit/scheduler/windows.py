@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from matoolkit.announcing.doors import stored_runbook
+from matoolkit.announcing.doors import readable_runbooks
 from matoolkit.announcing.gatekeeping import take_back_from, wake_batches
 from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open
-from matoolkit.errors import InvalidRunbook
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -79,14 +78,9 @@ class Windows:
 
 
 def _windows_of(tx: Transaction, name: str, version: int) -> Mapping[int, Hours]:
-    """Return the windows of a version by the places of their phases.
-
-    A document that today's rules refuse does not keep the sweep from others.
-    """
-    try:
-        runbook = stored_runbook(tx, name, version)
-    except (InvalidRunbook, LookupError) as error:
-        log.warning("version %d cannot be read, so its windows are not looked at: %s", version, error)
+    """Return the windows of a version by the places of their phases; one that cannot be read has none."""
+    runbook = readable_runbooks(tx, [(name, version)]).get((name, version))
+    if runbook is None:
         return {}
     found = {place: hours_of(runbook, rules) for place, rules in enumerate(runbook.phases)}
     return {place: hours for place, hours in found.items() if hours is not None}

@@ -3,14 +3,16 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from matoolkit.domain.states import StepStatus
 from matoolkit.store.executions import InitRow, NewExecution, unstarted
 from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import init_executions
-from matoolkit.store.sql.statements import change, columns_of, insert_each, is_any, records_among
+from matoolkit.store.sql.prepared import Drafting, prepared
+from matoolkit.store.sql.statements import among, change, columns_of, insert_each, is_any, records_among
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -56,6 +58,30 @@ def latest_init_version(tx: Transaction, batch_id: int) -> int | None:
         select(func.max(init_executions.c.runbook_version)).where(init_executions.c.batch_id == batch_id)
     )[0]
     return found
+
+
+def begun_inits(tx: Transaction, batch_ids: Collection[int]) -> set[tuple[int, int, int]]:
+    """Return the inits of batches that ever sent a job, as batch, version and request."""
+    return set(tx.rows(lambda *row: row, _begun(tx, batch_ids))) if batch_ids else set()
+
+
+@prepared
+def _begun(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    mine = init_executions.c
+    has_begun = (among(draft, mine.batch_id, batch_ids), ~is_any(mine.status, {StepStatus.PENDING}))
+    return select(mine.batch_id, mine.runbook_version, mine.init_count).where(*has_begun).distinct()
+
+
+def latest_init_versions(tx: Transaction, batch_ids: Collection[int]) -> dict[int, int]:
+    """Return the newest version that batches have steps of init of; those without any are left out."""
+    return dict(tx.rows(lambda *row: row, _latest(tx, batch_ids))) if batch_ids else {}
+
+
+@prepared
+def _latest(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    mine = init_executions.c
+    newest = select(mine.batch_id, func.max(mine.runbook_version)).where(among(draft, mine.batch_id, batch_ids))
+    return newest.group_by(mine.batch_id)
 
 
 def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:

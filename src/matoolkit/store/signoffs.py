@@ -1,11 +1,12 @@
 """Sign-offs as they are stored; what they mean is in `domain/signoff.py`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import orjson
-from sqlalchemy import Update, false, select, update
+from sqlalchemy import Select, Update, false, select, update
 
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import GateKind
@@ -33,6 +34,15 @@ class _LateInit:
     swept_at: datetime
     reason: str
     shown_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewLateInit:
+    """An init that was not approved in time, the T that this is about, and what people are told."""
+
+    batch_id: int
+    start: datetime | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +100,12 @@ def _used(draft: Drafting, ids: Collection[int], at: datetime) -> Update:
     return update(approvals).where(among(draft, approvals.c.id, ids), approvals.c.used_at.is_(None)).values(used_at=at)
 
 
-def shut_late_init(tx: Transaction, batch: NarrowBatch, reason: str, at: datetime) -> int:
-    """Shut the gate of an init that was not approved in time, and return its number."""
-    shown = _shown(batch.batch_start_time)
-    new = _LateInit(batch.id, at, at, reason, shown)
+def shut_late_inits(tx: Transaction, late: Sequence[NewLateInit], at: datetime) -> None:
+    """Shut the gates of inits that were not approved in time; no job has left that could be taken back."""
+    new = [_LateInit(one.batch_id, at, at, one.reason, _shown(one.start)) for one in late]
     alike = {"kind": GateKind.LATE, "reach": Door.START, "shut_by": "scheduler"}
-    number: int = tx.values(insert_each(tx, gates, [new], alike, returning=(gates.c.id,)))[0]
-    return number
+    if new:
+        tx.execute(insert_each(tx, gates, new, alike))
 
 
 @record
@@ -125,16 +134,19 @@ def _shown(start: datetime | None) -> str:
     return orjson.dumps({"start": start}).decode()
 
 
-def has_late_init(tx: Transaction, batch_id: int) -> bool:
-    """Tell whether the gate of an init that was not approved in time is shut."""
-    shut = (gates.c.batch_id == batch_id, *_OF_LATE_INIT, gates.c.opened_at.is_(None))
-    return bool(tx.values(select(gates.c.id).where(*shut).limit(1)))
+def inits_let_in_late(tx: Transaction, batches: Collection[NarrowBatch]) -> set[int]:
+    """Return the batches whose init a person let begin although it was late, with the T that they have now."""
+    if not batches:
+        return set()
+    starts = {batch.id: _shown(batch.batch_start_time) for batch in batches}
+    opened = tx.rows(lambda *row: row, _let_in_late(tx, starts))
+    return {batch_id for batch_id, shown in opened if starts.get(batch_id) == shown}
 
 
-def is_init_let_in_late(tx: Transaction, batch: NarrowBatch) -> bool:
-    """Tell whether a person let an init begin although it was late, with the T that the batch has now."""
-    opened = (gates.c.batch_id == batch.id, *_OF_LATE_INIT, *OPENED_BY_PEOPLE)
-    return _shown(batch.batch_start_time) in tx.values(select(gates.c.shown_json).where(*opened))
+@prepared
+def _let_in_late(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
+    opened = (among(draft, gates.c.batch_id, batch_ids), *_OF_LATE_INIT, *OPENED_BY_PEOPLE)
+    return select(gates.c.batch_id, gates.c.shown_json).where(*opened)
 
 
 def batches_before_init(tx: Transaction) -> list[NarrowBatch]:
