@@ -8,7 +8,10 @@ import pytest
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.approvals import ApprovalState, waiting_approvals
 from matoolkit.admin.gating import Subject, pause, resume
+from matoolkit.admin.retrying import retry_members
+from matoolkit.admin.retryplan import Terms
 from matoolkit.admin.signing import sign_off
+from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.signoff import Signer
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, SignOff
 from matoolkit.errors import (
@@ -185,6 +188,26 @@ def test_s3_who_was_rejected_fails_and_the_others_go_on(stage: Stage, signers: S
     )
     assert stage.states(batch) == {"move": "succeeded", "tell": "succeeded"}
     assert stage.reload(batch).status is BatchStatus.COMPLETED
+
+
+def test_s3_who_was_rejected_by_mistake_is_let_in_when_the_rejection_is_taken_back(
+    stage: Stage, signers: Signers
+) -> None:
+    batch = begun(stage, signers)
+    stage.join(batch, "late")
+    stage.handle()
+    signers.reject(batch, "kwu", reason="the wrong list")
+    stage.run()
+    assert stage.reload(batch).status is BatchStatus.COMPLETED
+    signers.withdraw(batch, "kwu")
+    retry_members(stage.store, stage.bus, batch.id, terms=Terms(data=DataChoice.KEPT), by="anna")
+    stage.handle()
+    assert list(signers.shown(batch).first_members) == ["late"]
+    for name in ("ann", "bob"):
+        signers.approve(batch, name)
+    stage.run()
+    assert stage.member(batch, "late").status is MemberStatus.ACTIVE
+    assert stage.states(batch, "late") == {"move": "succeeded", "tell": "succeeded"}
 
 
 def test_s3_who_leaves_needs_no_other_sign_off(stage: Stage, signers: Signers) -> None:

@@ -147,9 +147,10 @@ def request_of(tx: Transaction, asking: Asking) -> Request:
     return Request(replace(asking, members=some.count), str(shown_now(tx, asked)), some.keys, changed)
 
 
-def asking_of(tx: Transaction, batch: BatchRow, phase_id: int | None) -> Asking | None:
+def asking_of(tx: Transaction, batch: BatchRow, phase_id: int | None, *, is_history: bool = False) -> Asking | None:
     """Return what must be signed off before a phase begins, or else before the init does, if anything."""
-    return next((one for one in _all(tx, [batch], [phase_id]) if one.asked.subject is not SignOffSubject.HOLD), None)
+    found = _all(tx, [batch], [phase_id], is_history=is_history)
+    return next((one for one in found if one.asked.subject is not SignOffSubject.HOLD), None)
 
 
 def asking_of_hold(tx: Transaction, batch: BatchRow) -> Asking | None:

@@ -74,19 +74,23 @@ def withdraw(
     by: Signer,
     reason: str | None = None,
 ) -> Request:
-    """Take back all that somebody has signed of a phase, or else of the init, unless it was used (rule S6)."""
+    """Take back all that somebody has signed of a phase, or else of the init, unless it was used (rule S6).
+
+    A rejection is taken back in a batch that has ended too, so that who failed for it can be retried.
+    """
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
-        asking = _asking(tx, batch, phase_id)
+        asking = _asking(tx, batch, phase_id, is_history=True)
         mine = [one for one in asking.asked.given if one.person == by.person and one.withdrawn_at is None]
         unused = [one.id for one in mine if one.used_at is None]
         if not unused and mine:
             raise AlreadyBegun(asking.name)
         if not withdraw_signatures(tx, unused, tx.time()):
             raise NothingToWithdraw(by.name, asking.name)
-        after = _asking(tx, batch, phase_id)
-        # A rejection that is taken back may have been all that was in the way.
-        _follow(tx, publisher, after, SignOff.APPROVE)
+        after = _asking(tx, batch, phase_id, is_history=True)
+        if batch.status in UNFINISHED_BATCHES:
+            # A rejection that is taken back may have been all that was in the way.
+            _follow(tx, publisher, after, SignOff.APPROVE)
         told = {"subject": asking.asked.title, "signed": [_SAID[one.decision] for one in mine if one.used_at is None]}
         record(tx, batch, "approval.withdraw", by.name, reason, told, {"state": after.state})
         return request_of(tx, after)
@@ -138,7 +142,7 @@ def store_signature(
     sign(tx, new)
 
 
-def _asking(tx: Transaction, batch: BatchRow, phase_id: int | None) -> Asking:
+def _asking(tx: Transaction, batch: BatchRow, phase_id: int | None, *, is_history: bool = False) -> Asking:
     what, why = f"the init of batch {batch.id}", "its runbook asks for none, or it has no init"
     if phase_id is not None:
         found = [phase for phase in phases_by_id(tx, [phase_id]) if phase.batch_id == batch.id]
@@ -146,9 +150,9 @@ def _asking(tx: Transaction, batch: BatchRow, phase_id: int | None) -> Asking:
             raise UnknownBatchPhase(batch.id, phase_id)
         what = f"phase '{found[0].phase_name}' of batch {batch.id}"
         why = f"it is {found[0].status}, or its runbook asks for none"
-    if batch.status not in UNFINISHED_BATCHES:
+    if batch.status not in UNFINISHED_BATCHES and not is_history:
         raise NothingToSign(what, f"the batch is {batch.status}")
-    asking = asking_of(tx, batch, phase_id)
+    asking = asking_of(tx, batch, phase_id, is_history=is_history)
     if asking is None:
         raise NothingToSign(what, why)
     return asking
