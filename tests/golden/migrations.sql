@@ -1004,6 +1004,10 @@ CREATE INDEX ix_step_executions_places ON step_executions (phase_execution_id, b
 
 GO
 
+CREATE INDEX ix_gates_phase ON gates (phase_execution_id) WHERE phase_execution_id IS NOT NULL;
+
+GO
+
 CREATE INDEX ix_batch_members_pilots ON batch_members (batch_id, id) WHERE is_pilot = 1;
 
 GO

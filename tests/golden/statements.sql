@@ -1888,11 +1888,15 @@ FROM step_executions AS before
 WHERE before.batch_member_id = step_executions.batch_member_id AND before.epoch = step_executions.epoch AND before.phase_execution_id = step_executions.phase_execution_id AND before.step_index = step_executions.step_index - :step_index_1 AND before.status IN ('dispatched', 'pending', 'polling'))) AND NOT (EXISTS (SELECT * 
 FROM step_executions AS first 
 WHERE first.batch_member_id = step_executions.batch_member_id AND first.epoch = step_executions.epoch AND first.phase_execution_id = step_executions.phase_execution_id AND first.step_index = :step_index_2 AND first.holds_place = 1)) AND NOT (EXISTS (SELECT * 
+FROM step_executions AS out 
+WHERE out.batch_member_id = step_executions.batch_member_id AND out.lost_at IS NOT NULL)) AND NOT (EXISTS (SELECT * 
 FROM step_executions AS busy 
-WHERE busy.batch_member_id = step_executions.batch_member_id AND (busy.lost_at IS NOT NULL OR busy.status IN ('dispatched', 'pending', 'polling') AND busy.phase_execution_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_earlier) WITH ([value] BIGINT '$[0]')) AS anon_1)))) AND NOT (EXISTS (SELECT * 
+WHERE busy.batch_member_id = step_executions.batch_member_id AND busy.status IN ('dispatched', 'pending', 'polling') AND busy.phase_execution_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_earlier) WITH ([value] BIGINT '$[0]')) AS anon_1))) AND NOT (EXISTS (SELECT * 
 FROM rollback_executions 
-WHERE rollback_executions.batch_member_id = step_executions.batch_member_id AND (rollback_executions.status IN ('dispatched', 'pending', 'polling') OR rollback_executions.lost_at IS NOT NULL))) ORDER BY step_executions.id
+WHERE rollback_executions.batch_member_id = step_executions.batch_member_id AND rollback_executions.lost_at IS NOT NULL)) AND NOT (EXISTS (SELECT * 
+FROM rollback_executions 
+WHERE rollback_executions.batch_member_id = step_executions.batch_member_id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) ORDER BY step_executions.id
 GO
 
 -- store.places.first_steps_of

@@ -11,6 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.doors import Door
+from matoolkit.domain.gates import GateKind
 from matoolkit.domain.moves import phase as phase_moves
 from matoolkit.domain.moves.step import Dispatch, Succeed
 from matoolkit.domain.states import BatchStatus, MemberState, MemberStatus, PhaseStatus, StepStatus
@@ -19,6 +21,14 @@ from matoolkit.ports import Subscription
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import NewAuditEntry, audit_page, record_changes
 from matoolkit.store.batches import NewBatch, batches_at, insert_batches, unfinished_batches
+from matoolkit.store.cohorts import (
+    budget_gates_of,
+    data_of_active_members,
+    failures_in,
+    first_active_members,
+    phases_after_pilots,
+    pilot_tallies,
+)
 from matoolkit.store.counting import changes_of
 from matoolkit.store.counts import MemberCount, member_counts, step_counts
 from matoolkit.store.deadletters import dead_letter_counts, open_dead_letters
@@ -32,9 +42,12 @@ from matoolkit.store.enrolments import (
 from matoolkit.store.exclusions import excluded_keys
 from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
+from matoolkit.store.gatekeeping import GateRow, NewGate, batches_behind, gates_by_id, shut_gate
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
+from matoolkit.store.inits import begun_inits, latest_init_versions
 from matoolkit.store.jobsout import jobs_out
-from matoolkit.store.lateness import count_anew
+from matoolkit.store.joins import active_members
+from matoolkit.store.lateness import count_anew, late_gates_opened_by_people
 from matoolkit.store.matrix import members_of_matrix, packed_steps_of_phase
 from matoolkit.store.members import NewMember, insert_members, remove_members
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
@@ -52,10 +65,12 @@ from matoolkit.store.phases import (
     phases_of_batches,
     phases_without_open_steps,
 )
+from matoolkit.store.places import candidates, first_steps_of, give_back_places, places_taken
 from matoolkit.store.pulse import count_jobs_out, endings_by_minute, last_answers, last_endings, oldest_jobs_out
 from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, forget_ids, lock_due
 from matoolkit.store.reporting import ReportFilter, failed_people, phase_tallies, report_page, tried_steps
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
+from matoolkit.store.signoffs import batches_before_init, signatures_of_batches
 from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import (
     cancel_steps_of_members,
@@ -73,6 +88,7 @@ from matoolkit.store.undofailures import (
     undo_steps_like,
 )
 from matoolkit.store.undoing import known_places, undoable_members
+from matoolkit.store.waking import jobs_out_of, members_to_wake
 from matoolkit.store.windows import running_phases
 from tests.databases import NOON
 from tests.store.world import World
@@ -87,8 +103,21 @@ SQLITE_NAMES = {
     "sqlite_autoindex_batch_members_1": "uq_batch_members_batch_id_member_key_fold",
     "sqlite_autoindex_phase_executions_1": "uq_phase_executions_batch_id_runbook_version_phase_index",
     "sqlite_autoindex_step_counts_1": "pk_step_counts",
+    "sqlite_autoindex_init_executions_1": "uq_init_executions_step",
     "sqlite_autoindex_member_counts_1": "pk_member_counts",
 }
+
+
+def a_gate_of(tx: Transaction, key: str) -> GateRow:
+    """Shut a gate of a person."""
+    pause = NewGate(
+        *(GateKind.PAUSE, Door.SEND, None, "wave", None, None, key, key),
+        shut_from=NOON,
+        shut_until=None,
+        shut_by="ann",
+        reason="legal hold",
+    )
+    return gates_by_id(tx, [shut_gate(tx, pause)])[0]
 
 
 def _counts_at_work(tx: Transaction, batch_id: int) -> None:
@@ -109,6 +138,42 @@ LOOPS: dict[str, tuple[Callable[[Transaction], Any], set[str]]] = {
         lambda tx: count_anew(tx, [7, 8], LATER, LATER),
         {"_phase_executions_"},
     ),
+    "phases whose pilots have ended them": (phases_after_pilots, {"_phase_executions_"}),
+    "how far pilots are": (
+        lambda tx: pilot_tallies(tx, [7, 8]),
+        {"ix_batch_members_pilots", "step_executions_"},
+    ),
+    "who failed in phases": (lambda tx: failures_in(tx, [7, 8]), {"ix_step_executions_phase_status"}),
+    "who becomes a pilot": (lambda tx: first_active_members(tx, 7, limit=3), {"ix_batch_members_"}),
+    "rows that may name pilots": (lambda tx: data_of_active_members(tx, 7, limit=3), {"ix_batch_members_"}),
+    "places that are taken": (lambda tx: places_taken(tx, [7, 8]), {"ix_step_executions_places"}),
+    "places that are given back": (
+        lambda tx: give_back_places(tx, [7, 8]),
+        {"ix_step_executions_places", "uq_step_executions_member_step"},
+    ),
+    "who has a place": (lambda tx: first_steps_of(tx, [7, 8], [7, 8]), {"uq_step_executions_member_step"}),
+    "who is woken": (
+        lambda tx: members_to_wake(tx, 7, after=0, limit=50),
+        {"batch_members_", "uq_step_executions_member_step", "ix_rollback_executions_member"},
+    ),
+    "jobs that a gate takes back": (
+        lambda tx: [jobs_out_of(tx, kind, 7) for kind in Kind],
+        {"ix_step_executions_", "_init_executions_", "ix_rollback_executions_"},
+    ),
+    "batches behind a gate of a person": (
+        lambda tx: batches_behind(tx, a_gate_of(tx, "u7")),
+        {"batch_members_"},
+    ),
+    "what was signed": (lambda tx: signatures_of_batches(tx, [7, 8]), {"ix_approvals_batch_id"}),
+    "who is shown for sign-off": (lambda tx: active_members(tx, 7), {"ix_batch_members_"}),
+    "inits that have begun": (lambda tx: begun_inits(tx, [7, 8]), {"uq_init_executions_"}),
+    "versions of inits": (lambda tx: latest_init_versions(tx, [7, 8]), {"uq_init_executions_"}),
+    "batches whose init has not ended": (batches_before_init, {"ix_batches_"}),
+    "late phases that people let begin": (
+        lambda tx: late_gates_opened_by_people(tx, [7, 8]),
+        {"ix_gates_"},
+    ),
+    "gates of spent budgets": (lambda tx: budget_gates_of(tx, [7, 8]), {"ix_gates_"}),
     "running phases": (phases_without_open_steps, {"ix_phase_executions_running"}),
     "phases of batches": (lambda tx: phases_of_batches(tx, [7]), {"uq_phase_executions_batch_id_runbook"}),
     "polls": (
@@ -365,6 +430,18 @@ def test_bulk_moves_find_their_rows_by_the_primary_key(explained: Callable[..., 
         assert "INTEGER PRIMARY KEY" in plan or "pk_step_executions" in plan, plan
         assert "BLOOM FILTER" not in plan, plan  # SQLite makes one of a whole table
         assert "ix_step_executions" not in plan, plan
+
+
+def test_who_waits_for_a_place_is_found_without_reading_all_steps(explained: Callable[..., str]) -> None:
+    """The defect: for two conditions in one, PostgreSQL read all steps of all batches, at the end of every pile."""
+
+    def line(tx: Transaction) -> Any:
+        return candidates(tx, 7, [6], after=0, limit=50, may_begin=True, pilots_only=False)
+
+    plan = explained(line, allow_scans=True)
+    assert "Seq Scan on step_executions" not in plan, plan
+    assert "SCAN step_executions" not in plan, plan
+    assert "ix_step_executions_phase_status" in plan, plan
 
 
 def test_what_is_old_is_found_by_its_number(explained: Callable[..., str]) -> None:

@@ -152,13 +152,18 @@ def _candidates(
 
 def _is_free(draft: Drafting, member: ColumnElement[int], earlier: Collection[int]) -> tuple[ColumnElement[bool], ...]:
     """Demand that no job of a member is out, nothing is open in an earlier phase, and nothing is being undone."""
-    busy, undoing = step_executions.alias("busy").c, rollback_executions.c
-    is_in_earlier = and_(is_any(busy.status, OPEN_STEPS), among(draft, busy.phase_execution_id, earlier))
-    is_busy = exists().where(busy.batch_member_id == member, or_(busy.lost_at.is_not(None), is_in_earlier))
-    is_undone = exists().where(
-        undoing.batch_member_id == member, or_(is_any(undoing.status, OPEN_STEPS), undoing.lost_at.is_not(None))
+    out, busy, undoing = step_executions.alias("out").c, step_executions.alias("busy").c, rollback_executions.c
+    # Each by itself: for two conditions in one, PostgreSQL reads all steps that there are.
+    return (
+        ~exists().where(out.batch_member_id == member, out.lost_at.is_not(None)),
+        ~exists().where(
+            busy.batch_member_id == member,
+            is_any(busy.status, OPEN_STEPS),
+            among(draft, busy.phase_execution_id, earlier),
+        ),
+        ~exists().where(undoing.batch_member_id == member, undoing.lost_at.is_not(None)),
+        ~exists().where(undoing.batch_member_id == member, is_any(undoing.status, OPEN_STEPS)),
     )
-    return ~is_busy, ~is_undone
 
 
 def _pair(key: int, value: int) -> tuple[int, int]:

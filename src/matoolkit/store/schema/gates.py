@@ -39,6 +39,7 @@ gates = Table(
     sqlite_autoincrement=True,
 )
 partial_index("ix_gates_unopened", gates.c.id, where=gates.c.opened_at.is_(None))
+partial_index("ix_gates_phase", gates.c.phase_execution_id, where=gates.c.phase_execution_id.is_not(None))
 # A batch waits for the approval of one thing at a time.
 partial_index(
     "uq_gates_hold",

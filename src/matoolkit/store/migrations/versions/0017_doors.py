@@ -41,6 +41,8 @@ def upgrade() -> None:
         ["phase_execution_id", "batch_member_id"],
         **only_where(holds_place),
     )
+    of_phase = sa.column("phase_execution_id").is_not(None)
+    op.create_index("ix_gates_phase", "gates", ["phase_execution_id"], **only_where(of_phase))
     op.create_index("ix_batch_members_pilots", "batch_members", ["batch_id", "id"], **only_where(is_pilot))
     op.create_table(
         "approvals",
