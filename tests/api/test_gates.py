@@ -104,6 +104,16 @@ def test_g8_nobody_resumes_what_nobody_paused(client: Client, stage: Stage) -> N
     assert f"it waits at gate {gate['id']}" in answer.json()["detail"]
 
 
+def test_g8_who_resumes_second_is_told_who_was_first(client: Client, stage: Stage) -> None:
+    batch = failed(stage, 1)
+    shut(client, batchId=batch.id)
+    asked = {"batchId": batch.id, "reason": "it is over"}
+    assert client.post("/api/gates/resume", json=asked).status_code == 200
+    told = client.post("/api/gates/resume", json=asked).json()
+    at = f"{stage.now:%Y-%m-%d %H:%M} UTC"
+    assert told["detail"] == f"batch {batch.id} is not paused: local ended its last pause at {at}"
+
+
 def test_g10_a_hold_is_listed_with_the_gates_and_opened_only_by_its_approval(client: Client, stage: Stage) -> None:
     batch = failed(stage, 1)
     stage.hold(batch)

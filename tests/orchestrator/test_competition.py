@@ -306,6 +306,26 @@ def test_g8_of_two_people_who_resume_at_once_one_opens_the_gate_and_the_other_is
     assert len(one.take_jobs()) == 1
 
 
+def test_g8_a_pause_that_somebody_ends_at_once_is_answered_as_ended(
+    stages: list[Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stages
+    batch = one.batch(one.publish(ONE_STEP), 1)
+    one.due(batch, "prepare")
+    one.handle()
+    take_back = gating.take_back_all
+
+    def resume_meanwhile(*args: Any) -> Any:
+        gating.resume(other.store, other.bus, gating.Subject(), by="kim", reason="it is over")
+        return take_back(*args)
+
+    monkeypatch.setattr(gating, "take_back_all", resume_meanwhile)
+    done = gating.pause(one.store, one.bus, gating.Subject(), by="anna", reason="legal hold")
+    assert (done.gate.opened_by, done.jobs.taken_back) == ("kim", 0)
+    one.handle()
+    assert len(one.take_jobs()) == 1, "nothing is taken back that nobody would send again"
+
+
 def test_g8_a_pause_beside_a_resume_stays_shut_and_the_answer_names_it(stages: list[Stage]) -> None:
     one, other = stages
     subject = gating.Subject(runbook_name="wave")

@@ -35,6 +35,7 @@ from matoolkit.store.gatekeeping import (
     NewGate,
     batches_without_work,
     gates_by_id,
+    gates_page,
     open_gates,
     shut_gate,
     unopened_gates,
@@ -97,7 +98,10 @@ def pause(
 ) -> Paused:
     """Shut a gate, and take back what has left and nobody has received; after that nothing covered leaves."""
     gate = shut_pause(store, subject, by=by, reason=reason, let_finish=let_finish, until=until)
-    return Paused(gate, take_back_all(store, publisher, gate))
+    jobs = take_back_all(store, publisher, gate)
+    # Somebody else may have opened it meanwhile, and whoever paused is told so.
+    with store.reading() as tx:
+        return Paused(existing_gate(tx, gate.id), jobs)
 
 
 def shut_pause(
@@ -138,7 +142,9 @@ def resume(store: Store, publisher: Publisher, subject: Subject, *, by: str, rea
         opened = _opened(tx, [gate.id for gate in unopened_gates(tx) if _is_about(gate, named)], by, reason)
         # Somebody else may have opened them at the same moment.
         if not opened:
-            raise NothingPaused(str(named), [gate.id for gate in _covering(tx, named)])
+            latest = gates_page(tx, is_unopened=False, batch_id=named.batch_id, kind=GateKind.PAUSE)
+            ended = next(((gate.opened_by, gate.opened_at) for gate in latest if _is_about(gate, named)), None)
+            raise NothingPaused(str(named), [gate.id for gate in _covering(tx, named)], ended)
     return _resumed(store, publisher, opened, named)
 
 

@@ -1,6 +1,7 @@
 """What people may not do to gates, and what a shut gate refuses."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from matoolkit.errors.root import Refused, did_you_mean
 
@@ -83,10 +84,15 @@ class NothingPaused(Refused):
     http_status = 409
     exit_code = 5
 
-    def __init__(self, subject: str, others: Sequence[int]) -> None:
+    def __init__(
+        self, subject: str, others: Sequence[int], ended: tuple[str | None, datetime | None] | None = None
+    ) -> None:
+        by, at = ended or (None, None)
+        told = f": {by or 'somebody'} ended its last pause at {at:%Y-%m-%d %H:%M} UTC" if at is not None else ""
         still = f"; it waits at gate {', '.join(map(str, others))}" if others else ""
         super().__init__(
-            f"nobody paused {subject}{still}", hint="look at the list of gates: each pause is ended for what it covers"
+            f"{subject} is not paused{told}{still}",
+            hint="look at the list of gates: each pause is ended for what it covers",
         )
 
 

@@ -150,7 +150,10 @@ def _pause(
     out = int(done.get("out") or 0)
     if out:
         session.say(f"workers have {counted(out, 'job')}, which cannot be called back and will finish")
-    session.say(f"`matoolkit resume {done['subject']} --reason TEXT` lets it go on")
+    if done.get("openedAt"):
+        session.say(f"{done['openedBy']} ended this pause at the same moment, so work goes on")
+    else:
+        session.say(f"`matoolkit resume {done['subject']} --reason TEXT` lets it go on")
 
 
 def _resume(session: Session, subject: Mapping[str, Any], reason: str | None) -> None:
