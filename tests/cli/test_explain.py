@@ -30,6 +30,17 @@ def test_x3_a_batch_is_explained_in_sentences_with_their_commands(cli: Cli, stag
     assert "AD418" in cli.err
 
 
+def test_x3_what_keeps_the_whole_batch_is_not_told_again_for_each_phase_to_come(cli: Cli, stage: Stage) -> None:
+    signed = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {count: 2}", 1)
+    batch = stage.batch_at(stage.publish(signed), 2, days=6)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold")
+    told = cli("explain", "batch", str(batch.id))
+    assert told.count("legal hold") == 2, "of the batch, and of its members"
+    assert "cutover · pending" in told, "it waits for approval besides"
+    assert "check · pending" not in told
+    assert cli("explain", "batch", str(batch.id), "--phase", "check").count("legal hold") == 2
+
+
 def test_x1_a_member_is_explained(cli: Cli, stage: Stage) -> None:
     batch = stage.batch(stage.publish(TWO_PHASES), 2)
     stage.due(batch, "prepare")

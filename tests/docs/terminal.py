@@ -31,10 +31,11 @@ _LASTING = ("make up", "matoolkit up", "matoolkit api serve", "matoolkit tenant 
 # A reader looks again if it is not there yet.
 _LOOKING = re.compile(
     r"curl|matoolkit report"
+    r"|matoolkit (?:explain|inbox|now)"
     r"|matoolkit [a-z-]+ (?:failures|find|get|history|list|members|phases|preview|show|status|steps)"
 )
 _ASKING = re.compile(
-    r"matoolkit (?:audit|automation|batch|dead-letter|hold|member|query|report|runbook|template) [^|&;<>*$`]+"
+    r"matoolkit (?:audit|automation|batch|dead-letter|explain|hold|member|query|report|runbook|template) [^|&;<>*$`]+"
 )
 _PATIENCE_SECONDS = 80
 

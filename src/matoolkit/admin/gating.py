@@ -99,7 +99,7 @@ def pause(
     """Shut a gate, and take back what has left and nobody has received; after that nothing covered leaves."""
     gate = shut_pause(store, subject, by=by, reason=reason, let_finish=let_finish, until=until)
     jobs = take_back_all(store, publisher, gate)
-    # Somebody else may have opened it meanwhile, and whoever paused is told so.
+    # Somebody else may have opened it meanwhile, and the person who paused is told so.
     with store.reading() as tx:
         return Paused(existing_gate(tx, gate.id), jobs)
 

@@ -43,11 +43,13 @@ def batch_lines(found: Item, now: datetime, width: int | None, *, letters: bool 
         if name is not None:
             yield Text(f"{' ' * _INDENT}{_phase_head(name, phases.get(name), now, dot)}", style="bold")
         yield from _table([_told(line, now) for line in lines], width)
+    of_all = {why.get("gateId") for why in found["whys"]} - {None}
     for name, phase in phases.items():
-        # When those are due is said below; what else keeps them is said here.
-        if name not in seen and any(why["kind"] != "not_due" or found.get("phaseName") for why in phase["whys"]):
+        # What keeps the whole batch is said above, and when phases are due below; what else keeps them is said here.
+        whys = [why for why in phase["whys"] if found.get("phaseName") or why.get("gateId") not in of_all]
+        if name not in seen and any(why["kind"] != "not_due" or found.get("phaseName") for why in whys):
             yield Text(f"{' ' * _INDENT}{_phase_head(name, phase, now, dot)}", style="bold")
-            yield from _table([_told(why, now) for why in phase["whys"]], width)
+            yield from _table([_told(why, now) for why in whys], width)
     if not found["whys"] and not found["lines"] and not phases:
         yield Text(f"{' ' * _INDENT}nothing is open in it")
     yield from _rest(found, now)
