@@ -46,6 +46,21 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "A change that is too large is held until a person approves exactly what was shown.": (
         "scheduler/test_holds.py::test_t6_an_approval_counts_for_exactly_what_was_shown",
     ),
+    "Stop, wait, approve. One command pauses everything, a wave or a person.": (
+        "orchestrator/test_gates.py::test_g4_a_pause_takes_back_what_nobody_has_received_and_a_resume_sends_it",
+    ),
+    "Quarter end is frozen,": ("orchestrator/test_freezes.py::test_k1_nothing_leaves_from_its_beginning_to_its_end",),
+    "two people sign off exactly what begins,": (
+        "orchestrator/test_signoffs.py::test_s1_a_phase_begins_when_enough_people_have_signed_off",
+        "orchestrator/test_signoffs.py::test_s2_an_approval_of_yesterdays_list_is_refused_with_what_changed",
+    ),
+    "and a pilot goes first, with a limit of failures.": (
+        "orchestrator/test_cohorts.py::test_c2_the_others_begin_when_the_last_pilot_has_ended_the_phase",
+        "orchestrator/test_cohorts.py::test_c2_max_failures_says_how_many_of_the_pilots_may_fail",
+    ),
+    "Whatever waits says why, since when, and which command ends it.": (
+        "cli/test_explain.py::test_x3_a_batch_is_explained_in_sentences_with_their_commands",
+    ),
     "Failures by error. Three thousand people with one missing licence are one line,": (
         "store/test_executions.py::test_failures_are_grouped_by_error_with_the_largest_group_first",
     ),
