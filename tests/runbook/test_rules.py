@@ -389,6 +389,30 @@ def test_k6_an_immediate_runbook_whose_window_is_shut_for_longer_than_max_delay_
 
 
 @pytest.mark.parametrize(
+    ("approval", "expected"),
+    [
+        ({"until": "T+4h", "valid": "9h"}, ["RB319"]),
+        ({"until": "T+4h", "valid": "10h"}, []),
+        ({"until": "T+4h"}, []),
+        ({"valid": "1h"}, []),
+    ],
+    ids=["too short", "long enough", "a week as always", "without end"],
+)
+def test_k6_sign_offs_that_are_void_before_the_window_opens_are_warned_of(
+    approval: dict[str, Any], expected: list[str]
+) -> None:
+    document = with_windows(None, ("T-0", NIGHT))
+    document["phases"][0]["approval"] = approval
+    assert codes(document) == [], "where T has a time there are some that suit"
+    source = document["data_source"]
+    del source["batch_time_column"]
+    source["batch_time"] = "immediate"
+    assert codes(document) == expected
+    document["safeguards"] = {"max_delay": "12h"}
+    assert codes(document) == ["RB319"], "once, whatever it is that is too short"
+
+
+@pytest.mark.parametrize(
     ("window", "expected"),
     [
         (NIGHT, []),

@@ -114,7 +114,7 @@ WARNINGS = (
     FindingKind(
         "RB319",
         "window that opens too late",
-        "A phase that could begin only later than `max_delay` after it was due is late and waits for a person. Here that happens whatever T is, or, in an immediate runbook, whenever T falls into the hours in which the window is shut for longer.",
+        "A phase that could begin only later than `max_delay` after it was due is late and waits for a person. Here that happens whatever T is, or, in an immediate runbook, whenever T falls into the hours in which the window is shut for longer. The same is said of an immediate runbook whose window may open only when the sign-offs of the phase are older than `valid`.",
         "give the window more hours or days, or allow a longer max_delay",
     ),
     FindingKind(

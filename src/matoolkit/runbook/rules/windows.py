@@ -41,6 +41,34 @@ def windows_open_in_time(check: Check) -> None:
         _warn_of_contradiction(check, found, delay)
 
 
+def windows_open_while_sign_offs_count(check: Check) -> None:
+    """Warn of windows of immediate runbooks that may open only when sign-offs are too old (rule S5).
+
+    Where T has a time there always is one for which the window is open when the phase is due, so nothing contradicts
+    itself: the sign-off is given before `until`, and counts at the opening. Without `valid` it counts for a week.
+    """
+    source, safeguards = check.parts.data_source, check.parts.safeguards
+    if source is None or source.batch_time != "immediate" or check.has_lost("phases", "offset", "window", "approval"):
+        return
+    delay = safeguards.max_delay if safeguards else None
+    for path, phase, window in _windows(check):
+        approval = phase.approval
+        if approval is None or approval.until is None or approval.valid is None or window.opens_at == window.closes_at:
+            continue
+        # Offsets are kept as minutes before T (rule R3).
+        longest = timedelta(minutes=phase.offset.minutes - approval.until.minutes) + approval.valid
+        is_late_before = delay is not None and delay <= longest
+        if not is_late_before and all(
+            _in_time(check, phase, window, longest, season) != _ALWAYS for season in _SEASONS
+        ):
+            message = (
+                f"T of an immediate runbook can be any time, and the window of phase '{phase.name}' is shut for longer"
+                f" than sign-offs count: until {approval.until}, and then for {format_duration(approval.valid)}"
+            )
+            hint = "give the window more hours, or leave 'valid' out: then they count for a week"
+            check.report("RB319", path, message, hint, key=True)
+
+
 def _warn_of_gap(check: Check, path: Path, phase: Phase, window: Window, delay: timedelta) -> None:
     if all(_in_time(check, phase, window, delay, season) != _ALWAYS for season in _SEASONS):
         message = (
@@ -96,4 +124,4 @@ def _windows(check: Check) -> Iterator[tuple[Path, Phase, Window]]:
             yield (*path, "window"), phase, phase.window
 
 
-RULES = (windows_have_a_length, windows_open_in_time)
+RULES = (windows_have_a_length, windows_open_in_time, windows_open_while_sign_offs_count)
