@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from matoolkit.admin.cancelling import cancel_batch
+from matoolkit.admin.gating import Subject, pause
 from matoolkit.admin.retrying import retry_members
 from matoolkit.admin.retryplan import Chosen
 from matoolkit.domain.messages import WorkerJob
@@ -16,6 +17,7 @@ from matoolkit.store.batches import BatchRow
 from matoolkit.store.failures import failures_by_error
 from matoolkit.web.serving import Site
 from tests.orchestrator.runbooks import TWO_PHASES, WITH_INIT
+from tests.signing import Signers
 from tests.stage import Failing, Silent, Stage
 from tests.web.conftest import Visitor
 from tests.web.scenery import HOSTILE
@@ -316,3 +318,30 @@ def test_o14_an_init_that_has_not_failed_is_not_run_again(visitor: Visitor, batc
     shown = visitor.get(f"/batches/{batch.id}/init/retry").text
     assert "only an init that failed can be retried" in shown
     assert "again</button>" not in shown
+
+
+def test_s1_the_page_says_what_people_have_to_sign_off_and_how_far_that_is(tab: Page, stage: Stage) -> None:
+    asking = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {count: 2}", 1)
+    batch = stage.batch(stage.publish(asking), ["u0", "u1"])
+    tab.goto(f"/batches/{batch.id}")
+    wanted = tab.locator(".note", has_text="What people sign off")
+    expect(wanted).to_contain_text("phase 'cutover': waits for approval: 0 of 2 given")
+    expect(wanted).to_contain_text(f"matoolkit approval show {batch.id} cutover")
+    for name in ("ann", "bob"):
+        Signers(stage).approve(batch, name)
+    tab.reload()
+    expect(wanted).to_contain_text("phase 'cutover': approved")
+    stage.join(batch, HOSTILE[0])
+    tab.reload()
+    expect(wanted).to_contain_text("approved; 1 member joined since, and waits in the phase for another approval")
+
+
+def test_g5_the_page_says_which_gates_keep_a_batch(tab: Page, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 1)
+    tab.goto(f"/batches/{batch.id}")
+    expect(tab.get_by_text("Gates that are shut")).to_have_count(0)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="<b>legal hold</b>")
+    tab.reload()
+    shut = tab.locator(".note", has_text="Gates that are shut")
+    expect(shut).to_contain_text("paused by kwu")
+    expect(shut).to_contain_text("<b>legal hold</b>")

@@ -128,6 +128,13 @@ def waiting_in(tx: Transaction, *, everything: bool = False) -> list[Asking]:
     return sorted(found, key=lambda one: (one.deadline or _NEVER, one.batch.id, one.asked.phase_execution_id or 0))
 
 
+def asked_in_batch(tx: Transaction, batch: BatchRow) -> list[Asking]:
+    """Return what is to be signed off in a batch before it begins; sign-offs of its hold are told of with the hold."""
+    if batch.status not in UNFINISHED_BATCHES or not _asks(_versions(tx, [batch])[batch.runbook_id].runbook):
+        return []
+    return [one for one in _all(tx, [batch]) if not one.begun and one.asked.subject is not SignOffSubject.HOLD]
+
+
 def approvals_of_batch(store: Store, batch_id: int) -> list[Request]:
     """Return everything in a batch that people have to sign off, with what they would sign."""
     with store.reading() as tx:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from matoolkit.admin.approvals import Asking, asked_in_batch
 from matoolkit.admin.queries import BatchDetail, PhaseView, batch_detail
 from matoolkit.domain.gates import Gate, why_of
 from matoolkit.domain.states import FAILED_STEPS, UNFINISHED_BATCHES, PhaseStatus
@@ -30,6 +31,7 @@ class BatchLook:
     failures: Sequence[FailureGroup]
     deeds: Sequence[AuditEntry] = ()
     gates: Sequence[Why] = ()
+    asked: Sequence[Asking] = ()
 
     @property
     def phases(self) -> list[PhaseView]:
@@ -62,7 +64,9 @@ def look_at_batch(store: Store, batch_id: int) -> BatchLook:
         (row,) = runbooks_by_id(tx, [detail.view.batch.runbook_id])
         deeds = audit_page(tx, batch_id=batch_id, limit=_LATEST_DEEDS)
         failures = failures_by_error(tx, batch_id)
-        return BatchLook(tx.time(), row.version, detail, failures, deeds, _gates_of(tx, detail.view.batch))
+        batch = detail.view.batch
+        gates, asked = _gates_of(tx, batch), asked_in_batch(tx, batch)
+        return BatchLook(tx.time(), row.version, detail, failures, deeds, gates, asked)
 
 
 def _gates_of(tx: Transaction, batch: BatchRow) -> list[Why]:
