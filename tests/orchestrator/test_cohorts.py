@@ -16,9 +16,11 @@ from matoolkit.domain.gates import GateKind
 from matoolkit.domain.messages import WorkerJob
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.errors import GateShut
+from matoolkit.orchestrator import places
 from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.scheduler.soaks import wake_after_soaks
 from matoolkit.store.gatekeeping import GateRow, gates_page
+from matoolkit.store.places import candidates
 from tests.stage import Failing, Stage
 
 STEPS = """
@@ -455,6 +457,25 @@ def test_c4_a_new_version_counts_anew_and_the_gate_of_the_old_one_opens(stage: S
     assert (gate.opened_by, gate.allowed) == ("system", None)
 
 
+def test_c4_what_a_person_allowed_counts_after_a_gate_that_opened_by_itself(stage: Stage) -> None:
+    """The defect: the gate of a phase that had ended opened without an allowance, and a retry met the runbook's."""
+    text = runbook("max_failures: 0", steps=ONE_STEP[: ONE_STEP.index("  - name: cutover")])
+    batch = stage.batch(stage.publish(text), 5)
+    stage.due(batch, "prepare")
+    stage.handle()
+    jobs = stage.take_jobs()
+    answered(stage, jobs[:1], "u0")
+    opened(stage, allow=2)
+    answered(stage, jobs[1:4], "u1", "u2", "u3")
+    answered(stage, jobs[4:])
+    swept(stage)
+    assert [gate.opened_by for gate in budgets(stage, is_unopened=False)] == ["system", "anna"]
+    stage.retry(batch, "u0", "u1", "u2", "u3")
+    stage.handle()
+    answered(stage, stage.take_jobs(), "u0", "u1", "u2")
+    assert budgets(stage) == [], "three may fail, as the person said"
+
+
 def test_c4_failures_of_one_pile_shut_before_anybody_else_begins(stage: Stage) -> None:
     started(stage, "max_failures: 1, at_once: 2", 6)
     answered(stage, stage.take_jobs(), "u0", "u1")
@@ -627,3 +648,25 @@ def test_c5_a_wave_goes_through_in_turns_to_its_end(stage: Stage) -> None:
         stage.handle()
     assert most == 3
     assert (stage.phases(batch)["prepare"], stage.places(batch)) == ("completed", [])
+
+
+def test_c5_an_init_that_runs_again_keeps_who_waits_for_a_place_and_nobody_is_looked_at(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Phases that have begun go on under an init of a new version; who has not begun waits for it (rule V5)."""
+    init = "init:\n  - {name: announce, worker_id: worker-01, function: Announce}\n"
+    batch = started(stage, "at_once: 2", 9, steps=STEPS)
+    (one, two) = stage.take_jobs()
+    stage.change_version(batch, stage.publish(init + runbook("at_once: 2")), rerun_init=True, keep_phases=True)
+    stage.handle()
+    looked: list[int] = []
+
+    def counting(*given: Any, **known: Any) -> Any:
+        found = candidates(*given, **known)
+        looked.append(len(found))
+        return found
+
+    monkeypatch.setattr(places, "candidates", counting)
+    answered(stage, [one, two], "u0")
+    assert sum(looked) == 0
+    assert sorted(job.function_name for job in stage.take_jobs()) == ["Announce", "License"]

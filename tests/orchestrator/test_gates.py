@@ -8,6 +8,7 @@ import pytest
 
 from matoolkit.admin.gating import Subject, open_gate, pause, resume, shut_pause
 from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.orchestrator.agenda import Limits
 from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.store.gatekeeping import gates_by_id
 from tests.stage import Failing, Stage
@@ -244,11 +245,29 @@ def test_g8_a_gate_of_a_batch_that_has_ended_opens_by_itself(stage: Stage) -> No
 
 
 def test_g8_many_are_woken_slice_by_slice(stage: Stage) -> None:
+    stage = Stage(stage.store, stage.clock, Limits(slice_size=10))
     batch = started(stage, ONE_STEP, members=35)
     paused(stage)
-    resumed(stage)
-    assert len(stage.take_jobs()) == 35
+    resume(stage.store, stage.bus, Subject(), by="anna", reason="it is over")
+    assert stage.events.turn()
+    assert len(stage.take_jobs()) == 10
+    stage.handle()
+    assert len(stage.take_jobs()) == 25
     assert stage.reload(batch).status is BatchStatus.ACTIVE
+
+
+def test_g8_who_has_yet_to_catch_up_is_given_steps_slice_by_slice_too(stage: Stage) -> None:
+    """The defect: all joiners of a batch were given their steps in the pile of the first slice."""
+    stage = Stage(stage.store, stage.clock, Limits(slice_size=10))
+    batch = started(stage, ONE_STEP, members=1)
+    paused(stage)
+    for number in range(35):
+        stage.add_row(batch, f"late{number}")
+    resume(stage.store, stage.bus, Subject(), by="anna", reason="it is over")
+    assert stage.events.turn()
+    assert len(stage.steps(batch)) == 10
+    stage.handle()
+    assert len(stage.steps(batch)) == 36
 
 
 def test_g8_a_request_for_init_that_has_not_come_yet_is_not_in_the_way(stage: Stage) -> None:

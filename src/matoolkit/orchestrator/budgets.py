@@ -75,8 +75,9 @@ def _shut_exceeded(agenda: Agenda, phases: Collection[Limited], tallies: Mapping
     watched = [one for one in phases if one.has_budget and one.phase.id not in shut]
     numbers = [one.phase.id for one in watched]
     failures = failures_in(agenda.tx, numbers)
-    # The latest that a person opened says how many may have failed.
-    opened = {gate.phase_execution_id: gate.allowed for gate in budget_gates_of(agenda.tx, numbers)}
+    # The latest that a person opened says how many may have failed; one that opened by itself says nothing.
+    gates = budget_gates_of(agenda.tx, numbers)
+    opened = {gate.phase_execution_id: gate.allowed for gate in gates if gate.allowed is not None}
     exceeded = False
     for phase, rollout in watched:
         tally = _tally(phase, failures.get(phase.id, 0), tallies)

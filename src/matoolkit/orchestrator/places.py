@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from matoolkit.domain.cohorts import pilots_first
 from matoolkit.domain.doors import Door, PhaseDoor, Work
-from matoolkit.domain.states import PhaseStatus
+from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.orchestrator.agenda import Agenda, Offered
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.places import (
@@ -47,7 +47,8 @@ def _next(agenda: Agenda, phase: PhaseRow, door: PhaseDoor, free: int) -> list[i
     whole = Work(door.runbook_name, door.batch_id, phase=door)
     if agenda.gates.at(Door.SEND, whole):
         return []
-    may_begin = not agenda.gates.at(Door.START, whole)
+    is_active = agenda.batches[phase.batch_id].status is BatchStatus.ACTIVE
+    may_begin = is_active and not agenda.gates.at(Door.START, whole)
     others_wait = pilots_first(Door.START, Work(door.runbook_name, door.batch_id, member_key="", phase=door), door)
     earlier = [
         other.id

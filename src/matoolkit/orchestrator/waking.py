@@ -1,6 +1,6 @@
 """A gate was opened: everybody who may have something to do is looked at again, in slices (rules G8 and M4)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from matoolkit.domain.messages import BatchWake
@@ -26,16 +26,18 @@ def wake_batches(agenda: Agenda, wakes: Sequence[Wake]) -> None:
     """Look at members with open work, joiners, inits and compensations of batches; the doors are asked as always."""
     wanted = [wake for wake in wakes if wake.message.batch_id in agenda.batches]
     size = max(1, agenda.limits.slice_size // max(1, len(wanted)))
+    joiners: list[int] = []
     for wake in wanted:
         batch_id, cursor = wake.message.batch_id, cursor_of(wake.message_id)
         if cursor == 0:
             _wake_init(agenda, batch_id)
         members = members_to_wake(agenda.tx, batch_id, after=cursor, limit=size)
         agenda.members_to_continue.update(members)
+        joiners += _joiners(agenda, batch_id, members)
         # A full slice: there may be more. The message for the rest leaves with this commit.
         if len(members) == size:
             agenda.messages.append(Outgoing(continued(wake.message_id, members[-1]), wake.message))
-    add_members(agenda, _joiners(agenda, wanted))
+    add_members(agenda, joiners)
 
 
 def _wake_init(agenda: Agenda, batch_id: int) -> None:
@@ -44,10 +46,9 @@ def _wake_init(agenda: Agenda, batch_id: int) -> None:
         agenda.inits_to_continue.add(batch_id)
 
 
-def _joiners(agenda: Agenda, wakes: Sequence[Wake]) -> list[int]:
-    active = [
-        wake.message.batch_id
-        for wake in wakes
-        if agenda.batches[wake.message.batch_id].status is BatchStatus.ACTIVE and cursor_of(wake.message_id) == 0
-    ]
-    return [member.id for member in members_waiting_to_catch_up(agenda.tx, active)]
+def _joiners(agenda: Agenda, batch_id: int, members: Collection[int]) -> list[int]:
+    """Return those of a slice of members who have yet to be given their steps."""
+    if agenda.batches[batch_id].status is not BatchStatus.ACTIVE:
+        return []
+    slice_of = set(members)
+    return [one.id for one in members_waiting_to_catch_up(agenda.tx, [batch_id]) if one.id in slice_of]
