@@ -161,6 +161,25 @@ def test_x2_an_init_explains_itself_and_those_who_wait_for_it(stage: Stage, shut
     assert left_over(stage) == []
 
 
+def test_x2_a_key_with_a_space_stands_in_quotes_in_the_command(stage: Stage) -> None:
+    stage.answers["Create"] = Failing("no licence")
+    batch = stage.batch(stage.publish(TWO_PHASES), ["Ada Lovelace"])
+    stage.due(batch, "prepare")
+    stage.run()
+    command = of_member(stage, batch, "Ada Lovelace").whys[-1].command
+    assert command == f"matoolkit batch retry {batch.id} --member 'Ada Lovelace'"
+
+
+def test_x2_who_waits_for_the_init_is_told_for_what_that_waits(stage: Stage) -> None:
+    signed = WITH_INIT.replace("phases:", "init_approval: {count: 2}\nphases:", 1)
+    batch = stage.batch(stage.publish(signed), 2)
+    stage.handle()
+    init, approval = of_member(stage, batch).whys
+    assert (init.kind, init.command) == ("init_running", None)
+    assert (approval.kind, approval.command) == ("approval", f"matoolkit approval show {batch.id} --init")
+    assert lines(stage, batch) == [("init_running", 2)], "of the batch it is told once"
+
+
 def test_x4_the_next_three_things_have_times_and_offsets(stage: Stage) -> None:
     batch = stage.batch_at(stage.publish(TWO_PHASES), 1, days=6)
     coming = explained(stage, batch).coming

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from matoolkit.admin.attention import what_needs_a_person
 from matoolkit.admin.decisions import inbox
+from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, pause, resume
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import GateKind
@@ -48,6 +49,19 @@ def test_x6_a_pause_that_ends_by_itself_needs_nobody_and_is_in_the_inbox(stage: 
     assert what_needs_a_person(stage.store).matters == []
     pause(stage.store, stage.bus, Subject(runbook_name=None), by="kwu", reason="legal hold")
     assert [str(one.kind) for one in what_needs_a_person(stage.store).matters] == ["paused"]
+
+
+def test_x6_a_freeze_is_in_the_inbox_while_it_lasts(stage: Stage) -> None:
+    begins, ends = (stage.now + timedelta(hours=hours) for hours in (1, 2))
+    times = {"begins": f"{begins:%Y-%m-%dT%H:%MZ}", "until": f"{ends:%Y-%m-%dT%H:%MZ}"}
+    shut_freeze(stage.store, Subject(), by="kwu", reason="year end", **times)
+    assert kinds(stage) == []
+    stage.clock.advance(timedelta(hours=1))
+    (matter,) = inbox(stage.store).matters
+    assert (matter.kind, matter.deadline) == ("frozen", ends)
+    assert (matter.sentence, matter.command) == ("All is frozen by kwu", "matoolkit freeze remove 1 --reason TEXT")
+    stage.clock.advance(timedelta(hours=1))
+    assert kinds(stage) == []
 
 
 def test_x6_a_sign_off_is_in_the_inbox_and_needs_a_person_the_day_before(stage: Stage) -> None:

@@ -1,8 +1,12 @@
 """Rules X1 to X5 at the command line."""
 
+import shlex
+
 import pytest
 
 from matoolkit.admin.gating import Subject, pause
+from matoolkit.domain.why import WhyKind
+from tests.admin.test_kinds_of_waiting import SCENES
 from tests.cli.conftest import Cli
 from tests.orchestrator.runbooks import TWO_PHASES
 from tests.stage import Stage
@@ -50,6 +54,33 @@ def test_x1_a_member_is_explained(cli: Cli, stage: Stage) -> None:
     assert "the job of prepare/create is out at worker-01 lost at" in told
     (why,) = cli.json("explain", "member", str(batch.id), "u1")["whys"]
     assert (why["kind"], why["endedBy"]) == ("job_out", "fact")
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (_, told) in SCENES.items() if told[2] is not None])
+def test_x2_a_command_can_be_pasted(cli: Cli, stage: Stage, kind: WhyKind) -> None:
+    batch = SCENES[kind][0](stage)
+    found = [line for line in cli.json("explain", "batch", str(batch.id))["lines"] if line["kind"] == kind]
+    if not found:
+        found = cli.json("explain", "batch", str(batch.id))["whys"]
+    if not any(one["kind"] == kind for one in found):
+        found = cli.json("explain", "member", str(batch.id), "u0")["whys"]
+    (command,) = {one["command"] for one in found if one["kind"] == kind and one["command"]}
+    # What changes members asks first; here is no terminal to ask on.
+    cli(*shlex.split(command)[1:], *(["--yes"] if kind is WhyKind.ENDED else []))
+
+
+def test_x6_a_command_of_the_inbox_can_be_pasted(cli: Cli, stage: Stage) -> None:
+    signed = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {count: 2}", 1)
+    batch = stage.batch(stage.publish(signed, "other"), 2)
+    stage.hold(batch)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold")
+    SCENES[WhyKind.LATE][0](stage)
+    cli("freeze", "add", "--until", "2027-01-04 06:00Z", "--reason", "year end")
+    matters = cli.json("inbox")
+    assert {matter["kind"] for matter in matters} == {"held", "late", "approval", "paused", "frozen"}
+    for matter in matters:
+        cli(*shlex.split(matter["command"])[1:])
+    assert {matter["kind"] for matter in cli.json("inbox")} == {"held", "approval"}, "these two were only shown"
 
 
 def test_a_code_is_explained_as_before(cli: Cli) -> None:

@@ -17,6 +17,7 @@ from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.scene import Scene, load_scene
 from matoolkit.admin.transit import Transit
 from matoolkit.admin.upcoming import Coming, Ending, what_comes
+from matoolkit.domain.explaining import without_repeats
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OPEN_PHASES, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, MemberStatus, PhaseStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
@@ -127,8 +128,12 @@ def explained_member(tx: Transaction, batch: BatchRow, member_id: int) -> Member
     if not any(one.batch_id == batch.id for one in members_by_id(tx, [member_id])):
         raise UnknownMember(batch.id, member_id)
     scene = load_scene(tx, [batch.id])
-    found = whys_of_members(tx, scene, BatchWhys(tx, scene), [member_id])[member_id]
-    one = replace(found, whys=[*failures_of(tx, scene, found.member), *found.whys])
+    of_batches = BatchWhys(tx, scene)
+    found = whys_of_members(tx, scene, of_batches, [member_id])[member_id]
+    waits_for_init = any(why.kind is WhyKind.INIT for why in found.whys)
+    of_init = of_batches.of_batch(batch) if waits_for_init else []
+    whys = [*failures_of(tx, scene, found.member), *found.whys, *of_init]
+    one = replace(found, whys=without_repeats(whys))
     following = scene.pending_of(batch) if one.member.status is MemberStatus.ACTIVE and one.is_open else ()
     coming = what_comes(scene, batch, [Ending(why, one.phase) for why in one.whys], following)
     return MemberExplained(scene.at, batch, one.member, one.phase, one.is_open, one.whys, coming)

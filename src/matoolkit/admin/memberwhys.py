@@ -1,5 +1,6 @@
 """For what members wait, asked of what decides about them (rules X1 and X2)."""
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -134,7 +135,7 @@ class _OneMember:
             return Why(WhyKind.ENDED, f"it has left: {one.remove_reason or 'no reason is known'}", one.removed_at)
         if one.status is MemberStatus.FAILED:
             told = "it has failed; nothing more happens by itself: a person retries it, undoes it or leaves it"
-            command = f"matoolkit batch retry {batch.id} --member {one.member_key}"
+            command = f"matoolkit batch retry {batch.id} --member {shlex.quote(one.member_key)}"
             return Why(WhyKind.ENDED, told, one.failed_at, None, EndedBy.PERSON, "Operator", command)
         if batch.status not in UNFINISHED_BATCHES:
             return Why(WhyKind.ENDED, why.sentence, batch.completed_at)
