@@ -135,3 +135,12 @@ def test_s5_a_held_reschedule_says_whose_sign_offs_it_would_void(stage: Stage) -
     assert hold_of(stage.store, batch.id).voided == ["ann"]
     stage.hold_for(batch, HoldKind.REMOVALS, "k2")
     assert hold_of(stage.store, batch.id).voided == ()
+
+
+def test_s4_of_many_late_batches_those_that_one_may_not_sign_off_are_named(stage: Stage) -> None:
+    batch = held(stage, HoldKind.LATE, SAFE.replace("role:Approver", "cleo").replace("count: 2", "count: 1"))
+    assert batch.batch_start_time is not None
+    before = batch.batch_start_time + timedelta(days=1)
+    done = approve_late(stage.store, stage.bus, before, None, by="ann", reason=None, signer=person("ann"))
+    assert (done.batch_ids, done.signed_ids, list(done.refused)) == ([], [], [batch.id])
+    assert isinstance(done.refused[batch.id], NotAmongSigners)

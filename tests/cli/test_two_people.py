@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from matoolkit.clock import VirtualClock
+from matoolkit.domain.holds import HoldKind
 from matoolkit.doors.entra import Entra
 from matoolkit.doors.services import Services
 from matoolkit.scheduler.due_phases import dispatch_due_phases
@@ -72,3 +73,16 @@ def test_s4_two_people_approve_a_cutover_and_it_begins(signed_in: tuple[Cli, As]
     assert "jmarin@contoso.example approved" in shown
     assert "nobody signed in" not in shown
     assert dispatch_due_phases(stage.store, stage.bus, lambda _: None, stage.now) == 1
+
+
+def test_s4_who_may_not_sign_off_late_batches_is_told_why_and_nothing_is_approved(
+    signed_in: tuple[Cli, As], stage: Stage
+) -> None:
+    cli, become = signed_in
+    document = CUTOVER + "safeguards: {approval: {by: [kwu@contoso.example]}}\n"
+    batch = stage.batch_at(stage.publish(document), ["ada"], days=-3)
+    stage.hold_for(batch, HoldKind.LATE, "late-3", "T had passed")
+    become("jmarin", "Admin")
+    cli("hold", "approve", "--late", "--before", stage.now.isoformat(), "--yes", code=5)
+    assert f"batch {batch.id}: jmarin@contoso.example may not sign off the hold of batch {batch.id} [SO403]" in cli.err
+    assert stage.reload(batch).approved_hold_at is None

@@ -13,6 +13,7 @@ from matoolkit.admin.holding import look_at_hold
 from matoolkit.admin.lateness import LateBatches, approve_late
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import HoldKind
+from matoolkit.domain.signoff import Caller, Signer
 from matoolkit.domain.states import BatchStatus
 from matoolkit.ports import Publisher
 from matoolkit.store import Store
@@ -232,3 +233,28 @@ def test_s1_a_hold_that_several_people_sign_off_says_how_many_have(tab: Page, st
     expect(tab.get_by_text("Several people have to sign this off")).to_contain_text("1 of 2 given (ann")
     expect(tab.get_by_text("When the last of them has signed, at the next tick:")).to_be_visible()
     assert approved_by(stage, batch) is None
+
+
+def test_s1_late_batches_that_want_sign_offs_are_approved_together_on_the_page(visitor: Visitor, stage: Stage) -> None:
+    first = stage.batch_at(stage.publish(SAFE, "safe"), ["ada"], days=-3)
+    stage.hold_for(first, HoldKind.LATE, "late-3", "T had passed")
+    page = visitor.get(f"/holds/late?what=approve&before={stage.now:%Y-%m-%d}").text
+    shown_as = page.split('name="shown_as" value="')[1].split('"')[0]
+    before = f"{stage.now:%Y-%m-%d}T00:00:00+00:00"
+    answer = visitor.send_form("/holds/late/approve", before=before, shown_as=shown_as, reason="all of them")
+    assert answer.status_code == 303, answer.text
+    # Nobody signs in here, so that one sign-off is as good as all.
+    assert approved_by(stage, first) == "local"
+
+
+def test_s4_the_page_says_why_late_batches_cannot_be_signed_off(visitor: Visitor, stage: Stage) -> None:
+    first = stage.batch_at(stage.publish(SAFE, "safe"), ["ada"], days=-3)
+    stage.hold_for(first, HoldKind.LATE, "late-3", "T had passed")
+    seen = f"/holds/late?what=approve&before={stage.now:%Y-%m-%d}"
+    shown_as = visitor.get(seen).text.split('name="shown_as" value="')[1].split('"')[0]
+    local = Signer("local", frozenset({"Approver"}), Caller.PERSON)
+    approve(stage.store, stage.bus, first.id, "late-3", by="local", signer=local)
+    before = f"{stage.now:%Y-%m-%d}T00:00:00+00:00"
+    answer = visitor.send_form("/holds/late/approve", before=before, shown_as=shown_as, reason="all of them")
+    assert (answer.status_code, "SO410" in answer.text) == (409, True)
+    assert approved_by(stage, first) is None

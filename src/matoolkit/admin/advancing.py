@@ -90,7 +90,7 @@ def _refuse_at_gate(
     work = Work(batch.runbook_name, batch.id, is_init=phase is None, phase=phase, init=init)
     shut = Gates(gates_in_force(tx, tx.time())).at(Door.START, work)
     if shut:
-        raise GateShut(f"{what} of batch {batch.id}", [why.sentence for why in shut])
+        raise GateShut(batch.id, what, [why.sentence for why in shut])
 
 
 def _next_phases(tx: Transaction, batch: BatchRow, members: int) -> list[PhaseRow]:

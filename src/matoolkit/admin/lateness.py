@@ -1,7 +1,7 @@
 """Many late batches at once: those whose T lies before a time are approved, or cancelled (rule T5)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from matoolkit.admin.approving import approve
@@ -21,12 +21,14 @@ from matoolkit.store.counts import member_counts
 class LateBatches:
     """Batches that were, or would be, approved or cancelled together, and how many members they have.
 
-    `signed_ids` are those that were signed off and wait for others who do the same.
+    `signed_ids` are those that were signed off and wait for others who do the same. `refused` are those of which
+    somebody else has decided since, or which this person may not decide about, with what was said.
     """
 
     batch_ids: Sequence[int]
     member_count: int
     signed_ids: Sequence[int] = ()
+    refused: Mapping[int, Refused] = field(default_factory=dict)
 
 
 def late_batches(store: Store, before: datetime, runbook_name: str | None = None) -> LateBatches:
@@ -55,7 +57,14 @@ def approve_late(
 
 
 def cancel_late(
-    store: Store, publisher: Publisher, before: datetime, runbook_name: str | None, *, by: str, reason: str | None
+    store: Store,
+    publisher: Publisher,
+    before: datetime,
+    runbook_name: str | None,
+    *,
+    by: str,
+    reason: str | None,
+    signer: Signer | None = None,  # noqa: ARG001 - nobody signs a cancellation; both are decided alike
 ) -> LateBatches:
     """Cancel all of them, each with its entry in the audit log."""
 
@@ -83,17 +92,18 @@ def _late(store: Store, before: datetime, runbook_name: str | None) -> list[Batc
 def _each(store: Store, batches: Sequence[BatchRow], decide: Callable[[BatchRow], bool]) -> LateBatches:
     done: list[BatchRow] = []
     signed: list[int] = []
+    refused: dict[int, Refused] = {}
     for batch in batches:
         try:
             is_decided = decide(batch)
-        except Refused:
-            # Another person has decided about it since, or this one may not.
+        except Refused as why:
+            refused[batch.id] = why
             continue
         if is_decided:
             done.append(batch)
         else:
             signed.append(batch.id)
-    return replace(_counted(store, done), signed_ids=signed)
+    return replace(_counted(store, done), signed_ids=signed, refused=refused)
 
 
 def _counted(store: Store, batches: Sequence[BatchRow]) -> LateBatches:

@@ -144,6 +144,9 @@ class GateShut(Refused):
     http_status = 409
     exit_code = 5
 
-    def __init__(self, what: str, sentences: Sequence[str]) -> None:
-        super().__init__(f"{what} cannot begin: {'; '.join(sentences)}", hint="look at the list of gates")
+    def __init__(self, batch_id: int, what: str, sentences: Sequence[str]) -> None:
+        super().__init__(
+            f"{what} of batch {batch_id} cannot begin: {'; '.join(sentences)}",
+            hint=f"what ends each: `matoolkit explain batch {batch_id}`",
+        )
         self.sentences = tuple(sentences)

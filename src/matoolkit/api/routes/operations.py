@@ -27,6 +27,7 @@ from matoolkit.api.shapes.operations import (
     DeadLetterShape,
     FailureShape,
     InitRetryShape,
+    LateRefusal,
     LateRequest,
     LateShape,
     ResentShape,
@@ -137,8 +138,13 @@ def _decided(asked: LateRequest, change: Change, what: str, decide: Callable[...
         else:
             publisher = change.services.publisher
             done = decide(store, publisher, asked.before, asked.runbook_name, by=change.by, reason=asked.reason)
-        found, signed = list(done.batch_ids), list(done.signed_ids)
-        return LateShape(batch_ids=found, member_count=done.member_count, signed_ids=signed, is_dry_run=asked.dry_run)
+        return LateShape(
+            batch_ids=list(done.batch_ids),
+            member_count=done.member_count,
+            signed_ids=list(done.signed_ids),
+            refused=[LateRefusal(batch_id=one, code=why.code, detail=str(why)) for one, why in done.refused.items()],
+            is_dry_run=asked.dry_run,
+        )
 
     return change.made(("late", what, asked.model_dump_json()), work)
 

@@ -77,12 +77,21 @@ class LateRequest(WithReason):
     dry_run: bool = False
 
 
+class LateRefusal(Shape):
+    """A late batch about which it was not decided, and why."""
+
+    batch_id: int
+    code: str
+    detail: str
+
+
 class LateShape(Shape):
     """Late batches that were approved or cancelled together, or would be."""
 
     batch_ids: list[int]
     member_count: int
     signed_ids: list[int] = Field(description="Batches that were signed off, and of which more sign-offs are missing.")
+    refused: list[LateRefusal]
     is_dry_run: bool
 
 

@@ -18,6 +18,7 @@ from matoolkit.words import counted
 app = typer.Typer(no_args_is_help=True)
 
 _MOST_NAMED = 5
+_REFUSED = 5
 
 
 def _new_dues(hold: Mapping[str, Any]) -> list[str]:
@@ -186,8 +187,12 @@ def _decide_late(
         session.say(f"{_counted(done)}: {'would be ' if dry_run else ''}{_DECIDED[what]}")
         if signed := done.get("signedIds"):
             session.say(f"signed off, and more sign-offs are missing: batch {', '.join(map(str, signed))}")
+        for refused in (done.get("refused") or [])[:_MOST_NAMED]:
+            session.say(f"batch {refused['batchId']}: {wording.text(refused['detail'])} [{refused['code']}]")
     else:
         session.show(done, _LATE)
+    if done.get("refused") and not (done.get("batchIds") or done.get("signedIds")):
+        raise typer.Exit(_REFUSED)
 
 
 def _counted(found: dict[str, Any]) -> str:

@@ -70,16 +70,19 @@ def decide_late(
     """Approve or cancel exactly those that were shown."""
     services = serving.services
     with services.store.transaction() as tx:
-        inside, by = services.store.within(tx), viewer.identity.name
-        done = _DECIDE[what](inside, services.publisher, before, runbook, by=by, reason=reason)
+        inside, who = services.store.within(tx), viewer.identity
+        done = _DECIDE[what](inside, services.publisher, before, runbook, by=who.name, reason=reason, signer=who.signer)
+        for refusal in done.refused.values():
+            raise refusal
         # What is not what was shown is undone with the transaction.
         if not serving.seal.is_mark(shown_as, _PURPOSE, *_facts(what, before, runbook, done)):
             raise PreviewChanged
     serving.looks.forget()
-    batches = len(done.batch_ids)
+    batches, signed = len(done.batch_ids), len(done.signed_ids)
     told = f"{batches:,} late {'batch' if batches == 1 else 'batches'} with {counted(done.member_count, 'member')}"
-    return elsewhere(request, "/holds", done=f"{told}: {_DECIDED[what]}.")
+    more = f" {signed:,} signed off, and more sign-offs are missing." if signed else ""
+    return elsewhere(request, "/holds", done=f"{told}: {_DECIDED[what]}.{more}")
 
 
 def _facts(what: What, before: datetime, runbook: str | None, found: LateBatches) -> list[str]:
-    return [what, before.isoformat(), runbook or "", ",".join(map(str, found.batch_ids))]
+    return [what, before.isoformat(), runbook or "", ",".join(map(str, sorted([*found.batch_ids, *found.signed_ids])))]
