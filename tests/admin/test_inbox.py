@@ -59,7 +59,10 @@ def test_x6_a_freeze_is_in_the_inbox_while_it_lasts(stage: Stage) -> None:
     stage.clock.advance(timedelta(hours=1))
     (matter,) = inbox(stage.store).matters
     assert (matter.kind, matter.deadline) == ("frozen", ends)
-    assert (matter.sentence, matter.command) == ("All is frozen by kwu", "matoolkit freeze remove 1 --reason TEXT")
+    assert (matter.sentence, matter.command) == (
+        "Everything is frozen by kwu",
+        "matoolkit freeze remove 1 --reason TEXT",
+    )
     stage.clock.advance(timedelta(hours=1))
     assert kinds(stage) == []
 

@@ -111,7 +111,7 @@ def test_g8_who_resumes_second_is_told_who_was_first(client: Client, stage: Stag
     assert client.post("/api/gates/resume", json=asked).status_code == 200
     told = client.post("/api/gates/resume", json=asked).json()
     at = f"{stage.now:%Y-%m-%d %H:%M} UTC"
-    assert told["detail"] == f"batch {batch.id} is not paused: local ended its last pause at {at}"
+    assert told["detail"] == f"no pause of batch {batch.id} stands; local ended the last one at {at}"
 
 
 def test_g10_a_hold_is_listed_with_the_gates_and_opened_only_by_its_approval(client: Client, stage: Stage) -> None:

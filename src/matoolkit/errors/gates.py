@@ -88,10 +88,11 @@ class NothingPaused(Refused):
         self, subject: str, others: Sequence[int], ended: tuple[str | None, datetime | None] | None = None
     ) -> None:
         by, at = ended or (None, None)
-        told = f": {by or 'somebody'} ended its last pause at {at:%Y-%m-%d %H:%M} UTC" if at is not None else ""
+        named = "everything" if subject == "all" else subject
+        told = f"; {by or 'somebody'} ended the last one at {at:%Y-%m-%d %H:%M} UTC" if at is not None else ""
         still = f"; it waits at gate {', '.join(map(str, others))}" if others else ""
         super().__init__(
-            f"{subject} is not paused{told}{still}",
+            f"no pause of {named} stands{told}{still}",
             hint="look at the list of gates: each pause is ended for what it covers",
         )
 
