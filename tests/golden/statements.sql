@@ -2443,7 +2443,7 @@ FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) A
 GO
 
 -- store.signoffs.late_inits
-SELECT gates.id, gates.batch_id, gates.shown_json, batches.batch_start_time 
+SELECT gates.id, gates.batch_id, gates.shown_json, batches.batch_start_time, batches.status 
 FROM gates JOIN batches ON batches.id = gates.batch_id 
 WHERE gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NULL
 GO

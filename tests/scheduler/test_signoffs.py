@@ -125,7 +125,7 @@ def test_s7_after_until_the_phase_is_late_and_opening_that_lifts_it(store: Store
     calendar.scheduler.sweep()
     (gate,) = late(calendar)
     assert gate.reason.startswith("phase 'cutover' was not approved until ")
-    assert gate.reason.endswith(": 1 of 2 given (ann 12:00)")
+    assert gate.reason.endswith(": 1 of 2 given (ann 12:00 UTC)")
     assert state(calendar) is ApprovalState.LATE
     open_gate(calendar.store, calendar.bus, gate.id, by="anna", reason="the bank was closed")
     calendar.scheduler.sweep()
@@ -198,3 +198,31 @@ def test_s5_an_init_is_woken_when_t_is_the_one_that_was_signed_off(store: Store,
     calendar.tick()
     assert state(calendar) is ApprovalState.GIVEN
     assert calendar.messages() == [f"batch-wake-{calendar.batch().id}-4"]
+
+
+def test_s7_the_late_gate_of_an_init_opens_by_itself_when_another_version_runs_its_own(
+    store: Store, clock: VirtualClock
+) -> None:
+    """The defect: it stood until somebody opened it, and kept an init that nobody has to approve, and all phases."""
+    calendar = playing(store, clock, with_init(init_approval={"until": "T-8d"}))
+    calendar.tick(2 * DAY + HOUR)
+    calendar.scheduler.sweep()
+    calendar.publish(with_init(init_approval={"until": "T-8d"}, description="a typo"), rerun_init=True)
+    calendar.tick()
+    calendar.scheduler.sweep()
+    assert len(late(calendar)) == 1, "its time is over too"
+    calendar.publish(with_init(init_approval={"until": "T-1d"}), rerun_init=True)
+    calendar.tick()
+    calendar.scheduler.sweep()
+    assert (late(calendar), state(calendar)) == ([], ApprovalState.WAITING)
+
+
+def test_s7_the_late_gate_of_an_init_opens_by_itself_when_there_is_no_init_any_more(
+    store: Store, clock: VirtualClock
+) -> None:
+    calendar = playing(store, clock, with_init(init_approval={"until": "T-8d"}))
+    calendar.tick(2 * DAY + HOUR)
+    calendar.scheduler.sweep()
+    calendar.change("UPDATE batches SET status = 'active'")
+    calendar.scheduler.sweep()
+    assert late(calendar) == []

@@ -22,6 +22,7 @@ from matoolkit.errors import GateShut
 from matoolkit.scheduler.due_phases import dispatch_due_phases
 from matoolkit.scheduler.leasing import SchedulerLease
 from matoolkit.scheduler.tick import Scheduler
+from matoolkit.scheduler.windows import Windows
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchRow, lock_batches
 from matoolkit.store.schema import phase_executions
@@ -159,6 +160,23 @@ def test_g4_when_a_window_shuts_that_binds_every_job_what_nobody_received_is_tak
     at(stage, 20)
     sweep()
     assert sorted(job.function_name for job in stage.take_jobs()) == ["Create"] * 30 + ["License"] * 10
+
+
+def test_g4_a_scheduler_that_takes_over_takes_back_what_left_while_another_one_worked(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    """The defect: it remembered that it had taken back the jobs of this phase, when the window shut the day before."""
+    stage.batch(stage.publish(runbook("every_job")), 3)
+    at(stage, 5, 30)
+    begin_due(stage)
+    at(stage, 6)
+    sweep()
+    at(stage, 20)
+    Windows().look_after(stage.store, stage.bus, lambda _: None)
+    stage.handle()
+    at(stage, 6)
+    sweep()
+    assert stage.take_jobs() == []
 
 
 def test_k2_a_window_that_binds_the_start_only_takes_nothing_back(stage: Stage, sweep: Callable[[], None]) -> None:

@@ -1,11 +1,13 @@
 """Inits that were not approved in time: they wait for a person, like a phase that is late (rule S7)."""
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from matoolkit.announcing.doors import readable_runbooks
 from matoolkit.announcing.signoffs import sign_offs_of_inits
 from matoolkit.domain.signoff import SignOffs
+from matoolkit.domain.states import BatchStatus
 from matoolkit.runbook.model import Runbook
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -13,7 +15,7 @@ from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import open_gates
 from matoolkit.store.inits import begun_inits, latest_init_versions
 from matoolkit.store.runbooks import runbooks_by_id
-from matoolkit.store.signoffs import NewLateInit, batches_before_init, late_inits, shut_late_inits
+from matoolkit.store.signoffs import LateInit, NewLateInit, batches_before_init, late_inits, shut_late_inits
 from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -22,44 +24,45 @@ log = logging.getLogger(__name__)
 def look_after_late_inits(store: Store, confirm: Confirm) -> int:
     """Shut a gate for each init whose time to be signed off has ended, and return how many were shut.
 
-    If the batch has another T since, the gate opens by itself.
+    It opens by itself when the batch has another T, or an init that is not late.
     """
-    _open_moved(store, confirm)
     with store.reading() as tx:
-        late = _late(tx, batches_before_init(tx))
-    if not late:
+        seen = _look(tx, batches_before_init(tx))
+    if not (seen.over or seen.late):
         return 0
     with store.transaction() as tx:
         confirm(tx)
         # Asked again under the lock: somebody may have signed since.
-        late = _late(tx, lock_narrow_batches(tx, [one.batch_id for one in late]))
-        shut_late_inits(tx, late, tx.time())
-    for one in late:
+        touched = {one.batch_id for one in seen.late} | {gate.batch_id for gate in seen.over}
+        seen = _look(tx, lock_narrow_batches(tx, touched))
+        open_gates(tx, [gate.id for gate in seen.over], tx.time(), "system", "its init is not late any more")
+        shut_late_inits(tx, seen.late, tx.time())
+    for one in seen.late:
         log.warning("late, and waits for a person: %s", one.reason, extra={"batch": one.batch_id})
-    return len(late)
+    return len(seen.late)
 
 
-def _open_moved(store: Store, confirm: Confirm) -> None:
-    with store.reading() as tx:
-        moved = [gate.id for gate in late_inits(tx) if gate.is_moved]
-    if moved:
-        with store.transaction() as tx:
-            confirm(tx)
-            open_gates(tx, moved, tx.time(), "system", "the batch has another T now")
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Inits that have become late, and shut gates that stand for nothing any more."""
+
+    late: Sequence[NewLateInit]
+    over: Sequence[LateInit]
 
 
-def _late(tx: Transaction, batches: Collection[NarrowBatch]) -> list[NewLateInit]:
-    """Return the batches whose init is late, and why."""
-    known = {batch.id: batch for batch in batches}
-    inits = list(_inits(tx, batches))
-    asked = sign_offs_of_inits(tx, inits, tx.time())
-    over = {number for number, one in asked.items() if one.is_over and not one.is_met}
-    if not over:
-        return []
-    begun, shut = begun_inits(tx, over), {gate.batch_id for gate in late_inits(tx)}
-    versions = {batch.id: version for batch, version, _ in inits}
-    late = (one for one in over - shut if (one, versions[one], known[one].init_count) not in begun)
-    return [NewLateInit(number, asked[number].start, _told(asked[number])) for number in sorted(late)]
+def _look(tx: Transaction, batches: Collection[NarrowBatch]) -> _Seen:
+    """Compare which inits are late with the gates that are shut for them."""
+    known = {batch.id: batch for batch in batches if batch.status is BatchStatus.INIT_DISPATCHED}
+    inits = {batch.id: (batch, version, runbook) for batch, version, runbook in _inits(tx, known.values())}
+    asked = sign_offs_of_inits(tx, inits.values(), tx.time())
+    late = {number for number, one in asked.items() if one.is_over and not one.is_met}
+    begun = begun_inits(tx, late)
+    late -= {number for number in late if (number, inits[number][1], known[number].init_count) in begun}
+    shut = late_inits(tx)
+    over = [gate for gate in shut if gate.is_over or (gate.batch_id in inits and gate.batch_id not in late)]
+    standing = {gate.batch_id for gate in shut} - {gate.batch_id for gate in over}
+    new = [NewLateInit(number, asked[number].start, _told(asked[number])) for number in sorted(late - standing)]
+    return _Seen(new, over)
 
 
 def _inits(tx: Transaction, batches: Collection[NarrowBatch]) -> Iterator[tuple[NarrowBatch, int, Runbook]]:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from matoolkit.announcing.doors import readable_runbooks
 from matoolkit.announcing.gatekeeping import take_back_from, wake_batches
-from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open
+from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open, last_opening
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 class Windows:
     """The windows of the versions whose phases were seen; a version never changes.
 
-    `_quiet` are the phases whose jobs were taken back since their window shut. A process that does not know takes them
-    back once more, which changes nothing.
+    `_quiet` are the phases whose jobs were taken back since their window shut, with when that had opened: another
+    scheduler may have worked since. A process that does not know takes them back once more, which changes nothing.
     """
 
     _of_versions: dict[tuple[str, int], Mapping[int, Hours]] = field(default_factory=dict)
-    _quiet: set[int] = field(default_factory=set)
+    _quiet: set[tuple[int, datetime | None]] = field(default_factory=set)
 
     def look_after(self, store: Store, publisher: Publisher, confirm: Confirm) -> set[int]:
         """Wake all who waited for a window that has opened since, and return the phases whose jobs wait for one.
@@ -47,15 +47,17 @@ class Windows:
             with store.transaction() as tx:
                 confirm(tx)
                 _wake(tx, publisher, opened[first : first + _AT_ONCE], at)
-        shut = [phase for phase, hours in found if hours.binds is Binds.EVERY_JOB and not is_open(hours, at)]
-        self._quieten(store, publisher, confirm, shut)
-        return {phase.id for phase in shut}
+        shut = [one for one in found if one[1].binds is Binds.EVERY_JOB and not is_open(one[1], at)]
+        self._quieten(store, publisher, confirm, {phase: last_opening(hours, at) for phase, hours in shut})
+        return {phase.id for phase, _ in shut}
 
-    def _quieten(self, store: Store, publisher: Publisher, confirm: Confirm, shut: Sequence[RunningPhase]) -> None:
+    def _quieten(
+        self, store: Store, publisher: Publisher, confirm: Confirm, shut: Mapping[RunningPhase, datetime | None]
+    ) -> None:
         """Take back what left before a window shut and nobody has received, batch by batch (rule G4)."""
         loud: dict[int, set[int]] = {}
-        for phase in shut:
-            if phase.id not in self._quiet:
+        for phase, opened_at in shut.items():
+            if (phase.id, opened_at) not in self._quiet:
                 loud.setdefault(phase.batch_id, set()).add(phase.id)
         for batch_id, phases in sorted(loud.items()):
             with store.transaction() as tx:
@@ -64,7 +66,7 @@ class Windows:
             if jobs.taken_back or jobs.out:
                 told = "a window has shut: %d jobs were taken back, %d are out"
                 log.info(told, jobs.taken_back, jobs.out, extra={"batch": batch_id})
-        self._quiet = {phase.id for phase in shut}
+        self._quiet = {(phase.id, opened_at) for phase, opened_at in shut.items()}
 
     def _with_windows(self, tx: Transaction, phases: Sequence[RunningPhase]) -> list[tuple[RunningPhase, Hours]]:
         found = ((phase, self._hours(tx, phase)) for phase in phases)

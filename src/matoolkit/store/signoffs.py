@@ -110,22 +110,24 @@ def shut_late_inits(tx: Transaction, late: Sequence[NewLateInit], at: datetime) 
 
 @record
 class LateInit:
-    """A shut gate of an init that was not approved in time, the T that it stands for, and that of the batch now."""
+    """A shut gate of an init that was not approved in time, the T that it stands for, and its batch as it is now."""
 
     id: int
     batch_id: int
     shown_json: str
     batch_start_time: datetime | None
+    status: BatchStatus
 
     @property
-    def is_moved(self) -> bool:
-        """Whether the batch has another T since."""
-        return self.shown_json != _shown(self.batch_start_time)
+    def is_over(self) -> bool:
+        """Whether the batch has another T since, or waits for no init."""
+        is_moved = self.shown_json != _shown(self.batch_start_time)
+        return is_moved or self.status is not BatchStatus.INIT_DISPATCHED
 
 
 def late_inits(tx: Transaction) -> list[LateInit]:
     """Return the shut gates of inits that were not approved in time."""
-    query = select(gates.c.id, gates.c.batch_id, gates.c.shown_json, batches.c.batch_start_time)
+    query = select(gates.c.id, gates.c.batch_id, gates.c.shown_json, batches.c.batch_start_time, batches.c.status)
     its_batch = query.join(batches, batches.c.id == gates.c.batch_id)
     return rows_by_id(tx, LateInit, its_batch.where(*_OF_LATE_INIT, gates.c.opened_at.is_(None)))
 
