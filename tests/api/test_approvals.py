@@ -57,7 +57,7 @@ class People:
         )
 
     def _header(self, who: str, roles: list[str], **claims: Any) -> dict[str, str]:
-        token = signed(preferred_username=f"{who}@contoso.example", roles=roles, **claims)
+        token = signed(**{"preferred_username": f"{who}@contoso.example", "roles": roles, **claims})
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -142,6 +142,33 @@ def test_s4_the_publisher_and_the_same_person_twice_are_refused(people: People, 
     assert problem(people.say("Anna", "approve", asked)) == (403, "SO405")
     people.say("jmarin", "approve", asked)
     assert problem(people.say("JMarin", "approve", asked)) == (409, "SO410")
+
+
+@pytest.mark.parametrize("claims", [{"name": "J. Marin"}, {"name": None}], ids=["a name for display", "a number"])
+def test_s4_a_token_that_does_not_say_as_whom_a_person_signs_in_does_not_count(
+    people: People, stage: Stage, claims: dict[str, Any]
+) -> None:
+    asked = people.asked(detected(stage))
+    people.say("jmarin", "approve", asked)
+    # The same person with a token that was asked for without `profile` would count once more.
+    again = people.say("jmarin", "approve", asked, claims={"preferred_username": None, **claims})
+    assert problem(again) == (403, "SO417")
+    # A name for display may be that of somebody else, who has signed.
+    taken = {"preferred_username": None, "name": "jmarin@contoso.example"}
+    assert problem(people.say("zoe", "withdraw", asked, claims=taken)) == (403, "SO417")
+
+
+def test_s4_the_publisher_is_known_by_every_name_of_the_token(people: People, stage: Stage) -> None:
+    stripped = signed(preferred_username=None, name=None, oid="0b9c")
+    text = f"name: wave\n{SOURCE}{CUTOVER}"
+    done = people.api.post("/api/runbooks", json={"yamlContent": text}, headers={"Authorization": f"Bearer {stripped}"})
+    assert done.status_code == 201, done.text
+    with stage.store.reading() as tx:
+        runbook = active_runbook(tx, "wave")
+    assert runbook is not None
+    assert runbook.published_by == "0b9c"
+    asked = people.asked(stage.batch(runbook, 2))
+    assert problem(people.say("anna", "approve", asked, claims={"oid": "0B9C"})) == (403, "SO405")
 
 
 def test_s4_only_those_who_are_named_sign(people: People, stage: Stage) -> None:

@@ -3,7 +3,7 @@
 from matoolkit.admin.approvals import Asking, asking_of_hold, request_of
 from matoolkit.admin.queries import existing_batch
 from matoolkit.admin.recording import locked_batch, record
-from matoolkit.admin.signing import refuse_signer, refuse_twice, store_signature
+from matoolkit.admin.signing import refuse_nobody, refuse_signer, refuse_twice, store_signature
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.signoff import Signer
@@ -58,6 +58,7 @@ def approve(
 
 def withdraw_from_hold(store: Store, batch_id: int, *, by: Signer, reason: str | None = None) -> None:
     """Take back a sign-off of a hold, unless the hold was approved with it (rule S6)."""
+    refuse_nobody(by)
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
         asking = asking_of_hold(tx, batch)

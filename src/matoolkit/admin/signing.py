@@ -19,6 +19,7 @@ from matoolkit.errors import (
     TooEarlyToSign,
     TooLateToSign,
     UnknownBatchPhase,
+    UnnamedSigner,
 )
 from matoolkit.ports import Publisher
 from matoolkit.store import Store, Transaction
@@ -78,6 +79,7 @@ def withdraw(
 
     A rejection is taken back in a batch that has ended too, so that who failed for it can be retried.
     """
+    refuse_nobody(by)
     with store.transaction() as tx:
         batch = locked_batch(tx, batch_id)
         asking = _asking(tx, batch, phase_id, is_history=True)
@@ -98,13 +100,20 @@ def withdraw(
 
 def refuse_signer(asking: Asking, by: Signer, decision: SignOff) -> None:
     """Refuse somebody who may not sign this off: an application, others than those named, the publisher (rule S4)."""
-    if by.caller is Caller.APPLICATION:
-        raise NobodySigned(by.name)
+    refuse_nobody(by)
     if not by.is_among(asking.asked.by):
         raise NotAmongSigners(by.name, asking.name, asking.asked.by)
-    is_publisher = asking.publisher.casefold() == by.person and by.caller is Caller.PERSON
+    is_publisher = by.is_called(asking.publisher) and by.caller is Caller.PERSON
     if asking.rule.not_publisher and is_publisher and decision is SignOff.APPROVE:
         raise PublisherCannotSign(by.name, asking.asked.version)
+
+
+def refuse_nobody(by: Signer) -> None:
+    """Refuse an application, and a person who could be taken for another one (rule S4)."""
+    if by.caller is Caller.APPLICATION:
+        raise NobodySigned(by.name)
+    if by.caller is Caller.UNNAMED:
+        raise UnnamedSigner(by.name)
 
 
 def refuse_twice(asking: Asking, by: Signer, digest: str) -> None:

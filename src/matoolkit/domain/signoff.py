@@ -30,25 +30,34 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Caller(StrEnum):
-    """Who is behind a request: a person, an application, or nobody who signed in, because nobody can (rule S4)."""
+    """Who is behind a request: a person, an application, or nobody who signed in, because nobody can (rule S4).
+
+    Nobody knows whether a person who is unnamed is the same as another one with a name.
+    """
 
     PERSON = "person"
+    UNNAMED = "unnamed"
     APPLICATION = "application"
     NOBODY = "nobody"
 
 
 @record
 class Signer:
-    """Somebody who wants to sign off, with the roles of that person."""
+    """Somebody who wants to sign off, with the roles of that person, and other names that the same person may have."""
 
     name: str
     roles: frozenset[str]
     caller: Caller
+    other_names: frozenset[str] = frozenset()
 
     @property
     def person(self) -> str:
         """The name by which one person counts once."""
         return self.name.casefold()
+
+    def is_called(self, name: str) -> bool:
+        """Tell whether a name is one of this person's."""
+        return name.casefold() in {self.person, *(other.casefold() for other in self.other_names)}
 
     def is_among(self, by: Iterable[str]) -> bool:
         """Tell whether an approval is for this person; where nobody signs in it is for everybody who is there."""

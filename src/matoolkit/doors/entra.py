@@ -46,7 +46,9 @@ class Entra:
         if not roles and not claims.get("scp"):
             # An ID token says who a person is, not that the person may use this API; an application may have no role.
             raise NotSignedIn("the token has neither a scope nor a role")
-        return Identity(_name(claims), ADMIN_ROLE in roles, _named(roles), _caller(claims))
+        # A name for display is no other name: two people may share it.
+        others = frozenset(_names(claims, (*_USERNAMES, "oid")))
+        return Identity(_name(claims), ADMIN_ROLE in roles, _named(roles), _caller(claims), others)
 
     def person(self, id_token: str, nonce: str) -> Identity:
         """Verify the ID token with which Entra answers the sign-in of this nonce."""
@@ -102,10 +104,19 @@ def _named(roles: Sequence[Any]) -> frozenset[str]:
 
 def _caller(claims: Mapping[str, Any]) -> Caller:
     """Say whether a person signed in: only then a token says what the application may do for it (`scp`)."""
-    is_person = bool(claims.get("scp")) and claims.get("idtyp") != "app"
-    return Caller.PERSON if is_person else Caller.APPLICATION
+    if not claims.get("scp") or claims.get("idtyp") == "app":
+        return Caller.APPLICATION
+    # Who asks for a token without `profile` would be known by another name, and count once more (rule S4).
+    return Caller.PERSON if _names(claims, _USERNAMES) else Caller.UNNAMED
+
+
+_USERNAMES = ("preferred_username", "upn")
 
 
 def _name(claims: Mapping[str, Any]) -> str:
-    found = (claims.get(claim) for claim in ("preferred_username", "upn", "name", "oid"))
-    return next((name for name in found if isinstance(name, str) and name.strip()), "system")
+    return next(iter(_names(claims)), "system")
+
+
+def _names(claims: Mapping[str, Any], wanted: Sequence[str] = (*_USERNAMES, "name", "oid")) -> list[str]:
+    found = (claims.get(claim) for claim in wanted)
+    return [name for name in found if isinstance(name, str) and name.strip()]

@@ -25,12 +25,13 @@ class Identity:
     is_admin: bool
     roles: frozenset[str] = frozenset()
     caller: Caller = Caller.PERSON
+    other_names: frozenset[str] = frozenset()
 
     @property
     def signer(self) -> Signer:
         """The caller as somebody who wants to sign off; an administrator is an approver too."""
         roles = self.roles | ROLES if self.is_admin else self.roles
-        return Signer(self.name, roles, self.caller)
+        return Signer(self.name, roles, self.caller, self.other_names)
 
     def has(self, role: str) -> bool:
         """Tell whether the caller has a role."""

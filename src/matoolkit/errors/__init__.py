@@ -143,6 +143,7 @@ from matoolkit.errors.signing import (
     TooLateToSign,
     UnknownApproval,
     UnknownBatchPhase,
+    UnnamedSigner,
 )
 from matoolkit.errors.sources import MissingColumn, SourceFailed, SourceNotConfigured, SpoolFailed
 from matoolkit.errors.store import (
@@ -320,6 +321,7 @@ __all__ = [
     "UnknownServer",
     "UnknownVersion",
     "UnknownWorker",
+    "UnnamedSigner",
     "UnreadableAnswer",
     "UnreadableFile",
     "UnreadableMessage",

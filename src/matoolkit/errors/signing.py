@@ -69,6 +69,20 @@ class NobodySigned(Refused):
         super().__init__(f"{name} is an application; only people sign off", hint="sign in as a person")
 
 
+class UnnamedSigner(Refused):
+    """The token does not say with which name the person signs in, so that one person could count as two."""
+
+    code = "SO417"
+    http_status = 403
+    exit_code = 4
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the token of {name} does not say with which name this person signs in",
+            hint="ask for the token with the scope `profile`, as `matoolkit auth login` does",
+        )
+
+
 class NotAsShown(Refused):
     """What would be signed off is not what was shown."""
 

@@ -47,6 +47,7 @@ MatoolkitError                MT500   something in the system itself is wrong
 │   ├── NotAmongSigners       SO403   the runbook names others who may sign off
 │   ├── PublisherCannotSign   SO405   who published a version cannot approve it
 │   ├── NobodySigned          SO406   an application signed in, and only people sign off
+│   ├── UnnamedSigner         SO417   a token does not say with which name a person signs in
 │   ├── NotAsShown            SO409   what would be signed off is not what was shown
 │   ├── AlreadySigned         SO410   the same person has signed exactly this already
 │   ├── AlreadyBegun          SO411   what is to be signed off has begun
