@@ -18,11 +18,13 @@ from matoolkit.store.batches import batches_by_id, unfinished_batches
 from matoolkit.store.counting import changes_of, differing_counts
 from matoolkit.store.counts import member_counts
 from matoolkit.store.enrolments import members_page
+from matoolkit.store.gatekeeping import batches_behind, gates_to_sweep
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.members import members_by_id
 from matoolkit.store.narrow_members import members_to_catch_up, members_to_see_off
 from matoolkit.store.schema import metadata
 from matoolkit.store.upgrade import require_current_schema, revisions, schema_differences, upgrade
+from matoolkit.store.waking import count_wakes
 from tests.databases import Database
 
 VERSIONS = Path(matoolkit.store.migrations.__path__[0]) / "versions"
@@ -191,3 +193,20 @@ def test_g10_revision_0014_carries_the_holds_that_stand_over_and_no_others(old: 
     assert (first.hold_kind, first.hold_reason, first.hold_key, first.hold_count) == (HoldKind.LATE, "why", "k", 1)
     assert (first.approved_hold_by, first.approved_hold_key, str(first.held_at)[:19]) == ("anna", "k", LEFT[:19])
     assert (second.hold_json, second.approved_hold_key) == ('{"kind":"removals","memberIds":[4,6]}', None)
+
+
+def test_who_is_woken_after_the_upgrade_is_woken_under_a_new_id(old: tuple[Store, Rows]) -> None:
+    """Revision 0017 counts where the number of the gate stood; the bus drops an id that it has seen lately."""
+    store, _ = old
+    upgrade(store, to="0016")
+    paused = (
+        "INSERT INTO gates (id, kind, reach, shut_from, shut_by, reason, opened_at)"
+        " VALUES (:id, 'pause', 'send', :at, 'ann', 'legal hold', :at)"
+    )
+    with store.engine.begin() as connection:
+        insert(connection, "gates", paused, [{"id": 70, "at": LEFT}, {"id": 71, "at": LEFT}])
+    upgrade(store)
+    with store.transaction() as tx:
+        (gate, _) = gates_to_sweep(tx, tx.time())
+        woken = count_wakes(tx, [batch.id for batch in batches_behind(tx, gate)])
+    assert {batch.wake_count for batch in woken} == {72}
