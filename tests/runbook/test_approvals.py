@@ -81,6 +81,18 @@ def test_s1_an_approval_that_nobody_can_give_is_found(approval: Any, expected: l
     assert codes(with_approval(approval)) == expected
 
 
+@pytest.mark.parametrize(
+    ("begins", "delay", "expected"),
+    [("T+7h", "6h", ["RB223"]), ("T+6h", "6h", []), ("T-1d", "6h", []), ("T+7h", None, [])],
+)
+def test_k5_an_approval_that_can_be_given_only_when_the_phase_is_late_is_found(
+    begins: str, delay: str | None, expected: list[str]
+) -> None:
+    document = with_approval({"from": begins})
+    document["phases"][0]["offset"] = "T-0"
+    assert codes(document | ({"safeguards": {"max_delay": delay}} if delay else {})) == expected
+
+
 def test_s1_a_wrong_key_gets_the_name_that_is_written_in_the_runbook() -> None:
     (found,) = findings(with_approval({"form": "T-1d"}))
     assert found.hint == "did you mean 'from'?"

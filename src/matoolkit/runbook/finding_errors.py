@@ -306,7 +306,7 @@ ERRORS = (
     FindingKind(
         "RB223",
         "approval that nobody can give",
-        "More people have to sign off than are named, or the time for it ends before it begins or before the phase is due.",
+        "More people have to sign off than are named, or the time for it ends before it begins or before the phase is due, or begins only when the phase is late.",
         "name enough people, and leave them time",
     ),
     FindingKind(

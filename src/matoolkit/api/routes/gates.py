@@ -37,14 +37,14 @@ router = APIRouter(prefix="/api", tags=["operations"])
 class GatesQuery(PageQuery):
     """Which gates are wanted."""
 
-    in_force: bool = Field(True, description="Only those that have not been opened.")
+    in_force: bool = Field(True, description="Only those that have not been opened, freezes that are to come too.")
     batch_id: RowId | None = Field(None, description="Only those of this batch.")
     kind: GateKind | None = Field(None, description="Only those of this kind.")
 
 
 @router.get("/gates")
 def list_gates(serving: Serving, _: Reader, wanted: Annotated[GatesQuery, Query()]) -> Page[GateShape]:
-    """List gates, newest first: holds and pauses that stand, or all that there were."""
+    """List gates, newest first: holds, pauses, freezes and others that stand, or all that there were."""
     before = position(wanted.cursor, "gates")
     with serving.store.reading() as tx:
         found = gates_page(

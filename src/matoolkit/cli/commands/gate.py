@@ -49,7 +49,7 @@ Gate = Annotated[int, typer.Argument(metavar="N", min=1, help="Number of the gat
 def list_(
     session: Session, batch: BatchOption = None, limit: Limit = 100, *, all_: All = False, watch: Watch = False
 ) -> None:
-    """List the gates that are shut, newest first; with `--all` those that were opened too."""
+    """List the gates that stand, freezes that are to come too, newest first; with `--all` those that were opened."""
     named = {} if batch is None else {"batchId": batch}
     found = session.client.pages(path_of("gates"), limit, inForce=not all_, **named)
     if watch:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
+from matoolkit.duration import format_duration
 from matoolkit.runbook.model import Approval
 from matoolkit.runbook.offsets import Offset
 from matoolkit.runbook.rules.context import Check
@@ -45,9 +47,12 @@ def enough_people_may_sign_off(check: Check) -> None:
 
 
 def there_is_time_to_sign_off(check: Check) -> None:
-    """Report an approval whose time ends before it begins, or before the phase is due."""
+    """Report an approval whose time ends before it begins, or before the phase is due, or begins when that is late."""
+    delay = check.parts.safeguards.max_delay if check.parts.safeguards else None
     for at in _approvals(check):
         begins, ends = at.approval.not_before, at.approval.until
+        if begins is not None and at.due is not None and delay is not None:
+            _report_late(check, at, begins, at.due, delay)
         if ends is None:
             continue
         path = (*at.path, "until")
@@ -57,6 +62,14 @@ def there_is_time_to_sign_off(check: Check) -> None:
         elif at.due is not None and ends.minutes > at.due.minutes:
             said = f"the time to approve {at.subject} ends at {ends}, before it is due at {at.due}"
             check.report("RB223", path, said, f"write {at.due} or later")
+
+
+def _report_late(check: Check, at: _ApprovalAt, begins: Offset, due: Offset, delay: timedelta) -> None:
+    if timedelta(minutes=due.minutes - begins.minutes) > delay:
+        said = (
+            f"{at.subject} can be approved from {begins} on, and is late before: {format_duration(delay)} after {due}"
+        )
+        check.report("RB223", (*at.path, "from"), said, "let 'from' be earlier, or 'max_delay' longer")
 
 
 def approvals_have_an_effect(check: Check) -> None:
