@@ -87,6 +87,15 @@ def test_a_session_fits_into_a_cookie_however_long_a_name_is() -> None:
         assert len(str(kept)) < 4096
 
 
+def test_g11_a_session_fits_into_a_cookie_however_many_roles_there_are_and_keeps_ours() -> None:
+    many = {f"{number}-{'é' * 100}" for number in range(200)} | {"Approver", "Operator", "ChangeBoard"}
+    for name in ("ann", "\U0001f600" * 10_000):
+        known = sessions(VirtualClock(NOON))
+        kept = begun(known, Identity(name, is_admin=False, roles=frozenset(many)))
+        assert len(str(kept)) < 4096
+        assert known.identity(showing(kept)).roles > {"Approver", "Operator", "ChangeBoard"}
+
+
 def test_an_entry_fits_into_a_cookie_however_long_the_address_is() -> None:
     keeping = Keeping(Seal(KEYS, VirtualClock(NOON)), is_https=True)
     entry, response = Entry.begun("/" + "x" * 999), Response()

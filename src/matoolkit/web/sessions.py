@@ -1,5 +1,6 @@
 """Sessions: who signed in, in a sealed cookie that ends at a fixed time. No token is in it, and none gets to a page."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -7,13 +8,14 @@ from fastapi import Response
 from starlette.requests import Request
 
 from matoolkit.clock import Clock
-from matoolkit.doors.identity import Identity
+from matoolkit.doors.identity import ROLES, Identity
 from matoolkit.errors import PagesClosed, SessionOver
 from matoolkit.web.keeping import Keeping
 
 SESSION = "matoolkit-session"
 # A browser keeps 4 kB of a cookie, and Entra's names are shorter than this.
 _LONGEST_NAME = 256
+_ROOM_FOR_ROLES = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Sessions:
         content = {
             "name": name,
             "admin": identity.is_admin,
-            "roles": sorted(identity.roles),
+            "roles": _kept(identity.roles),
             "until": session.ends_at.timestamp(),
         }
         self._keeping.put(response, SESSION, content, self._lasting)
@@ -69,6 +71,17 @@ class Sessions:
     def end(self, response: Response) -> None:
         """Let the browser forget who signed in."""
         self._keeping.forget(response, SESSION)
+
+
+def _kept(roles: Collection[str]) -> list[str]:
+    """Return the roles that find room in a cookie: those of our own first, then the shortest."""
+    kept, room = [], _ROOM_FOR_ROLES
+    for role in sorted(roles, key=lambda role: (role not in ROLES, len(role), role)):
+        room -= len(role.encode())
+        if room < 0:
+            break
+        kept.append(role)
+    return kept
 
 
 class Closed:
