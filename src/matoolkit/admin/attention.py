@@ -20,9 +20,8 @@ from matoolkit.admin.decisions import (
     standing_pauses,
 )
 from matoolkit.admin.matters import Matter, MatterKind
-from matoolkit.admin.scene import load_scene
+from matoolkit.admin.overdue import phases_that_nothing_keeps
 from matoolkit.admin.silence import SilentWorker, silent_workers
-from matoolkit.admin.transit import Transit
 from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import last_ticks
 from matoolkit.store.leases import Lease, known_leases
@@ -35,7 +34,6 @@ from matoolkit.store.unresolved import (
     failures_of_members,
     failures_of_undo,
     next_phase,
-    overdue_phases,
 )
 from matoolkit.words import counted
 
@@ -92,15 +90,9 @@ def _standing_for(matter: Matter, things: int) -> Matter:
 
 
 def _overdue(tx: Transaction, at: datetime) -> list[Matter]:
-    late = sorted(_unkept(tx, overdue_phases(tx, at - OVERDUE, at)), key=attrgetter("batch_id", "due_at"))
+    late = sorted(phases_that_nothing_keeps(tx, at - OVERDUE, at), key=attrgetter("batch_id", "due_at"))
     found = [_overdue_of(list(phases)) for _, phases in groupby(late, attrgetter("batch_id"))]
     return sorted(found, key=attrgetter("since"))
-
-
-def _unkept(tx: Transaction, due: Sequence[PendingPhase]) -> list[PendingPhase]:
-    """Leave out phases that a gate of their own keeps: an approval, a window, being late; it says so itself."""
-    kept = load_scene(tx, {phase.batch_id for phase in due}, Transit()).kept if due else {}
-    return [phase for phase in due if phase.phase_id not in kept]
 
 
 def _overdue_of(phases: Sequence[PendingPhase]) -> Matter:

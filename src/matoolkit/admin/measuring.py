@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from matoolkit.admin.overdue import phases_that_nothing_keeps
 from matoolkit.domain.gates import GateKind
 from matoolkit.store import Store
 from matoolkit.store.automation import last_ticks
@@ -15,7 +16,6 @@ from matoolkit.store.deadletters import open_dead_letters
 from matoolkit.store.failures import OpenFailures, open_failures
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.outbox import waiting_count
-from matoolkit.store.phases import due_phases
 from matoolkit.store.queue import queue_lengths
 from matoolkit.store.undofailures import undo_failure_counts
 from matoolkit.telemetry.metering import (
@@ -40,7 +40,7 @@ def measured(store: Store) -> Mapping[Measure, Sequence[Sample]]:
     """Return all gauges, each with its samples by label."""
     with store.reading() as tx:
         now = tx.time()
-        due = [phase.due_at for phase in due_phases(tx, now, limit=1) if phase.due_at is not None]
+        due = [phase.due_at for phase in phases_that_nothing_keeps(tx, now, now)]
         shut = Counter(gate.kind for gate in gates_in_force(tx, now))
         return {
             BATCHES: [

@@ -96,7 +96,9 @@ TICK_AGE = Measure("matoolkit.tick.age", Form.GAUGE, "s", ("runbook",), "Seconds
 DEAD_LETTERS = Measure(
     "matoolkit.dead_letters.open", Form.GAUGE, "{message}", (), "Open dead letters, counted up to 1000."
 )
-PHASE_LAG = Measure("matoolkit.phase.lag", Form.GAUGE, "s", (), "How long the longest overdue phase has waited.")
+PHASE_LAG = Measure(
+    "matoolkit.phase.lag", Form.GAUGE, "s", (), "How long the longest overdue phase has waited that no gate keeps."
+)
 QUEUE_LENGTH = Measure(
     "matoolkit.queue.length",
     Form.GAUGE,
