@@ -15,7 +15,7 @@ from matoolkit.domain.states import BatchStatus, SignOff
 from matoolkit.errors import TooLateToSign
 from matoolkit.store import Store
 from matoolkit.store.gatekeeping import GateRow, gates_page
-from tests.scheduler.calendar import Calendar, runbook, step, with_init
+from tests.scheduler.calendar import TICK, Calendar, runbook, step, with_init
 from tests.signing import person
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -226,3 +226,22 @@ def test_s7_the_late_gate_of_an_init_opens_by_itself_when_there_is_no_init_any_m
     calendar.change("UPDATE batches SET status = 'active'")
     calendar.scheduler.sweep()
     assert late(calendar) == []
+
+
+def test_s3_who_joins_a_batch_that_has_not_begun_is_not_covered_by_earlier_sign_offs(
+    store: Store, clock: VirtualClock
+) -> None:
+    """The defect: while a batch was held as late, all who came to it counted as there from the beginning."""
+    calendar = Calendar(store, clock)
+    calendar.publish(approved(valid="30d"))
+    calendar.start -= 12 * DAY
+    calendar.in_source("ada")
+    assert calendar.tick().batches_held == 1
+    approve(calendar, "ann")
+    calendar.in_source("bob")
+    assert calendar.tick(TICK).members_added == 1
+    calendar.approve()
+    calendar.tick(TICK)
+    assert "cutover" in begun(calendar)
+    (request,) = approvals_of_batch(store, calendar.batch().id)
+    assert (request.asking.state, list(request.first_members)) == (ApprovalState.WAITING, ["bob"])

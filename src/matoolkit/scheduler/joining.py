@@ -72,8 +72,8 @@ class Joining:
         for part in parts:
             part.changes.drop({someone.key for someone in part.changes.coming if someone.key not in ready})
         new = self._create([part for part in parts if part.batch_id is None and part.changes.joins])
-        from_the_beginning = new.union(part.batch_id for part in parts if part.batch_id and part.is_unbegun)
-        self._join(parts, from_the_beginning, ready)
+        unbegun = {part.batch_id for part in parts if part.batch_id and part.is_unbegun}
+        self._join(parts, new, new | unbegun, ready)
         self._return([back for part in parts for back in part.changes.returns], ready)
 
     def _let_movers_leave(self, coming: Sequence[Join | Return]) -> dict[str, str | None]:
@@ -170,9 +170,12 @@ class Joining:
             for index, phase in enumerate(self.model.phases)
         ]
 
-    def _join(self, parts: Sequence[Part], new: Collection[int], ready: dict[str, str | None]) -> None:
+    def _join(
+        self, parts: Sequence[Part], new: Collection[int], yet_to_begin: Collection[int], ready: dict[str, str | None]
+    ) -> None:
+        """Let members join; in batches that are yet to begin there is nothing that they would have to catch up."""
         joining = (
-            self._new_member(part.batch_id, join.key, ready[join.key] or "{}", new)
+            self._new_member(part.batch_id, join.key, ready[join.key] or "{}", yet_to_begin)
             for part in parts
             if part.batch_id is not None
             for join in part.changes.joins
@@ -183,18 +186,18 @@ class Joining:
             late = [
                 MemberLabel(row.id, row.batch_id, spelled[row.member_key_fold], epoch=1)
                 for row in made
-                if row.batch_id not in new
+                if row.batch_id not in yet_to_begin
             ]
             announce_members(self.tx, self.publisher, late, self.at)
             self.tally.members_added += len(made)
 
-    def _new_member(self, batch_id: int, key: str, outputs: str, new: Collection[int]) -> NewMember:
+    def _new_member(self, batch_id: int, key: str, outputs: str, yet_to_begin: Collection[int]) -> NewMember:
         return NewMember(
             batch_id,
             self.reading.candidates[key].key,
             *self._row(key),
             outputs,
-            caught_up_at=self.at if batch_id in new else None,
+            caught_up_at=self.at if batch_id in yet_to_begin else None,
             source_time=self.reading.candidates[key].batch_time,
         )
 
