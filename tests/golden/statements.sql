@@ -2470,6 +2470,15 @@ WHERE approvals.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.signoffs.versions_under_way
+SELECT under_way.batch_id, under_way.version 
+FROM (SELECT phase_executions.batch_id AS batch_id, phase_executions.runbook_version AS version 
+FROM phase_executions, batches 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('dispatched', 'pending') AND batches.status IN ('active', 'detected', 'init_dispatched') UNION SELECT init_executions.batch_id AS batch_id, init_executions.runbook_version AS version 
+FROM init_executions, batches 
+WHERE init_executions.batch_id = batches.id AND init_executions.status IN ('dispatched', 'pending', 'polling') AND batches.status = 'init_dispatched') AS under_way ORDER BY under_way.batch_id, under_way.version
+GO
+
 -- store.signoffs.withdraw_signatures
 UPDATE approvals SET withdrawn_at=:p_at OUTPUT inserted.id WHERE approvals.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.withdrawn_at IS NULL AND approvals.used_at IS NULL

@@ -13,7 +13,7 @@ from matoolkit.admin.retryplan import Terms
 from matoolkit.admin.signing import sign_off
 from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.signoff import Signer
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, SignOff
+from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, SignOff, SignOffSubject
 from matoolkit.errors import (
     AlreadyBegun,
     AlreadySigned,
@@ -40,7 +40,7 @@ from matoolkit.store.batches import (
 from matoolkit.store.members import NewMember, insert_members
 from matoolkit.store.phases import NewPhase, insert_phases
 from tests.signing import LOCAL, PIPELINE, Signers, person
-from tests.stage import Stage
+from tests.stage import Failing, Stage
 from tests.threads import in_threads
 
 CUTOVER = """\
@@ -361,6 +361,29 @@ def test_s5_what_a_phase_began_with_stays_good(stage: Stage, signers: Signers) -
     assert len(stage.take_jobs()) == 2
 
 
+def test_s5_a_phase_that_never_began_is_opened_for_who_is_retried_with_what_was_given(
+    stage: Stage, signers: Signers
+) -> None:
+    prepare = """\
+  - name: prepare
+    offset: T-7d
+    steps: [{name: copy, worker_id: worker-01, function: Copy}]
+"""
+    document = CUTOVER.replace("phases:\n", f"phases:\n{prepare}")
+    batch = detected(stage, "count: 1", document)
+    signers.approve(batch, "ann")
+    stage.due(batch, "prepare")
+    stage.answers["Copy"] = Failing("no")
+    stage.run()
+    assert begin_due(stage) == []
+    assert stage.phases(batch)["cutover"] == "skipped"
+    stage.answers.clear()
+    stage.retry(batch, "u0")
+    stage.run()
+    assert stage.functions().count("Move") == 1
+    assert waiting_approvals(stage.store) == []
+
+
 def test_s6_a_rejection_outweighs_approvals_until_its_author_takes_it_back(stage: Stage, signers: Signers) -> None:
     batch = detected(stage)
     signers.reject(batch, "kwu", reason="payroll")
@@ -443,6 +466,16 @@ def test_s6_an_init_whose_rejected_list_changes_begins_with_the_approvals_that_i
     getattr(stage, change)(batch, "u0" if change == "leave" else "late")
     stage.handle()
     assert [job.function_name for job in stage.take_jobs()] == ["Announce"]
+
+
+def test_s8_an_init_that_goes_on_under_an_older_version_is_among_what_waits(stage: Stage, signers: Signers) -> None:
+    batch = detected(stage, "count: 1", INIT)
+    stage.handle()
+    stage.change_version(batch, stage.publish(INIT.replace("init_approval: {RULE}\n", "")))
+    (waiting,) = waiting_approvals(stage.store)
+    assert (waiting.asked.subject, waiting.asked.version) == (SignOffSubject.INIT, 1)
+    signers.approve(batch, "ann", "init")
+    assert waiting_approvals(stage.store) == []
 
 
 def test_s1_a_rejected_init_waits_and_an_advance_says_why(stage: Stage, signers: Signers) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from matoolkit.admin.queries import existing_batch
+from matoolkit.announcing.doors import stored_runbook
 from matoolkit.announcing.signoffs import shown_now, sign_offs_of_hold, sign_offs_of_init, sign_offs_of_phases
 from matoolkit.domain.signoff import Signature, SignOffs, awaits
 from matoolkit.domain.states import (
@@ -24,7 +25,7 @@ from matoolkit.store.inits import has_init_begun, latest_init_version
 from matoolkit.store.joins import joined_after, late_joins, refreshed_since
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
-from matoolkit.store.signoffs import signatures_of_batches
+from matoolkit.store.signoffs import signatures_of_batches, versions_under_way
 from matoolkit.words import counted
 
 _FIRST_MEMBERS = 10
@@ -122,8 +123,9 @@ def waiting_in(tx: Transaction, *, everything: bool = False) -> list[Asking]:
     """Return the same, read together with other things."""
     batches = all_unfinished_batches(tx)
     versions = _versions(tx, batches)
+    older = _with_older_versions(tx, {batch.id: (batch, versions[batch.runbook_id].row.version) for batch in batches})
     # Most runbooks ask for nothing, and cost nothing then.
-    asking = [batch for batch in batches if _asks(versions[batch.runbook_id].runbook)]
+    asking = [batch for batch in batches if batch.id in older or _asks(versions[batch.runbook_id].runbook)]
     found = [one for one in _all(tx, asking) if everything or one.state in WAITING]
     return sorted(found, key=lambda one: (one.deadline or _NEVER, one.batch.id, one.asked.phase_execution_id or 0))
 
@@ -185,6 +187,21 @@ def _all(
     found = [*_holds(tx, wanted, versions), *_phases(tx, wanted), *_inits(tx, wanted, versions)]
     found = [one if one.batch.status in UNFINISHED_BATCHES else replace(one, begun=True) for one in found]
     return [one for one in found if only is None or one.asked.phase_execution_id in only]
+
+
+def _with_older_versions(tx: Transaction, batches: Mapping[int, tuple[BatchRow, int]]) -> set[int]:
+    """Return the batches in which something is under way that asks for sign-offs, but not as they are now (rule V5)."""
+    known: dict[tuple[str, int], bool] = {}
+    found = set()
+    for one in versions_under_way(tx):
+        batch, followed = batches.get(one.batch_id, (None, one.version))
+        if batch is not None and one.version != followed:
+            key = (batch.runbook_name, one.version)
+            if key not in known:
+                known[key] = _asks(stored_runbook(tx, *key))
+            if known[key]:
+                found.add(batch.id)
+    return found
 
 
 def _asks(runbook: Runbook) -> bool:

@@ -119,12 +119,15 @@ def use_sign_offs(
     batches: Mapping[int, NarrowBatch],
     at: datetime,
 ) -> None:
-    """Note which sign-offs phases begin with: nothing voids these any more (rule S5). The rows are those of before."""
+    """Note which sign-offs phases begin with: nothing voids these any more (rule S5). The rows are those of before.
+
+    A phase may also be opened for late joiners or retried members without having begun; then enough may have signed.
+    """
     rules = {phase.id: runbooks[phase.id].phases[phase.phase_index].approval for phase in begun}
     approvals = {number: rule for number, rule in rules.items() if rule is not None}
     wanting = [phase for phase in begun if phase.id in approvals]
     asked = sign_offs_of_phases(tx, wanting, approvals, batches, at)
-    note_used(tx, [one.id for each in asked.values() for one in each.standing], at)
+    note_used(tx, [one.id for each in asked.values() if each.is_met for one in each.standing], at)
 
 
 def _asked(batch: NarrowBatch, subject: SignOffSubject, approval: Approval, version: int, at: datetime) -> SignOffs:

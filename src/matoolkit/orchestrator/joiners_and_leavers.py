@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from matoolkit.announcing.signoffs import use_sign_offs
 from matoolkit.domain.phase import is_caught_up_with
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, StepStatus
 from matoolkit.ids import Kind
@@ -45,14 +46,22 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
             new += _new_steps(agenda, phase, [one for one in mine if _goes_through(agenda, phase, one)])
     # A member that goes on after a retry already has most of its steps. Phases without new steps stay as they are.
     given = {step.phase_execution_id for step in insert_steps(agenda.tx, new, agenda.at)}
-    for phase_id in reopen_phases(agenda.tx, given, agenda.at):
-        phase = agenda.phases[phase_id]
-        agenda.phases[phase_id] = replace(
-            phase, status=PhaseStatus.DISPATCHED, expanded_at=phase.expanded_at or agenda.at
-        )
+    _reopen(agenda, given)
     note_caught_up(agenda.tx, [MemberAt(member.id, member.epoch) for member in joining], agenda.at)
     agenda.members_to_continue.update(member.id for member in joining)
     agenda.batches_to_end.update(member.batch_id for member in joining)
+
+
+def _reopen(agenda: Agenda, phase_ids: Collection[int]) -> None:
+    """Take up phases again that had ended, with what was signed off for those that have not begun before."""
+    for phase_id in (reopened := reopen_phases(agenda.tx, phase_ids, agenda.at)):
+        phase = agenda.phases[phase_id]
+        opened = replace(phase, status=PhaseStatus.DISPATCHED, expanded_at=phase.expanded_at or agenda.at)
+        agenda.phases[phase_id] = opened
+        agenda.known_doors.pop(phase_id, None)
+    phases = [agenda.phases[number] for number in reopened]
+    runbooks = {phase.id: agenda.version(phase.batch_id, phase.runbook_version).runbook for phase in phases}
+    use_sign_offs(agenda.tx, phases, runbooks, agenda.batches, agenda.at)
 
 
 def remove_members(agenda: Agenda, member_ids: Collection[int]) -> None:

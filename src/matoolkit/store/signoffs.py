@@ -6,16 +6,23 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import Select, Update, false, select, update
+from sqlalchemy import Select, Update, false, select, union, update
 
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.signoff import Signature
-from matoolkit.domain.states import BatchStatus, SignOff, SignOffSubject
+from matoolkit.domain.states import (
+    OPEN_PHASES,
+    OPEN_STEPS,
+    UNFINISHED_BATCHES,
+    BatchStatus,
+    SignOff,
+    SignOffSubject,
+)
 from matoolkit.records import record
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.lateness import OPENED_BY_PEOPLE
-from matoolkit.store.schema import approvals, batches, gates
+from matoolkit.store.schema import approvals, batches, gates, init_executions, phase_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, insert_each, is_any, records_among, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
@@ -149,6 +156,35 @@ def inits_let_in_late(tx: Transaction, batches: Collection[NarrowBatch]) -> set[
 def _let_in_late(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
     opened = (among(draft, gates.c.batch_id, batch_ids), *_OF_LATE_INIT, *OPENED_BY_PEOPLE)
     return select(gates.c.batch_id, gates.c.shown_json).where(*opened)
+
+
+@record
+class UnderWay:
+    """A version whose phases or init have not ended in a batch."""
+
+    batch_id: int
+    version: int
+
+
+def versions_under_way(tx: Transaction) -> list[UnderWay]:
+    """Return the versions that have something under way in unfinished batches: older ones than they follow too."""
+    return tx.rows(UnderWay, _under_way(tx))
+
+
+@prepared
+def _under_way(_draft: Drafting) -> Select[Any]:
+    of_phases = select(phase_executions.c.batch_id, phase_executions.c.runbook_version.label("version")).where(
+        phase_executions.c.batch_id == batches.c.id,
+        is_any(phase_executions.c.status, OPEN_PHASES),
+        is_any(batches.c.status, UNFINISHED_BATCHES),
+    )
+    of_inits = select(init_executions.c.batch_id, init_executions.c.runbook_version.label("version")).where(
+        init_executions.c.batch_id == batches.c.id,
+        is_any(init_executions.c.status, OPEN_STEPS),
+        is_any(batches.c.status, {BatchStatus.INIT_DISPATCHED}),
+    )
+    found = union(of_phases, of_inits).subquery("under_way")
+    return select(found.c.batch_id, found.c.version).order_by(found.c.batch_id, found.c.version)
 
 
 def batches_before_init(tx: Transaction) -> list[NarrowBatch]:
