@@ -7,7 +7,7 @@ from typing import Any
 
 from matoolkit.errors import SourceFailed
 from matoolkit.ports import Piece
-from matoolkit.simulate.runbooks import COLUMNS
+from matoolkit.simulate.runbooks import COLUMNS, PILOT
 
 # How often somebody leaves by mistake.
 _MISTAKES = 0.5
@@ -34,15 +34,17 @@ class Crowd:
         for _ in range(members):
             self.join()
 
-    def pieces(self, query: str) -> Iterator[Piece]:  # noqa: ARG002 - there is one
-        """Return the rows of today."""
+    def pieces(self, query: str) -> Iterator[Piece]:
+        """Return the rows of today; every third person is a pilot, if the query asks for that."""
         if self.is_down:
             raise SourceFailed("the source is away")
+        columns = (*COLUMNS, PILOT) if PILOT in query else COLUMNS
         rows: list[tuple[Any, ...]] = []
         for key, (start, city) in self.rows.items():
             if key not in self.hidden:
-                rows += [(key, start.isoformat(), city)] * (2 if key in self.doubled else 1)
-        yield Piece(COLUMNS, rows)
+                row = (key, start.isoformat(), city, *(_pilot(key) for _ in columns[len(COLUMNS) :]))
+                rows += [row] * (2 if key in self.doubled else 1)
+        yield Piece(columns, rows)
 
     def change(self, now: datetime) -> str:
         """Let something change in the source, and say what."""
@@ -149,3 +151,7 @@ class Crowd:
         """Choose a person, preferably one for whom something runs: that is when changes hurt."""
         busy = [key for key in self.busy if key in keys]
         return self._rng.choice(busy if busy and self._rng.random() < 0.7 else sorted(keys))
+
+
+def _pilot(key: str) -> str:
+    return "yes" if int(key.removeprefix("p")) % 3 == 0 else "no"

@@ -21,11 +21,14 @@ from matoolkit.bus.wire import decode
 from matoolkit.domain.retrying import DataChoice, VersionChoice
 from matoolkit.domain.states import OverdueBehavior
 from matoolkit.errors import DoneWithOldData, NewerVersionWaits, NothingToRetry, Refused
+from matoolkit.simulate.declared import SIGNERS
 from matoolkit.simulate.invariants import cities_read, rows_were_taken
+from matoolkit.simulate.openers import Openers
 from matoolkit.simulate.pauses import Pauses
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.regrets import Regrets
 from matoolkit.simulate.runbooks import NAME, RunbookWriter
+from matoolkit.simulate.signers import Signers
 
 _BY = "ann"
 _FAILED_INITS = "SELECT DISTINCT batch_id FROM init_executions WHERE status IN ('failed', 'poll_timeout')"
@@ -39,7 +42,14 @@ class Persons:
     """Everybody who uses the admin side; a refusal is not an error."""
 
     def __init__(
-        self, plant: Plant, rng: Random, writer: RunbookWriter, *, undoes: bool = False, pauses: bool = False
+        self,
+        plant: Plant,
+        rng: Random,
+        writer: RunbookWriter,
+        *,
+        undoes: bool = False,
+        pauses: bool = False,
+        gates: bool = False,
     ) -> None:
         self._plant = plant
         self._rng = rng
@@ -50,6 +60,8 @@ class Persons:
         self._undoes = undoes
         self._pauses = Pauses(plant, rng, self.store, self._publisher)
         self._may_pause = pauses
+        self._signers = Signers(plant, rng, self.store, self._publisher) if gates else None
+        self._openers = Openers(plant, rng, self.store, self._publisher)
         self._visitors = 0
         # The batch in which members failed, and the version published for them.
         self._fixed: tuple[int, int] | None = None
@@ -82,6 +94,7 @@ class Persons:
             (1, self.switch_off),
             *self._takes_back(),
             *(self._pauses.wishes() if self._may_pause else ()),
+            *((*self._openers.wishes(), *self._signers.wishes()) if self._signers is not None else ()),
         ]
         wish = self._rng.choices([wish for _, wish in wishes], [weight for weight, _ in wishes])[0]
         return self._try(wish)
@@ -99,7 +112,8 @@ class Persons:
     def clear_the_way(self) -> str:
         """Do whatever waits for a person."""
         done = [self._try(wish) for wish in self._pauses.resume_all()]
-        done += [self._try(partial(self._approve, batch, key)) for batch, key in self._holds()]
+        done += [self._try(wish) for batch, key in self._holds() for wish in self._approvals(batch, key)]
+        done += [self._try(wish) for wish in self._signers.sign_everything()] if self._signers is not None else []
         done += [self._try(partial(self._advance_or_cancel, batch)) for batch in self._manual_batches()]
         return "; ".join(done)
 
@@ -116,9 +130,17 @@ class Persons:
         rerun_init = self._rng.random() < 0.5
         now = self._plant.clock.now()
         done = publish(
-            self.store, self._writer.write(), by=_BY, now=now, overdue_behavior=behavior, rerun_init=rerun_init
+            *(self.store, self._writer.write()),
+            by=self._author(),
+            now=now,
+            overdue_behavior=behavior,
+            rerun_init=rerun_init,
         )
         return f"publishes version {done.version} ({behavior}{', init again' if rerun_init else ''})"
+
+    def _author(self) -> str:
+        """Return who publishes: where publishers may not sign off, sometimes one of those who would."""
+        return _BY if self._signers is None else self._rng.choice(SIGNERS[:2])
 
     def cancel(self) -> str:
         """Cancel some batch."""
@@ -199,7 +221,7 @@ class Persons:
 
     def create_manual(self) -> str:
         """Make a batch of visitors and of somebody who is in the source."""
-        rows = [self._visitor(), self._visitor(), {"id": "p0", "start": None, "city": "Bern"}]
+        rows = [self._visitor(), self._visitor(), self._row("p0")]
         done = create_manual_batch(self.store, NAME, rows, by=_BY)
         return f"makes batch {done.batch.id} of {done.members}"
 
@@ -244,7 +266,15 @@ class Persons:
         except Refused as refused:
             return f"is refused: {refused.message}"
 
+    def _approvals(self, batch: int, key: str) -> list[Callable[[], str]]:
+        """Return what approves a hold for sure."""
+        if self._signers is not None:
+            return self._signers.approve_by_all(batch, key)
+        return [partial(self._approve, batch, key)]
+
     def _approve(self, batch: int, key: str) -> str:
+        if self._signers is not None:
+            return self._signers.approve_hold(batch, key)
         approve(self.store, self._publisher, batch, key, by=_BY)
         return f"approves the hold of batch {batch}"
 
@@ -278,7 +308,11 @@ class Persons:
 
     def _visitor(self) -> dict[str, Any]:
         self._visitors += 1
-        return {"id": f"visitor-{self._visitors}", "start": None, "city": "Bern"}
+        return self._row(f"visitor-{self._visitors}")
+
+    def _row(self, key: str) -> dict[str, Any]:
+        row = {"id": key, "start": None, "city": "Bern"}
+        return row if self._signers is None else row | {"pilot": "yes"}
 
     def _some(self, query: str) -> int:
         found = self._look(query)

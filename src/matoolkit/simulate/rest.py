@@ -54,6 +54,7 @@ def _round(world: World) -> None:
             world.event("answer", world.workers.answer)
         due = Due(world.plant)
         if not due:
+            world.explain()
             return
         if due.events:
             world.event("events", world.handle_events)

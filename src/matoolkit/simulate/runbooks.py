@@ -11,6 +11,8 @@ WORKERS = ("worker-01", "worker-02")
 _OFFSETS = ("T-2d", "T-1d", "T-4h", "T-1h", "T-30m", "T-0", "T-0", "T+1h", "T+1d")
 _UNDO = ("undo-early", "undo-late")
 COLUMNS = ("id", "start", "city")
+# A column more that only plays with gates use.
+PILOT = "pilot"
 
 
 class RunbookWriter:
@@ -44,7 +46,9 @@ class RunbookWriter:
         return json.dumps(document, indent=1)
 
     def _source(self) -> dict[str, Any]:
-        source = {"type": "sql", "connection": "SOURCE", "query": "SELECT id, start, city FROM people"}
+        columns = COLUMNS if self._declared is None else (*COLUMNS, PILOT)
+        query = f"SELECT {', '.join(columns)} FROM people"
+        source = {"type": "sql", "connection": "SOURCE", "query": query}
         timing = {"batch_time": "immediate"} if self.is_immediate else {"batch_time_column": "start"}
         return source | {"primary_key": "id"} | timing
 

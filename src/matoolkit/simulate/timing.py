@@ -5,6 +5,9 @@ from datetime import UTC, datetime, timedelta
 import orjson
 
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
+from matoolkit.duration import parse_duration
+from matoolkit.simulate.declared import minutes_after
+from matoolkit.simulate.doortriggers import OF_INIT
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.wallclocks import next_opening
 from matoolkit.store.dialect.types import stored_text
@@ -22,9 +25,15 @@ _QUERIES = (
 _IDLE = timedelta(minutes=5)
 # Phases that may wait for something that they declare.
 _DECLARED = """
-SELECT DISTINCT r.rules FROM phase_executions p JOIN sim_rules r ON r.version = p.runbook_version
-AND r.place = p.phase_index
+SELECT DISTINCT r.rules, b.batch_start_time, p.pilot_done_at FROM phase_executions p JOIN batches b ON b.id = p.batch_id
+JOIN sim_rules r ON r.version = p.runbook_version AND r.place = p.phase_index
 WHERE p.status = 'dispatched' OR (p.status = 'pending' AND COALESCE(p.due_at, '') <= '{now}')
+"""
+# Inits that may wait for sign-offs.
+_INITS = """
+SELECT DISTINCT r.rules, b.batch_start_time, NULL FROM batches b JOIN init_executions i ON i.batch_id = b.id
+AND i.status = 'pending' JOIN sim_rules r ON r.version = i.runbook_version AND r.place = {init}
+WHERE b.status = 'init_dispatched'
 """
 
 
@@ -33,18 +42,28 @@ def next_time(plant: Plant) -> datetime:
     now = stored_text(plant.clock.now())
     times = [plant.state.look(query.format(now=now))[0][0] for query in _QUERIES]
     times += plant.messages.look(f"SELECT MIN(visible_at) FROM bus_messages WHERE visible_at > '{now}'")[0]
-    ahead = [datetime.fromisoformat(found).replace(tzinfo=UTC) for found in times if found]
+    ahead = [_instant(found) for found in times if found]
     ahead += _openings(plant)
     return min(ahead, default=plant.clock.now() + _IDLE)
 
 
 def _openings(plant: Plant) -> list[datetime]:
-    """Return when the windows open that something may wait for."""
-    now, found = plant.clock.now(), []
-    for (rules,) in plant.state.look(_DECLARED.format(now=stored_text(now))):
-        if (window := orjson.loads(rules).get("window")) is not None:
+    """Return when windows open that something may wait for, when sign-offs are taken, and when soaks are over."""
+    now, found = plant.clock.now(), list[datetime | None]()
+    declared = plant.state.look(_DECLARED.format(now=stored_text(now)))
+    for text, start, pilots_done in declared + plant.state.look(_INITS.format(init=OF_INIT)):
+        rules = orjson.loads(text)
+        if (window := rules.get("window")) is not None:
             found.append(next_opening(window, now))
+        if start is not None and (begins := rules.get("approval", {}).get("from")) is not None:
+            found.append(_instant(start) + timedelta(minutes=minutes_after(begins)))
+        if pilots_done is not None and (soak := rules.get("rollout", {}).get("soak")) is not None:
+            found.append(_instant(pilots_done) + parse_duration(soak))
     return [opening for opening in found if opening is not None and opening > now]
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 class Due:

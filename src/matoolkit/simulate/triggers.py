@@ -163,7 +163,8 @@ NEW.batch_id, 'phase', p.id) FROM phase_executions p WHERE p.id = NEW.phase_exec
 _NEW_PHASES = """
 CREATE TRIGGER sim_new_phase AFTER INSERT ON phase_executions BEGIN INSERT INTO sim_log (what, id, old, new, about)
 VALUES ('new_phase', NEW.id, NULL, NEW.status, json_object('batch', NEW.batch_id, 'name', NEW.phase_name,
-'version', NEW.runbook_version,
+'version', NEW.runbook_version, 'is_anew', EXISTS (SELECT 1 FROM phase_executions p
+WHERE p.batch_id = NEW.batch_id AND p.runbook_version < NEW.runbook_version),
 'ignores', (SELECT r.overdue_behavior = 'ignore' FROM batches b JOIN runbooks r ON r.id = b.runbook_id
 WHERE b.id = NEW.batch_id), 'is_overdue', NEW.due_at <= (SELECT MAX(p.completed_at)
 FROM phase_executions p WHERE p.batch_id = NEW.batch_id AND p.status = 'superseded'),

@@ -14,16 +14,22 @@ _KEEPS = """
 (SELECT COUNT(*) FROM gates g WHERE g.hold_key IS NULL AND (g.opened_at IS NULL OR g.swept_at IS NULL)
  AND (g.batch_id IS NULL OR g.batch_id = w.batch_id) AND (g.worker_id IS NULL OR g.worker_id = w.worker_id)
  AND (g.runbook_name IS NULL OR g.runbook_name = (SELECT runbook_name FROM batches WHERE id = w.batch_id))
- AND (g.member_key_fold IS NULL OR g.member_key_fold = {key}){reach})
+ AND (g.member_key_fold IS NULL OR g.member_key_fold = {key}) AND (g.phase_execution_id IS NULL OR {phase}){reach})
 """
 _SEND = " AND (g.reach = 'send' OR g.opened_at IS NOT NULL)"
 _KEY = "(SELECT member_key_fold FROM batch_members WHERE id = w.batch_member_id)"
-_AT_SEND, _AT_START = _KEEPS.format(key=_KEY, reach=_SEND), _KEEPS.format(key=_KEY, reach="")
+# A gate of a phase is about that phase and the later ones of its version.
+_REACHED = """EXISTS (SELECT 1 FROM phase_executions of WHERE of.id = g.phase_execution_id AND of.batch_id = p.batch_id
+ AND of.runbook_version = p.runbook_version
+ AND (-of.offset_minutes, of.phase_index) <= (-p.offset_minutes, p.phase_index))"""
+_AT_SEND = _KEEPS.format(key=_KEY, reach=_SEND, phase=_REACHED)
+_AT_START = _KEEPS.format(key=_KEY, reach="", phase=_REACHED)
 _STEPS = f"""
 SELECT w.id, w.batch_member_id, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
        w.epoch = m.epoch, m.status, b.status, b.is_held, p.status,
        p.runbook_version, -p.offset_minutes, p.phase_index, m.caught_up_at IS NOT NULL,
-       {_AT_SEND}, {_AT_START}, p.id, r.rules, p.dispatched_at, p.woken_at, m.is_pilot
+       {_AT_SEND}, {_AT_START}, p.id, r.rules, p.dispatched_at, p.woken_at, m.is_pilot, p.runbook_version,
+       b.batch_start_time, r.publisher
 FROM step_executions w JOIN batch_members m ON m.id = w.batch_member_id JOIN sim_batches b ON b.id = w.batch_id
 JOIN phase_executions p ON p.id = w.phase_execution_id
 LEFT JOIN sim_rules r ON r.version = p.runbook_version AND r.place = p.phase_index
@@ -31,13 +37,13 @@ WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
 """
 _ROLLBACKS = f"""
 SELECT w.id, w.batch_member_id, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
-       w.sequence_key, {_AT_SEND}
+       w.sequence_key, {_KEEPS.format(key=_KEY, reach=_SEND, phase="0")}
 FROM rollback_executions w WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
 ORDER BY w.id
 """
 _INITS = f"""
 SELECT w.id, NULL, w.batch_id, w.step_index, w.status, w.lost_at, w.retry_after, w.poll_due_at,
-       {_KEEPS.format(key="''", reach="")}
+       {_KEEPS.format(key="''", reach="", phase="0")}
 FROM init_executions w WHERE w.status IN ('pending', 'dispatched', 'polling') OR w.lost_at IS NOT NULL
 """
 _WAITING_INITS = "SELECT id FROM sim_batches WHERE status = 'init_dispatched' AND NOT is_held"
@@ -89,7 +95,7 @@ def nothing_forgotten(database: MemoryDatabase, message_ids: Sequence[str], door
     queued = _Queued(database, message_ids)
     _steps_belong(steps, queued)
     _members_go_on(steps, rollbacks, queued, doors)
-    _inits_go_on(database, inits, rollbacks, queued)
+    _inits_go_on(database, inits, rollbacks, queued, doors)
     for phase, _ in database.look(_UNEXPANDED):
         if phase not in queued.phases:
             raise Violation(f"phase {phase} is dispatched, but no message says so")
@@ -153,11 +159,11 @@ def _members_go_on(steps: Sequence[_Execution], rollbacks: Sequence[_Execution],
             # A member finishes a poll or retry before anything else begins.
             continue
         first = min(todo, key=lambda step: (step.rest[5:8], step.index))
-        if member not in queued.added and first.batch not in queued.batches and not _waits(first, doors):
+        if member not in queued.added and first.batch not in queued.batches and not _waits(first, doors, queued):
             raise Violation(f"silently forgotten: {first} could start, and nothing will start it")
 
 
-def _waits(first: _Execution, doors: Doors) -> bool:
+def _waits(first: _Execution, doors: Doors, queued: _Queued) -> bool:
     """Tell whether the next step of a member waits for a person, for time, or for others."""
     _, status, batch, is_held = first.rest[:4]
     # A sweep looks for members that have not caught up, and the end of a hold wakes them.
@@ -166,7 +172,9 @@ def _waits(first: _Execution, doors: Doors) -> bool:
         return True
     at_send, at_start, *phase = first.rest[9:]
     kept = at_start if first.index == 0 else at_send
-    return bool(kept) or doors.will_let_in(Waiting(first.member, first.index, *phase))
+    if kept or first.member is None:
+        return bool(kept)
+    return doors.will_let_in(Waiting(first.member, first.batch, first.index, *phase), queued.added | queued.removed)
 
 
 def _sequence_goes_on(undoing: Sequence[_Execution], queued: _Queued) -> None:
@@ -181,7 +189,11 @@ def _sequence_goes_on(undoing: Sequence[_Execution], queued: _Queued) -> None:
 
 
 def _inits_go_on(
-    database: MemoryDatabase, inits: Sequence[_Execution], rollbacks: Sequence[_Execution], queued: _Queued
+    database: MemoryDatabase,
+    inits: Sequence[_Execution],
+    rollbacks: Sequence[_Execution],
+    queued: _Queued,
+    doors: Doors,
 ) -> None:
     for (batch,) in database.look(_WAITING_INITS):
         if batch in queued.inits | queued.woken:
@@ -189,6 +201,6 @@ def _inits_go_on(
         undoing = [work for work in rollbacks if work.batch == batch and work.member is None]
         mine = [init for init in inits if init.batch == batch]
         waits = any(work.lost_at is not None or (work.is_open and not work.is_startable) for work in (*mine, *undoing))
-        waits = waits or any(work.rest[-1] for work in (*mine, *undoing))
+        waits = waits or any(work.rest[-1] for work in (*mine, *undoing)) or doors.init_waits(batch)
         if not waits:
             raise Violation(f"silently forgotten: the init of batch {batch}; open are {[*map(str, [*mine, *undoing])]}")

@@ -28,6 +28,16 @@ def next_opening(window: dict[str, Any], at: datetime) -> datetime | None:
     return min(ahead, default=None)
 
 
+def openings_in(window: dict[str, Any], since: datetime, until: datetime) -> list[tuple[datetime, datetime]]:
+    """Return the openings of a window that touch a time."""
+    days = range(-2, (until - since).days + 3)
+    return [
+        (opens, closes)
+        for opens, closes in _openings(window, since, days)
+        if opens < until and since < closes and opens < closes
+    ]
+
+
 def _openings(window: dict[str, Any], at: datetime, days: Iterable[int]) -> Iterator[tuple[datetime, datetime]]:
     zone = window["zone"]
     opens, closes = _minutes(window.get("from", "00:00")), _minutes(window.get("to", "24:00"))

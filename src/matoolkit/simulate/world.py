@@ -13,6 +13,7 @@ from matoolkit.simulate.coverage import Coverage
 from matoolkit.simulate.crowd import Crowd
 from matoolkit.simulate.doors import Doors
 from matoolkit.simulate.endings import everything_ended
+from matoolkit.simulate.explained import everything_is_explained
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.invariants import Violation, Watch, counts_agree, nobody_twice, outputs_are_found
 from matoolkit.simulate.jobs import Jobs
@@ -42,6 +43,8 @@ _BEFORE_CHANGES = (
     datetime(2026, 10, 31, 18, 0, tzinfo=UTC),
 )
 
+# Explaining costs half as much as everything else, so after most events nobody asks.
+_EXPLAINED_EVERY = 4
 # How often people take up again what is over.
 _SECOND_WIND = 0.3
 
@@ -80,7 +83,7 @@ class World:
         self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
         self.is_immediate = rng.random() < 0.15
         writer = RunbookWriter(rng, is_immediate=self.is_immediate, has_gates=plan.gates)
-        self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes, pauses=plan.pauses)
+        self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes, pauses=plan.pauses, gates=plan.gates)
         self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
         self.workers = ScriptedWorkers(self.bus, self.clock, rng, self.faults)
@@ -96,6 +99,7 @@ class World:
         self.trouble = TroubleLog()
         self.history: list[str] = []
         self._seen = 0
+        self._reader = self.plant.state.open(self.clock)
         self._interfered = self._has_news = False
 
     def run(self) -> Outcome:
@@ -147,6 +151,12 @@ class World:
             outputs_are_found(self.plant.state, entries)
             self.doors.see(entries)
             nothing_forgotten(self.plant.state, message_ids, self.doors)
+            if len(self.history) % _EXPLAINED_EVERY == 0:
+                self.explain()
+
+    def explain(self) -> None:
+        """Demand that the system can say for what everything waits that is open."""
+        everything_is_explained(self._reader, self.message_ids())
 
     def message_ids(self) -> list[str]:
         """Return the ids of all messages that are on their way."""
