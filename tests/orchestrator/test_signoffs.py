@@ -7,6 +7,7 @@ import pytest
 
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.approvals import ApprovalState, waiting_approvals
+from matoolkit.admin.explaining import explain_batch
 from matoolkit.admin.gating import Subject, pause, resume
 from matoolkit.admin.retrying import retry_members
 from matoolkit.admin.retryplan import Terms
@@ -14,6 +15,7 @@ from matoolkit.admin.signing import sign_off
 from matoolkit.domain.retrying import DataChoice
 from matoolkit.domain.signoff import Signer
 from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus, SignOff, SignOffSubject
+from matoolkit.domain.why import WhyKind
 from matoolkit.errors import (
     AlreadyBegun,
     AlreadySigned,
@@ -486,6 +488,18 @@ def test_s1_a_rejected_init_waits_and_an_advance_says_why(stage: Stage, signers:
     assert advance_batch(stage.store, stage.bus, batch.id, by="anna").action == "init_dispatched"
     stage.handle()
     assert [job.function_name for job in stage.take_jobs()] == ["Announce"]
+
+
+def test_x1_a_manual_batch_whose_init_waits_for_approval_says_so(stage: Stage, signers: Signers) -> None:
+    batch = manual(stage, INIT.replace("RULE", "count: 1"))
+    with pytest.raises(GateShut, match="the init of batch 1 cannot begin: waits for approval: 0 of 1 given"):
+        advance_batch(stage.store, stage.bus, batch.id, by="anna")
+    assert [why.sentence for why in explain_batch(stage.store, batch.id).whys] == [
+        "what comes first begins when a person advances the batch",
+        "waits for approval: 0 of 1 given",
+    ]
+    signers.approve(batch, "ann", "init")
+    assert [why.kind for why in explain_batch(stage.store, batch.id).whys] == [WhyKind.ADVANCE]
 
 
 def test_s7_in_a_manual_batch_times_do_not_count(stage: Stage, signers: Signers) -> None:

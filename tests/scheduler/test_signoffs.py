@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from matoolkit.admin.approvals import ApprovalState, approvals_of_batch
@@ -14,6 +15,7 @@ from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import BatchStatus, SignOff
 from matoolkit.errors import TooLateToSign
 from matoolkit.store import Store
+from matoolkit.store.audit import audit_page
 from matoolkit.store.gatekeeping import GateRow, gates_page
 from tests.scheduler.calendar import TICK, Calendar, runbook, step, with_init
 from tests.signing import person
@@ -109,6 +111,10 @@ def test_s5_a_new_version_voids_it_and_publishing_says_so(store: Store, clock: V
     approve(calendar, "ann")
     done = publish(store, approved(valid="29d"), by="ann", now=clock.now())
     assert [one.signed_by for impact in done.impacts for one in impact.voided] == ["ann"]
+    with store.reading() as tx:
+        recorded = next(one for one in audit_page(tx) if one.action == "runbook.publish")
+    (voided,) = orjson.loads(recorded.after_json or "")["voided_approvals"].values()
+    assert voided == ["ann"]
     calendar.tick()
     assert state(calendar) is ApprovalState.WAITING
 

@@ -71,7 +71,7 @@ def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None
         return Advance(batch.id, "all_phases_complete"), None
     if batch.status is BatchStatus.DETECTED and model.init:
         asked = sign_offs_of_init(tx, batch, version.version, model, tx.time())
-        _refuse_at_gate(tx, batch, "its init", None, asked)
+        _refuse_at_gate(tx, batch, "the init", None, asked)
         following = next(iter(_in_order(phases_of_batches(tx, [batch.id]))), None)
         then = following.phase_name if following else None
         return Advance(batch.id, "init_dispatched", None, members, len(model.init), then), None

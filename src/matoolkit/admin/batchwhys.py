@@ -15,6 +15,7 @@ from matoolkit.domain.progress import Wait, next_of_init
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, PhaseStatus, StepStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.ids import Kind
+from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.executions import ExecutionRow, InitRow, RollbackRow, rollbacks_by_id
@@ -83,7 +84,16 @@ class BatchWhys:
             return [*shut, *self._undoing_of(batch)]
         if batch.status is BatchStatus.INIT_DISPATCHED:
             return without_repeats([*shut, *self._init_of(batch)])
-        return shut or [_to_begin(batch)]
+        return shut or [_to_begin(batch), *self._first_init_of(batch)]
+
+    def _first_init_of(self, batch: BatchRow) -> list[Why]:
+        """Say what keeps a person from beginning the init of a manual batch."""
+        version = self._scene.version_of(batch)
+        runbook = parse_runbook(version.yaml_content)
+        if not batch.is_manual or not runbook.init:
+            return []
+        init = sign_offs_of_init(self._tx, batch, version.version, runbook, self._scene.at)
+        return self._scene.gates.at(Door.START, Work(batch.runbook_name, batch.id, is_init=True, init=init))
 
     def of_phase(self, phase: PhaseRow, open_members: int | None = None) -> list[Why]:
         """Say for what a phase waits; `open_members` is how many are in it, if it is under way."""

@@ -183,7 +183,7 @@ def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Publishe
     impacts = _impacts(tx, batches, target, row, request.now)
     is_new = row is None
     if not dry_run:
-        row = row or _write(tx, request, latest, target.number)
+        row = row or _write(tx, request, latest, target.number, impacts)
         if request.enable:
             _switch(tx, name, enabled=True, by=new.published_by, now=request.now)
     automation = automation_of(tx, name)
@@ -192,12 +192,16 @@ def _published(tx: Transaction, request: _Request, *, dry_run: bool) -> Publishe
     return Published(name, target.number, row, is_new, dry_run, request.warnings, impacts, is_automated, late)
 
 
-def _write(tx: Transaction, request: _Request, latest: RunbookRow | None, number: int) -> RunbookRow:
+def _write(
+    tx: Transaction, request: _Request, latest: RunbookRow | None, number: int, impacts: Sequence[Impact]
+) -> RunbookRow:
     row = publish_version(tx, request.new, request.now)
     if row.version != number:
         raise PublishedMeanwhile(row.name)
     before = _described(latest) if latest is not None and latest.is_active else None
-    change = _change("runbook.publish", row.name, row.published_by, before, _described(row))
+    voided = {str(one.batch_id): [given.signed_by for given in one.voided] for one in impacts if one.voided}
+    after = _described(row) | ({"voided_approvals": voided} if voided else {})
+    change = _change("runbook.publish", row.name, row.published_by, before, after)
     record_changes(tx, [change], request.now)
     return row
 

@@ -64,7 +64,7 @@ _SHOWN = (
     number("DATA CHANGED", "dataChanged"),
     status("STATE", "state"),
     Column("WAITS", "waits"),
-    number("SIGN-OFFS", "count"),
+    number("SIGN-OFFS NEEDED", "count"),
     Column("BY", "by"),
     when("FROM", "opensAt"),
     when("UNTIL", "endsAt"),
