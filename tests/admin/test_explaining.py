@@ -5,10 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.explaining import BatchExplained, MemberExplained, explain_batch, explain_member, unexplained
 from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, pause, resume
+from matoolkit.admin.manual import create_manual_batch
 from matoolkit.domain.why import EndedBy, Why, WhyKind
+from matoolkit.errors import GateShut
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.gatekeeping import note_swept, open_gates
 from tests.orchestrator.runbooks import (
@@ -159,6 +162,16 @@ def test_x2_an_init_explains_itself_and_those_who_wait_for_it(stage: Stage, shut
     assert kinds == (["pause"] if shut else ["job_out"])
     assert {kind for kind, _ in lines(stage, batch)} == {"init_running", *(["pause"] if shut else [])}
     assert left_over(stage) == []
+
+
+def test_x2_a_manual_batch_tells_what_would_refuse_its_advance(stage: Stage) -> None:
+    stage.publish(WITH_INIT.replace("phases:", "init_approval: {count: 2}\nphases:", 1))
+    batch = create_manual_batch(stage.store, "wave", [{"Email": "u0"}], by="anna").batch
+    advance, approval = explained(stage, batch).whys
+    assert (approval.kind, approval.command) == ("approval", f"matoolkit approval show {batch.id} --init")
+    assert (advance.kind, advance.command) == ("advance", f"matoolkit batch advance {batch.id}")
+    with pytest.raises(GateShut, match=f"the init of batch {batch.id} cannot begin: waits for approval: 0 of 2 given"):
+        advance_batch(stage.store, stage.bus, batch.id, by="anna")
 
 
 def test_x2_a_key_with_a_space_stands_in_quotes_in_the_command(stage: Stage) -> None:

@@ -51,7 +51,7 @@ def test_x1_a_member_is_explained(cli: Cli, stage: Stage) -> None:
     stage.handle()
     told = cli("explain", "member", str(batch.id), "U1")
     assert told.startswith(f"u1 · batch {batch.id} · wave · prepare · active")
-    assert "the job of prepare/create is out at worker-01 lost at" in told
+    assert "the job of prepare/create is out at worker-01, lost at" in told
     (why,) = cli.json("explain", "member", str(batch.id), "u1")["whys"]
     assert (why["kind"], why["endedBy"]) == ("job_out", "fact")
 

@@ -17,6 +17,7 @@ Item = Mapping[str, Any]
 _INDENT, _COUNT, _GAP = 2, 8, 4
 # Where the time at which something ends says what happens then; the sentences of gates say it themselves.
 _UNTIL = {"not_due": "before", "job_out": "lost at", "retry": "at", "poll": "given up at"}
+_APART = frozenset({"job_out", "poll"})
 _MOST_NAMED = 5
 _UNEXPLAINED = "has no reason to wait: this is a bug in matoolkit, please report it"
 
@@ -101,8 +102,9 @@ def _told(why: Item, now: datetime) -> _Told:
     if until is not None and kind in _UNTIL:
         members = int(why.get("members") or 1)
         first = "the first " if members > 1 and kind != "not_due" else ""
+        comma = "," if first or kind in _APART else ""
         when = f"in {distance(until - now)}" if until > now else "now"
-        sentence = f"{sentence}{',' if first else ''} {first}{_UNTIL[kind]} {wording.moment(why['until'])}, {when}"
+        sentence = f"{sentence}{comma} {first}{_UNTIL[kind]} {wording.moment(why['until'])}, {when}"
     samples = why.get("samples") or []
     if samples and len(samples) == why.get("members") and len(samples) < _MOST_NAMED:
         sentence = f"{sentence}: {', '.join(printable(one['memberKey'], 60) for one in samples)}"
