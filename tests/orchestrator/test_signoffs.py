@@ -627,3 +627,27 @@ def test_s3_of_one_who_joins_while_others_sign_the_sign_off_covers_all_or_refuse
     signed, _ = in_threads([sign, join])
     jobs = begin_due(stage)
     assert jobs == (["Move", "Move"] if signed else []), "who joined is never covered by it"
+
+
+def test_s6_a_rejection_outweighs_approvals_in_a_phase_that_is_opened_for_a_retry(
+    stage: Stage, signers: Signers
+) -> None:
+    """The defect: what was signed off was used for a phase that had not begun, also if somebody had rejected it."""
+    prepare = "  - {name: prepare, offset: T-6d, steps: [{name: ask, worker_id: worker-01, function: Ask}]}\n"
+    document = CUTOVER.replace("phases:\n", f"phases:\n{prepare}")
+    batch = detected(stage, "count: 1", document, members=1)
+    signers.approve(batch, "ann")
+    signers.reject(batch, "kwu")
+    stage.due(batch, "prepare")
+    stage.handle()
+    (job,) = stage.take_jobs()
+    stage.answer(job, Failing())
+    stage.handle()
+    assert begin_due(stage) == []
+    assert {phase.status for phase in stage.phase_rows(batch)} == {PhaseStatus.FAILED, PhaseStatus.SKIPPED}
+    retry_members(stage.store, stage.bus, batch.id, terms=Terms(data=DataChoice.KEPT), by="anna")
+    stage.run()
+    assert stage.functions() == ["Ask", "Ask"]
+    signers.withdraw(batch, "kwu")
+    stage.run()
+    assert stage.functions() == ["Ask", "Ask", "Move", "Tell"]

@@ -126,7 +126,8 @@ def use_sign_offs(
     rules = {phase.id: runbooks[phase.id].phases[phase.phase_index].approval for phase in begun}
     approvals = {number: rule for number, rule in rules.items() if rule is not None}
     wanting = [phase for phase in begun if phase.id in approvals]
-    asked = sign_offs_of_phases(tx, wanting, approvals, batches, at)
+    # For people: a phase that is opened for some has not begun for all, and a rejection of the list counts there.
+    asked = sign_offs_of_phases(tx, wanting, approvals, batches, at, for_people=True)
     note_used(tx, [one.id for each in asked.values() if each.is_met for one in each.standing], at)
 
 
