@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from httpx import Client
 
+from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.store.catalogue import AnnouncedFunction, announce_functions
 from tests.admin.test_attention import failed
 from tests.orchestrator.runbooks import ONE_STEP
@@ -185,3 +186,12 @@ def test_a6_a_reason_of_nothing_is_none(client: Client, stage: Stage, reason: st
         answer = client.post(path, json={"reason": reason})
         assert (answer.status_code, answer.json()["code"]) == (422, "AP422"), path
     assert client.get("/api/gates").json()["items"] == []
+
+
+def test_g2_a_worker_that_only_old_work_names_is_paused(client: Client, stage: Stage) -> None:
+    batch = stage.batch(stage.publish(ONE_STEP.replace("worker-01", "worker-03")), 1)
+    stage.due(batch, "prepare")
+    stage.handle()
+    stage.publish(ONE_STEP)
+    cancel_batch(stage.store, stage.bus, batch.id, by="anna")
+    assert shut(client, workerId="worker-03")["subject"] == "worker worker-03"

@@ -1105,6 +1105,12 @@ UPDATE init_executions SET init_count=:p_values_init_count OUTPUT inserted.id WH
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.jobsout.has_had_work
+SELECT TOP 1 step_executions.id 
+FROM step_executions 
+WHERE step_executions.worker_id = :worker_id_1
+GO
+
 -- store.jobsout.jobs_out
 SELECT anon_1.worker_id, count(*) AS jobs, min(anon_1.dispatched_at) AS oldest_at, min(anon_1.lost_at) AS first_lost_at 
 FROM (SELECT step_executions.worker_id AS worker_id, step_executions.dispatched_at AS dispatched_at, step_executions.lost_at AS lost_at 

@@ -41,6 +41,7 @@ from matoolkit.store.gatekeeping import (
     unopened_gates,
 )
 from matoolkit.store.gates import gates_in_force
+from matoolkit.store.jobsout import has_had_work
 from matoolkit.store.lateness import lift_limits
 
 
@@ -209,8 +210,10 @@ def existing_subject(tx: Transaction, subject: Subject) -> Subject:
     if named.batch_id is not None and batches_without_work(tx, [named.batch_id]):
         status = existing_batch(tx, named.batch_id).status
         raise WrongBatchStatus(named.batch_id, status, "nothing of it is under way that could be stopped")
-    if named.worker_id is not None and named.worker_id not in (known := known_workers(tx)):
-        raise UnknownWorker(named.worker_id, known)
+    if named.worker_id is not None:
+        known = known_workers(tx)
+        if named.worker_id not in known and not has_had_work(tx, named.worker_id):
+            raise UnknownWorker(named.worker_id, known)
     if named.member_key is not None and named.runbook_name is not None:
         if not is_usable_key(named.member_key):
             raise UnusableKey(named.member_key, MAX_KEY_LENGTH)

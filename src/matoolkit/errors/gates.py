@@ -31,7 +31,7 @@ class NobodyToPause(Refused):
 
 
 class UnknownWorker(Refused):
-    """No runbook in use names a worker of this id, and none has announced itself."""
+    """No worker of this id has announced itself, no runbook in use names one, and none ever had work."""
 
     code = "GT406"
     http_status = 404
@@ -105,7 +105,8 @@ class GateOpened(Refused):
     exit_code = 5
 
     def __init__(self, gate_id: int, by: str | None) -> None:
-        super().__init__(f"gate {gate_id} was opened already, by {by or 'somebody'}")
+        hint = f"`matoolkit gate show {gate_id}` says when and why; `matoolkit gate list` shows what is still shut"
+        super().__init__(f"gate {gate_id} was opened already, by {by or 'somebody'}", hint=hint)
         self.gate_id = gate_id
 
 

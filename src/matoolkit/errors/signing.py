@@ -137,7 +137,10 @@ class TooEarlyToSign(Refused):
     exit_code = 5
 
     def __init__(self, what: str, opens_at: datetime) -> None:
-        super().__init__(f"{what} can be signed off from {opens_at:%Y-%m-%d %H:%M} UTC on")
+        super().__init__(
+            f"{what} can be signed off from {opens_at:%Y-%m-%d %H:%M} UTC on",
+            hint="come back then, or publish a version with an earlier 'from'",
+        )
 
 
 class TooLateToSign(Refused):

@@ -8,6 +8,8 @@ from sqlalchemy import func, select, union_all
 from matoolkit.store.schema import init_executions, rollback_executions, step_executions
 from matoolkit.store.sql.transaction import Transaction
 
+_KINDS = (step_executions, init_executions, rollback_executions)
+
 
 @dataclass(frozen=True, slots=True)
 class JobsOut:
@@ -21,11 +23,10 @@ class JobsOut:
 
 def jobs_out(tx: Transaction) -> list[JobsOut]:
     """Count the jobs that are out by worker, by name; what it costs grows with them only."""
-    kinds = (step_executions, init_executions, rollback_executions)
     # Each has an index of its rows that wait for an answer.
     parts = [
         select(kind.c.worker_id, kind.c.dispatched_at, kind.c.lost_at).where(kind.c.lost_at.is_not(None))
-        for kind in kinds
+        for kind in _KINDS
     ]
     out = union_all(*parts).subquery()
     counted = (
@@ -34,3 +35,8 @@ def jobs_out(tx: Transaction) -> list[JobsOut]:
         func.min(out.c.lost_at).label("first_lost_at"),
     )
     return tx.rows(JobsOut, select(out.c.worker_id, *counted).group_by(out.c.worker_id).order_by(out.c.worker_id))
+
+
+def has_had_work(tx: Transaction, worker_id: str) -> bool:
+    """Tell whether anything was ever to be done by a worker; it is asked only about workers that nobody knows."""
+    return any(tx.values(select(kind.c.id).where(kind.c.worker_id == worker_id).limit(1)) for kind in _KINDS)
