@@ -20,6 +20,7 @@ from matoolkit.clock import VirtualClock
 from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.errors import InvalidMembers, NothingPaused, NothingToRetry, WrongBatchStatus
 from matoolkit.ports import Delivery, Outgoing
+from matoolkit.store.gatekeeping import unopened_gates
 from matoolkit.store.sql.transaction import Transaction
 from tests.databases import Database
 from tests.stage import Failing, Silent, Stage
@@ -281,7 +282,7 @@ def test_g8_of_two_people_who_resume_at_once_one_opens_the_gate_and_the_other_is
     one.due(batch, "prepare")
     one.handle()
     gating.pause(one.store, one.bus, gating.Subject(), by="anna", reason="legal hold")
-    pause, look = Pause(), gating.unopened_gates
+    pause, look = Pause(), unopened_gates
 
     def look_and_wait(tx: Transaction) -> Any:
         found = look(tx)
