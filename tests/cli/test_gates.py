@@ -1,5 +1,7 @@
 """Rules G2, G4 and G8 at the command line."""
 
+import shlex
+
 import pytest
 
 from tests.admin.test_attention import failed
@@ -37,6 +39,14 @@ def test_g2_what_is_paused_is_named_as_what_is_resumed(cli: Cli, stage: Stage, s
     assert shown["subject"].split() == [subject[0], *subject[1:]]
     assert shown["shutUntil"].startswith("2100-01-01T00:00")
     cli("resume", *subject, "--reason", "why")
+    assert cli.json("gate", "list") == []
+
+
+def test_g2_a_person_whose_key_has_a_space_is_named_so_that_it_can_be_pasted(cli: Cli, stage: Stage) -> None:
+    stage.batch(stage.publish(ONE_STEP), ["ada lovelace"])
+    shown = cli.json("pause", "member", "wave", "ada lovelace", "--reason", "why")
+    assert shown["subject"] == "member wave 'ada lovelace'"
+    cli("resume", *shlex.split(shown["subject"]), "--reason", "why")
     assert cli.json("gate", "list") == []
 
 

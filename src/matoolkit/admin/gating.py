@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 
 import orjson
 
@@ -59,7 +60,7 @@ class Subject:
         if self.batch_id is not None:
             return f"batch {self.batch_id}"
         if self.member_key is not None:
-            return f"member {self.runbook_name} {self.member_key}"
+            return f"member {self.runbook_name} {quote(self.member_key)}"
         if self.runbook_name is not None:
             return f"runbook {self.runbook_name}"
         return "all" if self.worker_id is None else f"worker {self.worker_id}"
