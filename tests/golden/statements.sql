@@ -849,7 +849,7 @@ SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attem
 FROM step_executions 
 WHERE step_executions.status = 'polling' AND step_executions.poll_due_at <= :p_at AND NOT (EXISTS (SELECT gate.id 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.phase_execution_id IS NULL OR (EXISTS (SELECT named.id 
+WHERE gate.opened_at IS NULL AND (gate.shut_from <= :p_at OR gate.kind != 'freeze' OR gate.swept_at IS NOT NULL) AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.phase_execution_id IS NULL OR (EXISTS (SELECT named.id 
 FROM phase_executions AS named JOIN phase_executions AS mine ON named.batch_id = mine.batch_id AND named.runbook_version = mine.runbook_version AND (named.offset_minutes > mine.offset_minutes OR named.offset_minutes = mine.offset_minutes AND named.phase_index <= mine.phase_index) 
 WHERE named.id = gate.phase_execution_id AND mine.id = step_executions.phase_execution_id))) AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
 FROM batches 
@@ -864,7 +864,7 @@ SELECT TOP 7 step_executions.id, step_executions.batch_id, step_executions.attem
 FROM step_executions 
 WHERE step_executions.status = 'pending' AND step_executions.retry_after <= :p_at AND NOT (EXISTS (SELECT gate.id 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.phase_execution_id IS NULL OR (EXISTS (SELECT named.id 
+WHERE gate.opened_at IS NULL AND (gate.shut_from <= :p_at OR gate.kind != 'freeze' OR gate.swept_at IS NOT NULL) AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.reach = 'send' AND (gate.phase_execution_id IS NULL OR (EXISTS (SELECT named.id 
 FROM phase_executions AS named JOIN phase_executions AS mine ON named.batch_id = mine.batch_id AND named.runbook_version = mine.runbook_version AND (named.offset_minutes > mine.offset_minutes OR named.offset_minutes = mine.offset_minutes AND named.phase_index <= mine.phase_index) 
 WHERE named.id = gate.phase_execution_id AND mine.id = step_executions.phase_execution_id))) AND (gate.worker_id IS NULL OR gate.worker_id = step_executions.worker_id) AND (gate.batch_id IS NULL OR gate.batch_id = step_executions.batch_id) AND (gate.runbook_name IS NULL OR gate.runbook_name = (SELECT batches.runbook_name 
 FROM batches 
@@ -947,7 +947,7 @@ GO
 -- store.gatekeeping.gates_to_sweep
 SELECT gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.batch_id, gates.phase_execution_id, gates.member_key, gates.member_key_fold, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.id, gates.hold_key, gates.allowed, gates.swept_at, gates.opened_at, gates.opened_by, gates.opened_reason 
 FROM gates 
-WHERE gates.hold_key IS NULL AND gates.swept_at IS NULL AND gates.shut_from <= :p_at
+WHERE gates.hold_key IS NULL AND gates.swept_at IS NULL AND (gates.shut_from <= :p_at OR gates.kind != 'freeze' OR gates.swept_at IS NOT NULL)
 GO
 
 -- store.gatekeeping.note_swept
@@ -955,7 +955,7 @@ UPDATE gates SET swept_at=:p_at WHERE gates.id = :p_gate_id AND gates.opened_at 
 GO
 
 -- store.gatekeeping.open_gates
-UPDATE gates SET swept_at=CASE WHEN (gates.shut_from > :p_at) THEN :p_at END, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id, inserted.kind, inserted.batch_id, inserted.runbook_name, inserted.shut_from WHERE gates.id IN (SELECT anon_1.value 
+UPDATE gates SET swept_at=CASE WHEN (NOT (gates.shut_from <= :p_at OR gates.kind != 'freeze' OR gates.swept_at IS NOT NULL)) THEN :p_at END, opened_at=:p_at, opened_by=:p_by, opened_reason=:p_reason OUTPUT inserted.id, inserted.kind, inserted.batch_id, inserted.runbook_name, inserted.shut_from WHERE gates.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NULL AND gates.hold_key IS NULL
 GO
 
@@ -979,7 +979,7 @@ GO
 -- store.gates.gates_in_force
 SELECT gates.id, gates.kind, gates.reach, gates.worker_id, gates.runbook_name, gates.member_key_fold, gates.batch_id, gates.shut_from, gates.shut_until, gates.shut_by, gates.reason, gates.opened_at, gates.phase_execution_id, gates.hold_key 
 FROM gates 
-WHERE gates.opened_at IS NULL AND gates.shut_from <= :p_at AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
+WHERE gates.opened_at IS NULL AND (gates.shut_from <= :p_at OR gates.kind != 'freeze' OR gates.swept_at IS NOT NULL) AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
 GO
 
 -- store.holds.approve_hold
@@ -1802,7 +1802,7 @@ SELECT TOP 7 phase_executions.id, phase_executions.batch_id, phase_executions.ru
 FROM phase_executions JOIN batches ON batches.id = phase_executions.batch_id JOIN runbooks ON runbooks.id = batches.runbook_id JOIN runbook_ticks ON runbook_ticks.runbook_key = runbooks.name_key 
 WHERE phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name AND runbooks.is_active = 1 AND runbook_ticks.started_at >= phase_executions.due_at AND (phase_executions.due_at > :p_after_due_at OR phase_executions.due_at = :p_after_due_at AND (phase_executions.batch_id > :p_after_batch_id OR phase_executions.batch_id = :p_after_batch_id AND (phase_executions.phase_index > :p_after_phase_index OR phase_executions.phase_index = :p_after_phase_index AND phase_executions.id > :p_after_id))) ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
+WHERE gate.opened_at IS NULL AND (gate.shut_from <= :p_at OR gate.kind != 'freeze' OR gate.swept_at IS NOT NULL) AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND batches.runbook_name = :p_wanted_runbook_name AND runbooks.is_active = 1 AND runbook_ticks.started_at >= phase_executions.due_at AND (phase_executions.due_at > :p_after_due_at OR phase_executions.due_at = :p_after_due_at AND (phase_executions.batch_id > :p_after_batch_id OR phase_executions.batch_id = :p_after_batch_id AND (phase_executions.phase_index > :p_after_phase_index OR phase_executions.phase_index = :p_after_phase_index AND phase_executions.id > :p_after_id))) ORDER BY phase_executions.due_at, phase_executions.batch_id, phase_executions.phase_index, phase_executions.id
 GO
 
 -- store.phases.insert_phases
@@ -2842,7 +2842,7 @@ SELECT TOP 1 batches.id AS batch_id, batches.runbook_name, batches.batch_start_t
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_after AND (gate.shut_until IS NULL OR gate.shut_until > :p_after) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at > :p_after ORDER BY phase_executions.due_at, phase_executions.id
+WHERE gate.opened_at IS NULL AND (gate.shut_from <= :p_after OR gate.kind != 'freeze' OR gate.swept_at IS NOT NULL) AND (gate.shut_until IS NULL OR gate.shut_until > :p_after) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at > :p_after ORDER BY phase_executions.due_at, phase_executions.id
 GO
 
 -- store.unresolved.open_letters
@@ -2856,7 +2856,7 @@ SELECT TOP 1000 batches.id AS batch_id, batches.runbook_name, batches.batch_star
 FROM batches JOIN phase_executions ON phase_executions.batch_id = batches.id 
 WHERE phase_executions.status = 'pending' AND batches.status = 'active' AND NOT (EXISTS (SELECT * 
 FROM gates AS gate 
-WHERE gate.opened_at IS NULL AND gate.shut_from <= :p_at AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at <= :p_due_before ORDER BY phase_executions.due_at, phase_executions.id
+WHERE gate.opened_at IS NULL AND (gate.shut_from <= :p_at OR gate.kind != 'freeze' OR gate.swept_at IS NOT NULL) AND (gate.shut_until IS NULL OR gate.shut_until > :p_at) AND gate.worker_id IS NULL AND gate.member_key_fold IS NULL AND gate.phase_execution_id IS NULL AND (gate.batch_id IS NULL OR gate.batch_id = batches.id) AND (gate.runbook_name IS NULL OR gate.runbook_name = batches.runbook_name))) AND phase_executions.due_at <= :p_due_before ORDER BY phase_executions.due_at, phase_executions.id
 GO
 
 -- store.unresolved.waiting_holds

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, open_gate, pause, resume, shut_pause
 from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.orchestrator.agenda import Limits
@@ -278,3 +279,42 @@ def test_g8_a_request_for_init_that_has_not_come_yet_is_not_in_the_way(stage: St
     resume(stage.store, stage.bus, Subject(), by="anna", reason=None)
     stage.handle()
     assert [job.function_name for job in stage.take_jobs()] == ["Announce"]
+
+
+def test_g3_a_clock_that_is_put_back_opens_no_gate(stage: Stage) -> None:
+    """The defect: a gate that began later than it is now counted as one that was written ahead."""
+    batch = started(stage, TWO_STEPS, members=1)
+    (job,) = stage.take_jobs()
+    paused(stage)
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    stage.answer(job, {"Id": 1})
+    stage.handle()
+    assert stage.take_jobs() == []
+    assert stage.states(batch) == {"create": "succeeded", "license": "pending"}
+
+
+def test_g8_who_resumes_after_the_clock_was_put_back_wakes_what_waited(stage: Stage) -> None:
+    started(stage, TWO_STEPS, members=1)
+    (job,) = stage.take_jobs()
+    paused(stage)
+    stage.answer(job, {"Id": 1})
+    stage.handle()
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    resumed(stage)
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]
+
+
+def test_k1_a_freeze_that_has_begun_goes_on_when_the_clock_is_put_back(stage: Stage) -> None:
+    started(stage, TWO_STEPS, members=1)
+    (job,) = stage.take_jobs()
+    begins = (stage.now + timedelta(minutes=1)).isoformat()
+    gate = shut_freeze(stage.store, Subject(), by="anna", reason="quarter end", begins=begins)
+    stage.clock.advance(timedelta(minutes=2))
+    stage.orchestrator.sweep()
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    stage.answer(job, {"Id": 1})
+    stage.handle()
+    assert stage.take_jobs() == []
+    open_gate(stage.store, stage.bus, gate.id, by="anna", reason="over")
+    stage.handle()
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]

@@ -47,12 +47,13 @@ def shut(tx: Transaction, **other: Any) -> None:
     ("times", "is_shut"),
     [
         ({}, True),
-        ({"shut_from": NOON + SECOND}, False),
+        ({"shut_from": NOON + SECOND, "kind": GateKind.FREEZE}, False),
+        ({"shut_from": NOON + SECOND}, True),
         ({"shut_until": NOON + SECOND}, True),
         ({"shut_until": NOON}, False),
         ({"opened_at": NOON - SECOND}, False),
     ],
-    ids=["now", "not yet", "until later", "no longer", "opened"],
+    ids=["now", "written ahead", "clock put back", "until later", "no longer", "opened"],
 )
 def test_g3_a_gate_is_in_force_from_its_beginning_to_its_end_unless_it_is_opened(
     store: Store, world: World, times: dict[str, Any], is_shut: bool

@@ -11,6 +11,7 @@ from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES
 from matoolkit.store.batches import NarrowBatch
+from matoolkit.store.gates import has_begun
 from matoolkit.store.schema import batch_members, batches, gates, rollback_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, insert_each, is_any, rows_by_id, select_records
@@ -113,7 +114,7 @@ def open_gates(tx: Transaction, ids: Collection[int], at: datetime, by: str, rea
 def _opened(draft: Drafting, ids: Collection[int], at: datetime, by: str, reason: str | None) -> Update:
     opened = update(gates).where(among(draft, gates.c.id, ids), _UNOPENED, _OF_PEOPLE)
     # One that was to shut later has kept nothing that would have to be woken.
-    swept_at = case((gates.c.shut_from > at, at), else_=None)
+    swept_at = case((~has_begun(gates, at), at), else_=None)
     written = {"opened_at": at, "opened_by": by, "opened_reason": reason, "swept_at": swept_at}
     return opened.values(written).returning(*OPENED)
 
@@ -125,7 +126,7 @@ def gates_to_sweep(tx: Transaction, at: datetime) -> list[GateRow]:
 
 @prepared
 def _to_sweep(_draft: Drafting, at: datetime) -> Select[Any]:
-    return select_records(GateRow, gates).where(_OF_PEOPLE, gates.c.swept_at.is_(None), gates.c.shut_from <= at)
+    return select_records(GateRow, gates).where(_OF_PEOPLE, gates.c.swept_at.is_(None), has_begun(gates, at))
 
 
 def note_swept(tx: Transaction, gate_id: int, at: datetime, *, is_opened: bool) -> None:

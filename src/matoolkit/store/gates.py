@@ -5,9 +5,9 @@ a test holds both against each other (rule G1).
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, exists, or_, select
+from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, and_, exists, or_, select
 
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import Gate, GateKind
@@ -51,7 +51,16 @@ def _in_force(_draft: Drafting, at: datetime) -> Select[Any]:
 def is_in_force(table: FromClause, at: Any) -> tuple[ColumnElement[bool], ...]:
     """Return what makes a gate shut at a time."""
     is_not_over = or_(table.c.shut_until.is_(None), table.c.shut_until > at)
-    return table.c.opened_at.is_(None), table.c.shut_from <= at, is_not_over
+    return table.c.opened_at.is_(None), has_begun(table, at), is_not_over
+
+
+def has_begun(table: FromClause, at: Any) -> ColumnElement[bool]:
+    """Return whether a gate has been shut already: only a freeze is written ahead.
+
+    A clock that is put back does not open a gate that somebody has shut.
+    """
+    is_other = ~is_any(cast("Column[Any]", table.c.kind), {GateKind.FREEZE})
+    return or_(table.c.shut_from <= at, is_other, table.c.swept_at.is_not(None))
 
 
 def keeps_phases_of_batch(at: Any) -> ColumnElement[bool]:
