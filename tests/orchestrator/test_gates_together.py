@@ -254,3 +254,21 @@ def test_c5_who_is_paused_alone_takes_no_place_and_gets_one_afterwards(stage: St
     resume(stage.store, stage.bus, person, by="anna", reason=None)
     stage.handle()
     assert sent(stage) == ["u0"]
+
+
+def test_c2_a_soak_that_ends_twice_because_the_clock_is_put_back_wakes_twice(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    batch = in_the_evening(stage, "pilot_first: true, soak: 10m")
+    assert both_steps(stage) == ["u0"]
+    stage.clock.advance(timedelta(minutes=10))
+    sweep()
+    assert len(stage.take_jobs()) == 2
+    stage.join(batch, "late")
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    stage.handle()
+    sweep()
+    assert sent(stage) == []
+    stage.clock.advance(timedelta(minutes=6))
+    sweep()
+    assert both_steps(stage) == ["late"]

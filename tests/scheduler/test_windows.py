@@ -179,6 +179,25 @@ def test_g4_a_scheduler_that_takes_over_takes_back_what_left_while_another_one_w
     assert stage.take_jobs() == []
 
 
+def test_k3_a_window_that_opens_twice_because_the_clock_is_put_back_wakes_twice(
+    stage: Stage, sweep: Callable[[], None]
+) -> None:
+    stage.batch(stage.publish(runbook("every_job")), 1)
+    at(stage, 5, 30)
+    begin_due(stage)
+    (job,) = stage.take_jobs()
+    at(stage, 20)
+    sweep()
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    stage.answer(job)
+    stage.handle()
+    sweep()
+    assert stage.take_jobs() == []
+    at(stage, 20, 1)
+    sweep()
+    assert [job.function_name for job in stage.take_jobs()] == ["License"]
+
+
 def test_k2_a_window_that_binds_the_start_only_takes_nothing_back(stage: Stage, sweep: Callable[[], None]) -> None:
     stage.batch(stage.publish(runbook()), 3)
     at(stage, 5, 59)

@@ -41,8 +41,10 @@ class Windows:
         """
         with store.reading() as tx:
             at = tx.time()
-            found = self._with_windows(tx, running_phases(tx))
-        opened = [phase for phase, hours in found if has_opened(hours, phase.woken_at or phase.dispatched_at, at)]
+            running = running_phases(tx)
+            found = self._with_windows(tx, running)
+        _look_again(store, confirm, [phase for phase in running if phase.was_looked_at_after(at)], at)
+        opened = [phase for phase, hours in found if has_opened(hours, phase.looked_at, at)]
         for first in range(0, len(opened), _AT_ONCE):
             with store.transaction() as tx:
                 confirm(tx)
@@ -86,6 +88,16 @@ def _windows_of(tx: Transaction, name: str, version: int) -> Mapping[int, Hours]
         return {}
     found = {place: hours_of(runbook, rules) for place, rules in enumerate(runbook.phases)}
     return {place: hours for place, hours in found.items() if hours is not None}
+
+
+def _look_again(store: Store, confirm: Confirm, phases: Sequence[RunningPhase], at: datetime) -> None:
+    """Note that a clock was put back: what opens by time opens once more for those who have asked again since."""
+    if not phases:
+        return
+    with store.transaction() as tx:
+        confirm(tx)
+        lock_narrow_batches(tx, {phase.batch_id for phase in phases})
+        note_woken(tx, [phase.id for phase in phases], at)
 
 
 def _wake(tx: Transaction, publisher: Publisher, phases: Sequence[RunningPhase], at: datetime) -> None:

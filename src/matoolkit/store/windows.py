@@ -28,6 +28,15 @@ class RunningPhase:
     dispatched_at: datetime | None
     woken_at: datetime | None
 
+    @property
+    def looked_at(self) -> datetime | None:
+        """When all in it were looked at last."""
+        return self.woken_at or self.dispatched_at
+
+    def was_looked_at_after(self, at: datetime) -> bool:
+        """Tell whether that is still to come: the clock was put back."""
+        return self.looked_at is not None and self.looked_at > at
+
 
 def running_phases(tx: Transaction) -> list[RunningPhase]:
     """Return the phases that have begun and not ended, of unfinished batches, by id."""
