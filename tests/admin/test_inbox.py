@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from sqlalchemy import text
+
 from matoolkit.admin.attention import what_needs_a_person
 from matoolkit.admin.decisions import inbox
 from matoolkit.admin.freezing import shut_freeze
@@ -130,3 +132,11 @@ def test_x6_budgets_late_phases_and_dead_letters_wait_too(stage: Stage) -> None:
         ("dead_letter", "1 message of the kind phase-due could not be handled"),
     ]
     assert [one.deadline for one in found] == [cutover.due_at, cutover.due_at, None]
+
+
+def test_t1_a_version_that_cannot_be_read_does_not_keep_others_out_of_the_inbox(stage: Stage) -> None:
+    broken = stage.batch(stage.publish(WITH_APPROVAL, "broken"), 1)
+    batch = stage.batch(stage.publish(WITH_APPROVAL), 1)
+    with stage.store.transaction() as tx:
+        tx.execute(text(f"UPDATE runbooks SET yaml_content = 'name: broken' WHERE id = {broken.runbook_id}"))
+    assert [one.batch_id for one in inbox(stage.store).matters] == [batch.id]

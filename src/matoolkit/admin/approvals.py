@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from matoolkit.admin.queries import existing_batch
-from matoolkit.announcing.doors import stored_runbook
+from matoolkit.announcing.doors import readable_runbooks, readable_version
 from matoolkit.announcing.signoffs import shown_now, sign_offs_of_hold, sign_offs_of_init, sign_offs_of_phases
 from matoolkit.domain.signoff import Signature, SignOffs, awaits
 from matoolkit.domain.states import (
@@ -121,12 +121,7 @@ def waiting_approvals(store: Store, *, everything: bool = False) -> list[Asking]
 
 def waiting_in(tx: Transaction, *, everything: bool = False) -> list[Asking]:
     """Return the same, read together with other things."""
-    batches = all_unfinished_batches(tx)
-    versions = _versions(tx, batches)
-    older = _with_older_versions(tx, {batch.id: (batch, versions[batch.runbook_id].row.version) for batch in batches})
-    # Most runbooks ask for nothing, and cost nothing then.
-    asking = [batch for batch in batches if batch.id in older or _asks(versions[batch.runbook_id].runbook)]
-    found = [one for one in _all(tx, asking) if everything or one.state in WAITING]
+    found = [one for one in _all(tx, _asking(tx, all_unfinished_batches(tx))) if everything or one.state in WAITING]
     return sorted(found, key=lambda one: (one.deadline or _NEVER, one.batch.id, one.asked.phase_execution_id or 0))
 
 
@@ -189,19 +184,27 @@ def _all(
     return [one for one in found if only is None or one.asked.phase_execution_id in only]
 
 
-def _with_older_versions(tx: Transaction, batches: Mapping[int, tuple[BatchRow, int]]) -> set[int]:
-    """Return the batches in which something is under way that asks for sign-offs, but not as they are now (rule V5)."""
-    known: dict[tuple[str, int], bool] = {}
-    found = set()
+def _asking(tx: Transaction, batches: Sequence[BatchRow]) -> list[BatchRow]:
+    """Return the batches in which a version asks for sign-offs; most ask for none, and cost nothing then.
+
+    A phase or an init that is under way may be of an older version (rule V5). A batch with a version that cannot be
+    read is left out: it keeps no others from being listed.
+    """
+    rows = {row.id: row for row in runbooks_by_id(tx, {batch.runbook_id for batch in batches})}
+    followed = {row.id: (row.name, row.version) for row in rows.values()}
+    versions = {batch.id: {followed[batch.runbook_id]} for batch in batches}
+    names = {batch.id: rows[batch.runbook_id].name for batch in batches}
     for one in versions_under_way(tx):
-        batch, followed = batches.get(one.batch_id, (None, one.version))
-        if batch is not None and one.version != followed:
-            key = (batch.runbook_name, one.version)
-            if key not in known:
-                known[key] = _asks(stored_runbook(tx, *key))
-            if known[key]:
-                found.add(batch.id)
-    return found
+        if one.batch_id in versions:
+            versions[one.batch_id].add((names[one.batch_id], one.version))
+    older = set().union(*versions.values()) - set(followed.values())
+    known = {followed[row.id]: read for row in rows.values() if (read := readable_version(row)) is not None}
+    known |= readable_runbooks(tx, older)
+    return [
+        batch
+        for batch in batches
+        if versions[batch.id] <= known.keys() and any(_asks(known[version]) for version in versions[batch.id])
+    ]
 
 
 def _asks(runbook: Runbook) -> bool:

@@ -17,7 +17,7 @@ from matoolkit.runbook.model import Runbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow, phases_of_batches
-from matoolkit.store.runbooks import runbook_version
+from matoolkit.store.runbooks import RunbookRow, runbook_version
 from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -78,13 +78,17 @@ def readable(tx: Transaction, phases: Collection[PhaseRow], batches: Mapping[int
 
 def readable_runbooks(tx: Transaction, versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Runbook]:
     """Read versions, by name and number; a document that today's rules refuse is left out."""
-    found = {}
-    for name, version in versions:
-        try:
-            found[name, version] = stored_runbook(tx, name, version)
-        except (InvalidRunbook, LookupError) as error:
-            _complain(name, version, str(error))
-    return found
+    rows = [row for name, version in versions if (row := runbook_version(tx, name, version)) is not None]
+    return {(row.name, row.version): read for row in rows if (read := readable_version(row)) is not None}
+
+
+def readable_version(row: RunbookRow) -> Runbook | None:
+    """Read a version, unless today's rules refuse its document."""
+    try:
+        return _parsed(row.yaml_content)
+    except InvalidRunbook as error:
+        _complain(row.name, row.version, str(error))
+        return None
 
 
 # A sweep comes again every half a minute, and says the same thing once.
