@@ -1,6 +1,6 @@
 """The people in the source: who is in it, with which start, and what is wrong with it today."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -11,13 +11,14 @@ from matoolkit.simulate.runbooks import COLUMNS, PILOT
 
 # How often somebody leaves by mistake.
 _MISTAKES = 0.5
+_MOVES_WHAT_IS_SIGNED = 0.4
 _CITIES = ("Bern", "Oslo", "Rome")
 
 
 class Crowd:
     """A source whose rows change, and that may be down, show too little, or show people twice."""
 
-    def __init__(self, rng: Random, now: datetime, members: int) -> None:
+    def __init__(self, rng: Random, now: datetime, members: int, waves: int = 3) -> None:
         self._rng = rng
         self.starts = [now + timedelta(hours=hours) for hours in (3, 6, 27)]
         self._year = now.year
@@ -27,12 +28,14 @@ class Crowd:
         self.hidden: set[str] = set()
         self.busy: list[str] = []
         self.failed: list[str] = []
+        # Starts of waves for which something is signed off: another time voids that.
+        self.signed: list[datetime] = []
         # The person who left by mistake and is back soon, while their work still runs.
         self.mistaken: str | None = None
         self.is_missed = False
         self.doubled: set[str] = set()
         for _ in range(members):
-            self.join()
+            self.join(self.starts[:waves])
 
     def pieces(self, query: str) -> Iterator[Piece]:
         """Return the rows of today; every third person is a pilot, if the query asks for that."""
@@ -50,6 +53,8 @@ class Crowd:
         """Let something change in the source, and say what."""
         if self.mistaken is not None and self.is_missed:
             return self._return(self.mistaken)
+        if self.signed and self._rng.random() < _MOVES_WHAT_IS_SIGNED:
+            return self.shift_wave(self._rng.choice(self.signed))
         change = self._rng.choice(
             [
                 *(
@@ -71,11 +76,11 @@ class Crowd:
             self.starts.append(now.replace(minute=0, second=0, microsecond=0) + timedelta(days=1))
         return change()
 
-    def join(self) -> str:
-        """Let somebody new be in the source."""
+    def join(self, starts: Sequence[datetime] = ()) -> str:
+        """Let somebody new be in the source, with one of some starts or of the latest."""
         key = f"p{self._next}"
         self._next += 1
-        self.rows[key] = (self._rng.choice(self.starts[-3:]), self._rng.choice(_CITIES))
+        self.rows[key] = (self._rng.choice(starts or self.starts[-3:]), self._rng.choice(_CITIES))
         return f"{key} joins"
 
     def leave(self) -> str:
@@ -98,9 +103,9 @@ class Crowd:
         self.rows[key] = (start, self.rows[key][1])
         return f"{key} moves to {start:%d %H:%M}"
 
-    def shift_wave(self) -> str:
+    def shift_wave(self, wave: datetime | None = None) -> str:
         """Give everybody of a start another one."""
-        old, later = self._rng.choice(self.starts[-3:]), timedelta(hours=self._rng.choice([3, 24, 26]))
+        old, later = wave or self._rng.choice(self.starts[-3:]), timedelta(hours=self._rng.choice([3, 24, 26]))
         for key, (start, city) in self.rows.items():
             if start == old:
                 self.rows[key] = (old + later, city)

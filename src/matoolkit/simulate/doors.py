@@ -77,6 +77,8 @@ class Doors:
             elif entry.what == "phase_door" and entry.old == "pending":
                 _demand(entry, _phase_begins)
                 _demand(entry, self._late)
+            elif entry.what == "budget_shut":
+                _demand_exceeded(entry)
             elif entry.what == "phase" and (entry.old, entry.new) == ("pending", "dispatched"):
                 begun.append(str(entry.id))
             elif entry.what == "new_phase" and entry.about["is_anew"]:
@@ -101,8 +103,10 @@ class Doors:
             or self._is_full(rules, waiting, told)
         )
 
-    def init_waits(self, batch: int) -> bool:
-        """Tell whether an init that could begin waits for people."""
+    def init_waits(self, batch: int, told: Collection[int]) -> bool:
+        """Tell whether an init that could begin waits for people; who joins or leaves may void what they said."""
+        if self._tells_of_others(batch, told):
+            return True
         for rules, publisher, version, start, listed in self._database.look(_INIT.format(batch=batch)):
             return self._signatures.init_waits(
                 {
@@ -243,21 +247,31 @@ def _pilots(about: About) -> str | None:
 
 def _budgets(about: About) -> str | None:
     """Say that too many have failed in the phase or an earlier one (rules C2 to C4)."""
-    for phase in about["facts"]["budgets"]:
-        rollout, opened_for = phase["rules"]["rollout"], phase["opened_for"]
-        limit, where = rollout.get("max_failures"), f"in phase {phase['phase']}"
-        allowed = None if limit is None else _share(limit, phase["members"])
-        if opened_for is not None:
-            allowed = max(opened_for, allowed or 0)
-        elif rollout.get("pilot_first"):
-            may = 0 if limit is None else _share(limit, phase["pilots"])
-            if phase["pilots_failed"] > may:
-                return f"{phase['pilots_failed']} pilots failed {where}, and {may} may (rule C2)"
-            if phase["pilots"] and not phase["pilots_yet"] and not phase["pilots_through"]:
-                return f"no pilot went through {where} (rule C2)"
-        if allowed is not None and phase["failed"] > allowed:
-            return f"{phase['failed']} failed {where}, and {allowed} may (rule C3)"
+    return next((wrong for phase in about["facts"]["budgets"] if (wrong := _exceeded(phase)) is not None), None)
+
+
+def _exceeded(phase: About) -> str | None:
+    rollout, opened_for = phase["rules"]["rollout"], phase["opened_for"]
+    limit, where = rollout.get("max_failures"), f"in phase {phase['phase']}"
+    allowed = None if limit is None else _share(limit, phase["members"])
+    if opened_for is not None:
+        allowed = max(opened_for, allowed or 0)
+    elif rollout.get("pilot_first"):
+        may = 0 if limit is None else _share(limit, phase["pilots"])
+        if phase["pilots_failed"] > may:
+            return f"{phase['pilots_failed']} pilots failed {where}, and {may} may (rule C2)"
+        if phase["pilots"] and not phase["pilots_yet"] and not phase["pilots_through"]:
+            return f"no pilot went through {where} (rule C2)"
+    if allowed is not None and phase["failed"] > allowed:
+        return f"{phase['failed']} failed {where}, and {allowed} may (rule C3)"
     return None
+
+
+def _demand_exceeded(entry: Entry) -> None:
+    """Demand that too many have failed in a phase whose gate is shut, and that it stops what the runbook says."""
+    rollout = entry.about["rules"]["rollout"]
+    if _exceeded(entry.about) is None or (entry.new == "send") != ("on_exceeded" in rollout):
+        raise Violation(f"{entry}, and not too many have failed (rules C3 and C4): {entry.about}")
 
 
 def _share(limit: int | str, members: int) -> int:

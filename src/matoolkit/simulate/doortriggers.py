@@ -51,11 +51,14 @@ _OPEN = "('pending', 'dispatched', 'polling')"
 _MINE = "s.phase_execution_id = {phase} AND s.batch_member_id"
 _PRESENT = f"SELECT 1 FROM step_executions s WHERE {_MINE} = m.id AND s.epoch = m.epoch"
 _IN = "FROM batch_members m WHERE m.batch_id = {batch} AND m.is_pilot"
-# Pilots who are still there and have not ended the phase; one who begins with a later phase is not waited for.
+# Pilots who are still there and have not ended the phase. Nobody waits for one who begins with a later phase, or goes
+# through the phases of a newer version.
+_IS_FOLLOWED = """EXISTS (SELECT 1 FROM phase_executions mine JOIN batches b ON b.id = mine.batch_id
+ JOIN runbooks r ON r.id = b.runbook_id WHERE mine.id = {phase} AND mine.runbook_version = r.version)"""
 PILOTS_YET = f"""
 (SELECT COUNT(*) {_IN} AND m.status = 'active'
  AND (m.caught_up_at IS NULL OR EXISTS ({_PRESENT} AND s.status IN {_OPEN})
-      OR (m.first_phase_version IS NULL AND NOT EXISTS ({_PRESENT}))))
+      OR (m.first_phase_version IS NULL AND {_IS_FOLLOWED} AND NOT EXISTS ({_PRESENT}))))
 """
 PILOTS_ENDED = f"""
 (SELECT MAX(s.completed_at) FROM batch_members m JOIN step_executions s ON {_MINE} = m.id AND s.epoch = m.epoch
@@ -77,13 +80,14 @@ FAILED = """
 """
 # What became of the members in a phase and in the earlier ones of its version, by the rows of their steps.
 _OF = {"batch": "of.batch_id", "phase": "of.id"}
-_BUDGETS = f"""
-(SELECT json_group_array(json_object('phase', of.id, 'rules', json(of_rules.rules), 'members', sim_begun.members,
+_BUDGET = f"""json_object('phase', of.id, 'rules', json(of_rules.rules), 'members', sim_begun.members,
  'failed', {FAILED.format(**_OF)}, 'pilots', (SELECT COUNT(*) {_IN.format(**_OF)}),
  'pilots_failed', {_PILOTS_FAILED.format(**_OF)}, 'pilots_yet', {PILOTS_YET.format(**_OF)},
  'pilots_through', {_PILOTS_THROUGH.format(**_OF)},
  'opened_for', (SELECT g.allowed FROM gates g WHERE g.kind = 'budget' AND g.phase_execution_id = of.id
-  AND g.opened_at IS NOT NULL ORDER BY g.id DESC LIMIT 1)))
+  AND g.opened_at IS NOT NULL ORDER BY g.id DESC LIMIT 1))"""
+_BUDGETS = f"""
+(SELECT json_group_array({_BUDGET})
  FROM phase_executions of JOIN phase_executions mine ON mine.id = NEW.phase_execution_id
  AND of.batch_id = mine.batch_id AND of.runbook_version = mine.runbook_version
  AND (-of.offset_minutes, of.phase_index) <= (-mine.offset_minutes, mine.phase_index) AND of.status = 'dispatched'
@@ -159,6 +163,14 @@ AND NEW.kind = 'late' AND NEW.hold_key IS NULL AND NEW.opened_by NOT IN ('calend
 INSERT INTO sim_let_in (batch, phase, due) VALUES (NEW.batch_id, NEW.phase_execution_id,
 (SELECT due_at FROM phase_executions WHERE id = NEW.phase_execution_id)); END
 """
+# How it stood with a phase when too many seemed to have failed in it.
+_BUDGET_SHUT = f"""
+CREATE TRIGGER sim_budget_shut AFTER INSERT ON gates WHEN NEW.kind = 'budget' BEGIN
+INSERT INTO sim_log (what, id, old, new, about) SELECT 'budget_shut', NEW.id, NULL, NEW.reach, {_BUDGET}
+FROM phase_executions of JOIN sim_rules of_rules ON of_rules.version = of.runbook_version
+AND of_rules.place = of.phase_index LEFT JOIN sim_begun ON sim_begun.phase = of.id
+WHERE of.id = NEW.phase_execution_id; END
+"""
 # How many had failed in a phase when a person opened its budget.
 _BUDGET_OPENED = f"""
 CREATE TRIGGER sim_budget_opened AFTER UPDATE ON gates WHEN OLD.opened_at IS NULL AND NEW.opened_at IS NOT NULL
@@ -185,6 +197,7 @@ DOOR_TRIGGERS = (
     _WITHDRAWN,
     _HOLD_SIGNED,
     _LETS_IN,
+    _BUDGET_SHUT,
     _BUDGET_OPENED,
     _SWEPT,
 )

@@ -8,22 +8,13 @@ from typing import Any
 
 from matoolkit.admin.gating import Subject, open_gate, pause, resume, subject_of
 from matoolkit.ports import Publisher
-from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.runbooks import NAME
+from matoolkit.simulate.takenback import none_is_left
 from matoolkit.store import Store
 from matoolkit.store.gatekeeping import GateRow, unopened_gates
 
 _BY = "ann"
-_WORK = {"step": "w.batch_member_id", "rollback": "w.batch_member_id", "init": "NULL"}
-# Jobs that a gate covers and that lie where a worker finds them. One that was delivered before cannot be recalled.
-_LEFT = """
-SELECT w.job_id FROM {table}_executions w JOIN gates g ON g.id = {gate} JOIN batches b ON b.id = w.batch_id
-JOIN bus_messages j ON j.message_id = w.job_id AND j.topic = 'worker-jobs' AND j.delivery_count = 0
-WHERE w.status = 'dispatched' AND (g.batch_id IS NULL OR g.batch_id = w.batch_id)
-AND (g.worker_id IS NULL OR g.worker_id = w.worker_id) AND (g.runbook_name IS NULL OR g.runbook_name = b.runbook_name)
-AND (g.member_key_fold IS NULL OR g.member_key_fold = (SELECT member_key_fold FROM batch_members WHERE id = {member}))
-"""
 
 
 class Pauses:
@@ -46,8 +37,8 @@ class Pauses:
         until = self._plant.clock.now() + timedelta(seconds=rng.choice([40, 700, 9000])) if rng.random() < 0.3 else None
         shut = partial(pause, self._store, self._publisher, subject, by=_BY, reason="wait")
         done = shut(let_finish=let_finish, until=until)
-        if not let_finish and not self._plant.is_apart:
-            self._demand_none_left(done.gate.id)
+        if not let_finish:
+            none_is_left(self._plant, done.gate.id)
         return f"pauses {subject} by gate {done.gate.id}: {done.jobs.taken_back} taken back, {done.jobs.out} out"
 
     def resume(self) -> str:
@@ -84,12 +75,6 @@ class Pauses:
             *(Subject(worker_id=worker) for (worker,) in workers),
             *(Subject(runbook_name=NAME, member_key=key) for (key,) in people[:3]),
         ]
-
-    def _demand_none_left(self, gate_id: int) -> None:
-        tables = (_LEFT.format(table=table, member=member, gate=gate_id) for table, member in _WORK.items())
-        left = [job for query in tables for job in self._look(query)]
-        if left:
-            raise Violation(f"gate {gate_id} is shut, and jobs that it covers wait for a worker: {left}")
 
     def _look(self, query: str) -> list[tuple[Any, ...]]:
         return self._plant.state.look(query)

@@ -63,6 +63,7 @@ class Persons:
         self._signers = Signers(plant, rng, self.store, self._publisher) if gates else None
         self._openers = Openers(plant, rng, self.store, self._publisher)
         self._visitors = 0
+        self.have_signed = False
         # The batch in which members failed, and the version published for them.
         self._fixed: tuple[int, int] | None = None
 
@@ -113,8 +114,13 @@ class Persons:
         """Do whatever waits for a person."""
         done = [self._try(wish) for wish in self._pauses.resume_all()]
         done += [self._try(wish) for batch, key in self._holds() for wish in self._approvals(batch, key)]
-        done += [self._try(wish) for wish in self._signers.sign_everything()] if self._signers is not None else []
         done += [self._try(partial(self._advance_or_cancel, batch)) for batch in self._manual_batches()]
+        return "; ".join(done)
+
+    def sign_everything(self) -> str:
+        """Sign off what is due and waits for that."""
+        done = [self._try(wish) for wish in self._signers.sign_everything()] if self._signers is not None else []
+        self.have_signed = bool(done)
         return "; ".join(done)
 
     def try_everything_again(self) -> str:

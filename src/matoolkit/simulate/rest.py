@@ -35,7 +35,10 @@ def come_to_rest(world: World) -> None:
         _round(world)
         if not world.plant.state.look(_UNFINISHED) and not world.message_ids():
             return
-        world.clock.advance(max(next_time(world.plant) - world.clock.now(), timedelta(seconds=1)))
+        # People sign just in time, so that nothing old is used in place of it, and what they signed begins at once.
+        world.event("person", world.persons.sign_everything)
+        ahead = world.clock.now() if world.persons.have_signed else next_time(world.plant)
+        world.clock.advance(max(ahead - world.clock.now(), timedelta(seconds=1)))
     raise Violation(f"it never ends: {world.plant.state.look(_UNFINISHED)}, {world.message_ids()}")
 
 

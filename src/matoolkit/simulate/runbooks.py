@@ -16,11 +16,11 @@ PILOT = "pilot"
 
 
 class RunbookWriter:
-    """Writes one version after the other of the same runbook."""
+    """Writes one version after the other of the same runbook; with a zone they declare gates."""
 
-    def __init__(self, rng: Random, *, is_immediate: bool, has_gates: bool = False) -> None:
+    def __init__(self, rng: Random, *, is_immediate: bool, zone: str | None = None) -> None:
         self._rng = rng
-        self._declared = Declared(rng) if has_gates else None
+        self._declared = None if zone is None else Declared(rng, zone)
         self.is_immediate = is_immediate
         self._outputs: list[str] = []
 

@@ -25,7 +25,7 @@ _ASKED = "SELECT 1 FROM sim_rules WHERE rules ->> '$.approval' IS NOT NULL LIMIT
 _STANDING = "SELECT batch_id, phase_execution_id, signed_by FROM approvals WHERE withdrawn_at IS NULL"
 _NOT_OF_HOLDS = f"{_STANDING} AND subject <> 'hold'"
 # How often people can sign in, and how often they name what they saw earlier.
-_SIGN_IN, _WITH_OLD = 0.75, 0.3
+_SIGN_IN, _WITH_OLD = 0.75, 0.5
 _SIGNABLE = frozenset({ApprovalState.EARLY, ApprovalState.WAITING, ApprovalState.REJECTED, ApprovalState.LATE})
 # What can be signed off at the end.
 _MISSING = frozenset({ApprovalState.WAITING, ApprovalState.REJECTED})
@@ -68,7 +68,7 @@ class Signers:
         """Return what they may do, and how often they do it."""
         if not self._plant.state.look(_ASKED):
             return []
-        return [(25, self.sign), (4, self.look), (3, self.reject), (3, self.take_back)]
+        return [(20, self.sign), (10, self.look), (3, self.reject), (3, self.take_back)]
 
     def look(self) -> str:
         """Look at something that waits for sign-offs, to sign it some time."""
@@ -95,9 +95,11 @@ class Signers:
         return f"{name} takes back what it signed of batch {batch}, phase {phase}"
 
     def sign_everything(self) -> Iterator[Callable[[], str]]:
-        """Return what lets everything begin that waits for sign-offs: all noes are taken back, and all sign."""
+        """Return what lets all begin that is due and waits for sign-offs: all noes are taken back, and all sign."""
+        now = self._plant.clock.now()
         for asking in waiting_approvals(self._store) if self._plant.state.look(_ASKED) else ():
-            if asking.state in _MISSING and asking.asked.subject is not SignOffSubject.HOLD:
+            is_due = asking.due_at is None or asking.due_at <= now
+            if is_due and asking.state in _MISSING and asking.asked.subject is not SignOffSubject.HOLD:
                 batch, phase = asking.batch.id, asking.asked.phase_execution_id
                 if (no := asking.asked.rejection) is not None:
                     yield partial(self._take_back, no.signed_by, batch, phase)

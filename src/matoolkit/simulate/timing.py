@@ -22,7 +22,7 @@ _QUERIES = (
     *(f"SELECT MIN(retry_after) FROM {table} WHERE status = 'pending' AND retry_after > '{{now}}'" for table in _WORK),
     *(f"SELECT MIN(poll_due_at) FROM {table} WHERE status = 'polling' AND poll_due_at > '{{now}}'" for table in _WORK),
 )
-_IDLE = timedelta(minutes=5)
+_IDLE, _BEFORE_OPENING = timedelta(minutes=5), timedelta(minutes=15)
 # Phases that may wait for something that they declare.
 _DECLARED = """
 SELECT DISTINCT r.rules, b.batch_start_time, p.pilot_done_at FROM phase_executions p JOIN batches b ON b.id = p.batch_id
@@ -54,7 +54,9 @@ def _openings(plant: Plant) -> list[datetime]:
     for text, start, pilots_done in declared + plant.state.look(_INITS.format(init=OF_INIT)):
         rules = orjson.loads(text)
         if (window := rules.get("window")) is not None:
-            found.append(next_opening(window, now))
+            opening = next_opening(window, now)
+            # People also look before: where an hour comes twice, some would take the first one for it.
+            found += [opening, None if opening is None else opening - _BEFORE_OPENING]
         if start is not None and (begins := rules.get("approval", {}).get("from")) is not None:
             found.append(_instant(start) + timedelta(minutes=minutes_after(begins)))
         if pilots_done is not None and (soak := rules.get("rollout", {}).get("soak")) is not None:

@@ -198,9 +198,10 @@ def _inits_go_on(
     for (batch,) in database.look(_WAITING_INITS):
         if batch in queued.inits | queued.woken:
             continue
+        told = queued.added | queued.removed
         undoing = [work for work in rollbacks if work.batch == batch and work.member is None]
         mine = [init for init in inits if init.batch == batch]
         waits = any(work.lost_at is not None or (work.is_open and not work.is_startable) for work in (*mine, *undoing))
-        waits = waits or any(work.rest[-1] for work in (*mine, *undoing)) or doors.init_waits(batch)
+        waits = waits or any(work.rest[-1] for work in (*mine, *undoing)) or doors.init_waits(batch, told)
         if not waits:
             raise Violation(f"silently forgotten: the init of batch {batch}; open are {[*map(str, [*mine, *undoing])]}")

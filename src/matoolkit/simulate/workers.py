@@ -15,10 +15,15 @@ from matoolkit.ids import result_id
 from matoolkit.ports import Outgoing, Received
 from matoolkit.runbook.templates import Json
 from matoolkit.simulate.apart import BusApart
+from matoolkit.simulate.declared import FRAGILE, SLOW
 from matoolkit.simulate.faults import Fault, Faults
 from matoolkit.simulate.runbooks import WORKERS
 
 _DEATHS_BEFORE_THE_ANSWER = 0.5
+# How often a call fails in phases in which only so many members may.
+_FRAGILITY = 0.2
+# How often what windows interrupt is not done yet.
+_SLOWNESS = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +107,16 @@ class ScriptedWorkers:
             error = WorkerError("too many requests", "Throttled", is_throttled=True)
             return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)
         # Init steps run once for a batch, so they fail more often than others; otherwise their failures would be rare.
-        if self._faults.strikes(Fault.FAILING) or (is_of_init and self._faults.strikes(Fault.FAILING)):
+        is_failing = self._faults.strikes(Fault.FAILING) or (is_of_init and self._faults.strikes(Fault.FAILING))
+        # What is done in so limited a phase also fails when nothing else goes wrong any more: most is done then.
+        if is_failing or (job.function_name == FRAGILE and self._rng.random() < _FRAGILITY):
             error = WorkerError("it did not work", "Oops")
             return WorkerResult(job.job_id, ResultStatus.FAILURE, at, error=error, correlation=correlation)
         value: dict[str, Json] = {} if self._faults.strikes(Fault.MISSING_OUTPUT) else {"value": job.job_id}
         result: Json = value
         is_busy = not self._faults.are_over and self._rng.random() < (0.8 if is_of_init else 0.5)
-        if job.function_name == "Test-It":
+        is_busy = is_busy or (job.function_name == SLOW and self._rng.random() < _SLOWNESS)
+        if job.function_name in (SLOW, "Test-It"):
             result = {"complete": False} if is_busy else {"complete": True, "data": value}
         elif not self._faults.are_over and self._rng.random() < 0.01:
             result = {"complete": False}

@@ -26,6 +26,7 @@ from matoolkit.simulate.rest import come_to_rest
 from matoolkit.simulate.roll import Roll
 from matoolkit.simulate.runbooks import RunbookWriter
 from matoolkit.simulate.safeguards import Removals
+from matoolkit.simulate.takenback import jobs_are_taken_back
 from matoolkit.simulate.timing import Due, next_time
 from matoolkit.simulate.trouble import TroubleLog
 from matoolkit.simulate.versions import versions_are_followed
@@ -36,25 +37,25 @@ from matoolkit.store.dialect.types import stored_text
 BEGINNING = datetime(2026, 3, 3, 6, 0, tzinfo=UTC)
 # Days before some clock is put back or forward: windows are as short as they get then (rule K3).
 _BEFORE_CHANGES = (
-    datetime(2026, 3, 7, 20, 0, tzinfo=UTC),
-    datetime(2026, 3, 28, 18, 0, tzinfo=UTC),
-    datetime(2026, 4, 4, 6, 0, tzinfo=UTC),
-    datetime(2026, 10, 24, 18, 0, tzinfo=UTC),
-    datetime(2026, 10, 31, 18, 0, tzinfo=UTC),
+    (datetime(2026, 3, 7, 20, 0, tzinfo=UTC), "America/New_York"),
+    (datetime(2026, 3, 28, 18, 0, tzinfo=UTC), "Europe/Berlin"),
+    (datetime(2026, 4, 4, 6, 0, tzinfo=UTC), "Australia/Lord_Howe"),
+    (datetime(2026, 10, 24, 18, 0, tzinfo=UTC), "Europe/Berlin"),
+    (datetime(2026, 10, 31, 18, 0, tzinfo=UTC), "America/New_York"),
 )
 
 # Explaining costs half as much as everything else, so after most events nobody asks.
 _EXPLAINED_EVERY = 4
 # How often people take up again what is over.
-_SECOND_WIND = 0.3
+_SECOND_WIND, _LIMITED_WIND = 0.3, 0.6
 
 Act = Callable[[], str | None]
 
 
-def beginning(plan: Plan) -> datetime:
-    """Return when a play begins: with gates, in most cases before clocks are changed."""
-    days = (BEGINNING, *_BEFORE_CHANGES)
-    return days[plan.seed // 5 % len(days)] if plan.gates else BEGINNING
+def beginning(plan: Plan) -> tuple[datetime, str | None]:
+    """Return when a play begins: with gates, in most cases before clocks are changed, and in which zone they are."""
+    days = ((BEGINNING, "UTC"), *_BEFORE_CHANGES)
+    return days[plan.seed // 5 % len(days)] if plan.gates else (BEGINNING, None)
 
 
 # For whom something runs, in batches that people may still leave.
@@ -68,6 +69,11 @@ ORDER BY m.id
 """
 _MISSED = "SELECT 1 FROM batch_members WHERE member_key = '{key}' AND status = 'removed' LIMIT 1"
 
+# Waves that people have signed something off for which has yet to begin.
+_SIGNED = """
+SELECT DISTINCT b.batch_start_time FROM approvals a JOIN batches b ON b.id = a.batch_id
+WHERE a.used_at IS NULL AND a.withdrawn_at IS NULL AND a.batch_start_time = b.batch_start_time AND b.status = 'active'
+"""
 _FAILED = "SELECT DISTINCT member_key FROM batch_members WHERE status = 'failed' ORDER BY id"
 
 
@@ -76,13 +82,18 @@ class World:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.clock = VirtualClock(beginning(plan))
+        begins, zone = beginning(plan)
+        self.clock = VirtualClock(begins)
         self.rng = rng = Random(plan.seed)
         self.faults = Faults(rng, plan.disabled, is_apart=plan.is_apart)
         self.plant = Plant(self.clock, rng, self.faults, is_apart=rng.random() < 0.3 or plan.is_apart)
-        self.crowd = Crowd(rng, self.clock.now(), plan.members or rng.randint(3, 9))
+        # With gates there are fewer waves with more people, so that some wait for others.
+        people, waves = plan.members or rng.randint(3, 9), 3
+        if plan.gates:
+            people, waves = plan.members or rng.randint(5, 9), 2
+        self.crowd = Crowd(rng, self.clock.now(), people, waves)
         self.is_immediate = rng.random() < 0.15
-        writer = RunbookWriter(rng, is_immediate=self.is_immediate, has_gates=plan.gates)
+        writer = RunbookWriter(rng, is_immediate=self.is_immediate, zone=zone)
         self.persons = Persons(self.plant, rng, writer, undoes=plan.undoes, pauses=plan.pauses, gates=plan.gates)
         self.accidents = Accidents(self.plant, rng, self._others_act)
         self.bus = self.plant.plain_bus()
@@ -112,7 +123,7 @@ class World:
                     self._next_turn()
                 come_to_rest(self)
                 everything_ended(self)
-                if self.rng.random() < _SECOND_WIND:
+                if self.rng.random() < (_LIMITED_WIND if self.plan.gates else _SECOND_WIND):
                     self.event("person", self.persons.try_everything_again)
                     come_to_rest(self)
                     everything_ended(self)
@@ -150,6 +161,7 @@ class World:
             counts_agree(self.plant.state)
             outputs_are_found(self.plant.state, entries)
             self.doors.see(entries)
+            jobs_are_taken_back(self.plant, entries)
             nothing_forgotten(self.plant.state, message_ids, self.doors)
             if len(self.history) % _EXPLAINED_EVERY == 0:
                 self.explain()
@@ -177,7 +189,8 @@ class World:
             (15 if due.jobs else 0, "take", self.workers.take),
             (20 if self.workers.held else 0, "answer", self.workers.answer),
             (3, "bus", self.sweep_bus),
-            (5, "person", self._person),
+            # Where much waits for people, they come more often.
+            (12 if self.plan.gates else 5, "person", self._person),
             (12, "time", self._time),
             (60 if self.crowd.is_missed else 8, "source", self._source),
             (4 if self.workers.echoes else 0, "echo", self._echo),
@@ -292,6 +305,7 @@ class World:
         if len(crowd.hidden) > 1 and self.rng.random() < 0.4:
             crowd.hidden = set()
             return "the view is fixed"
+        crowd.signed = [_instant(start) for (start,) in self.plant.state.look(_SIGNED)]
         crowd.failed = [key for (key,) in self.plant.state.look(_FAILED)]
         crowd.busy = [key for (key,) in self.plant.state.look(_BUSY.format(now=stored_text(self.clock.now())))]
         return crowd.change(self.clock.now())
@@ -340,3 +354,7 @@ class World:
         by = timedelta(seconds=self.rng.choice([-300, -40, 100, 4000, 20_000]))
         self.clock.jump(self.clock.now() + by)
         return f"the clock jumps by {by.total_seconds():.0f} s"
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
