@@ -10,10 +10,12 @@ from matoolkit.admin.explaining import BatchExplained, MemberExplained, explain_
 from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, pause, resume
 from matoolkit.admin.manual import create_manual_batch
+from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.errors import GateShut
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.gatekeeping import note_swept, open_gates
+from matoolkit.store.holds import approve_hold
 from tests.orchestrator.runbooks import (
     TWO_PHASES,
     TWO_STEPS,
@@ -214,6 +216,29 @@ def test_x4_what_ends_by_itself_is_told_once_and_no_more_than_three_things(stage
         ("T-4d 22h", "a pause ends"),
         ("T-4d 21h", "a freeze begins: quarter end"),
     ]
+
+
+def test_x4_a_gate_that_has_shut_does_not_begin_once_more_when_the_clock_is_put_back(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES), 1)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold")
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    assert [one.sentence for one in explained(stage, batch).coming if "legal hold" in one.sentence] == []
+
+
+@pytest.mark.parametrize("kind", HoldKind)
+def test_x2_a_hold_that_was_approved_waits_for_a_tick_whatever_it_is_for(stage: Stage, kind: HoldKind) -> None:
+    """The defect: a late batch that a person had approved was said to wait for a person still."""
+    batch = stage.batch(stage.publish(TWO_PHASES), 1)
+    stage.due(batch, "prepare")
+    stage.hold_for(batch, kind, "k1")
+    stage.handle()
+    assert lines(stage, batch) == [(kind, 1)]
+    with stage.store.transaction() as tx:
+        approve_hold(tx, batch.id, "k1", "kwu", stage.now)
+    (found,) = explained(stage, batch).whys
+    assert found.kind is WhyKind.AUTOMATION_OFF
+    assert found.sentence.startswith("kwu approved what the batch was held for")
+    assert lines(stage, batch) == [("automation_off", 1)]
 
 
 def test_x5_a_wake_that_was_lost_is_unexplained(stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """Rule X6: all that waits for a person's decision is one list, the oldest deadline first."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from sqlalchemy import text
@@ -15,6 +16,7 @@ from matoolkit.store.gatekeeping import NewGate, shut_gate
 from tests.orchestrator.runbooks import TWO_PHASES, WITH_INIT
 from tests.stage import Stage
 
+SIGNED = "init_approval: {count: 2}\nsafeguards: {approval: {count: 2}}\nphases:"
 WITH_APPROVAL = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {until: T+4h}", 1)
 
 
@@ -51,6 +53,33 @@ def test_x6_a_pause_that_ends_by_itself_needs_nobody_and_is_in_the_inbox(stage: 
     assert what_needs_a_person(stage.store).matters == []
     pause(stage.store, stage.bus, Subject(runbook_name=None), by="kwu", reason="legal hold")
     assert [str(one.kind) for one in what_needs_a_person(stage.store).matters] == ["paused"]
+
+
+def test_x6_a_pause_stays_in_the_inbox_when_the_clock_is_put_back(stage: Stage) -> None:
+    """The defect: the inbox had its own idea of which gates are in force."""
+    pause(stage.store, stage.bus, Subject(), by="kwu", reason="legal hold")
+    stage.clock.jump(stage.now - timedelta(minutes=5))
+    assert kinds(stage) == ["paused"]
+    assert [str(one.kind) for one in what_needs_a_person(stage.store).matters] == ["paused"]
+
+
+def test_x6_the_inbox_costs_as_many_statements_for_many_batches_as_for_few(
+    stage: Stage, statements: Callable[[], list[str]]
+) -> None:
+    """The defect: inits and holds that wait for sign-offs were asked about batch by batch."""
+    document = WITH_INIT.replace("phases:", SIGNED, 1)
+    runbook = stage.publish(document)
+    counts = []
+    for days in (5, 8):
+        for day in range(days, days + 3):
+            stage.batch_at(runbook, 1, days=day)
+            stage.hold(stage.batch_at(runbook, 1, days=day + 20))
+        stage.handle()
+        statements()
+        found = kinds(stage)
+        counts.append(len(statements()))
+    assert (found.count("approval"), found.count("held")) == (12, 6)
+    assert counts[0] == counts[1]
 
 
 def test_x6_a_freeze_is_in_the_inbox_while_it_lasts(stage: Stage) -> None:

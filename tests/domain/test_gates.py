@@ -39,8 +39,9 @@ OTHERS = {"batch_id": 8, "runbook_name": "other", "worker_id": "worker-02", "mem
 def test_g2_a_gate_covers_what_agrees_with_all_that_its_scope_names(scope: dict[str, object]) -> None:
     assert Gates([replace(SHUT, **scope)]).at(Door.SEND, JOB) == [why_of(replace(SHUT, **scope))]  # type: ignore[arg-type]
     for name in scope:
-        another = {**scope, name: OTHERS[name]}
-        assert Gates([replace(SHUT, **another)]).at(Door.SEND, JOB) == []  # type: ignore[arg-type]
+        another = replace(SHUT, **{**scope, name: OTHERS[name]})  # type: ignore[arg-type]
+        assert Gates([another]).at(Door.SEND, JOB) == []
+        assert not another.covers(JOB), "asked one by one too, when jobs are taken back and time stands still"
 
 
 def test_g2_a_gate_of_a_person_holds_whatever_the_case_of_its_key_and_in_every_batch() -> None:

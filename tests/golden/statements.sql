@@ -1066,12 +1066,6 @@ WHERE init_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND init_executions.status != 'pending'
 GO
 
--- store.inits.has_init_begun
-SELECT TOP 1 init_executions.id 
-FROM init_executions 
-WHERE init_executions.batch_id = :batch_id_1 AND init_executions.runbook_version = :runbook_version_1 AND init_executions.init_count = :init_count_1 AND init_executions.status != 'pending'
-GO
-
 -- store.inits.inits_of_batches
 SELECT init_executions.id, init_executions.batch_id, init_executions.step_name, init_executions.step_index, init_executions.worker_id, init_executions.function_name, init_executions.params_json, init_executions.status, init_executions.attempt, init_executions.job_id, init_executions.result_json, init_executions.error_type, init_executions.error_message, init_executions.missing_outputs_json, init_executions.dispatched_at, init_executions.completed_at, init_executions.timeout_sec, init_executions.answered_at, init_executions.lost_at, init_executions.is_poll_step, init_executions.poll_interval_sec, init_executions.poll_timeout_sec, init_executions.poll_started_at, init_executions.last_polled_at, init_executions.poll_due_at, init_executions.poll_count, init_executions.on_failure, init_executions.retry_count, init_executions.max_retries, init_executions.retry_interval_sec, init_executions.retry_after, init_executions.throttled_since, init_executions.created_at, init_executions.runbook_version 
 FROM init_executions 
@@ -1085,12 +1079,6 @@ FROM (SELECT CAST([step_name] AS NVARCHAR(101)) AS [step_name], [step_index], CA
 WHERE NOT (EXISTS (SELECT * 
 FROM init_executions AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK) 
 WHERE there.batch_id = anon_1.batch_id AND there.runbook_version = anon_1.runbook_version AND there.step_index = anon_1.step_index)) ORDER BY anon_1.place
-GO
-
--- store.inits.latest_init_version
-SELECT max(init_executions.runbook_version) AS max_1 
-FROM init_executions 
-WHERE init_executions.batch_id = :batch_id_1
 GO
 
 -- store.inits.latest_init_versions

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from matoolkit.admin.queries import existing_batch
 from matoolkit.announcing.doors import readable_runbooks, readable_version
-from matoolkit.announcing.signoffs import shown_now, sign_offs_of_hold, sign_offs_of_init, sign_offs_of_phases
+from matoolkit.announcing.signoffs import shown_now, sign_offs_of_holds, sign_offs_of_inits, sign_offs_of_phases
 from matoolkit.domain.signoff import Signature, SignOffs, awaits
 from matoolkit.domain.states import (
     UNFINISHED_BATCHES,
@@ -21,7 +21,7 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, all_unfinished_batches
 from matoolkit.store.counts import member_counts
-from matoolkit.store.inits import has_init_begun, latest_init_version
+from matoolkit.store.inits import begun_inits, latest_init_versions
 from matoolkit.store.joins import joined_after, late_joins, refreshed_since
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
@@ -256,52 +256,62 @@ def _after(numbers: Mapping[int, int], number: int) -> int:
 def _versions_of_phases(
     tx: Transaction, phases: Sequence[PhaseRow], batches: Mapping[int, BatchRow]
 ) -> dict[int, _Version]:
-    known: dict[tuple[str, int], _Version] = {}
-    found = {}
-    for phase in phases:
-        key = (batches[phase.batch_id].runbook_name, phase.runbook_version)
-        if key not in known and (row := runbook_version(tx, *key)) is not None:
-            known[key] = _Version(row, parse_runbook(row.yaml_content))
-        found[phase.id] = known[key]
-    return found
+    keys = {phase.id: (batches[phase.batch_id].runbook_name, phase.runbook_version) for phase in phases}
+    known = _numbered(tx, set(keys.values()))
+    return {number: known[key] for number, key in keys.items()}
+
+
+def _numbered(tx: Transaction, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], _Version]:
+    rows = ((key, runbook_version(tx, *key)) for key in sorted(wanted))
+    return {key: _Version(row, parse_runbook(row.yaml_content)) for key, row in rows if row is not None}
 
 
 def _inits(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
+    followed = _versions_of_inits(tx, batches, versions)
+    inits = ((batch, followed[batch.id].row.version, followed[batch.id].runbook) for batch in batches)
+    asked = sign_offs_of_inits(tx, inits, tx.time())
+    active, begun = _active(tx, asked), begun_inits(tx, asked)
     for batch in batches:
-        version = _version_of_init(tx, batch, versions[batch.runbook_id])
-        number, runbook = version.row.version, version.runbook
-        asked = sign_offs_of_init(tx, batch, number, runbook, tx.time())
-        if asked is None or runbook.init_approval is None:
+        one, version = asked.get(batch.id), followed[batch.id]
+        rule = version.runbook.init_approval
+        if one is None or rule is None:
             continue
-        members = _active(tx, [batch.id]).get(batch.id, 0)
-        begun = batch.status is BatchStatus.ACTIVE or has_init_begun(tx, batch.id, number, batch.init_count)
-        yield Asking(batch, asked, runbook.init_approval, version.row.published_by, runbook.init, members, begun=begun)
+        has_begun = batch.status is BatchStatus.ACTIVE or (batch.id, version.row.version, batch.init_count) in begun
+        members = active.get(batch.id, 0)
+        yield Asking(batch, one, rule, version.row.published_by, version.runbook.init, members, begun=has_begun)
 
 
-def _version_of_init(tx: Transaction, batch: BatchRow, current: _Version) -> _Version:
-    """Return the version whose init a batch goes through: an unfinished one goes on under its own (rule V5)."""
-    if batch.status is not BatchStatus.INIT_DISPATCHED:
-        return current
-    number = latest_init_version(tx, batch.id)
-    row = None if number in (None, current.row.version) else runbook_version(tx, batch.runbook_name, number or 0)
-    return current if row is None else _Version(row, parse_runbook(row.yaml_content))
+def _versions_of_inits(
+    tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]
+) -> dict[int, _Version]:
+    """Return the versions whose inits batches go through: an unfinished one goes on under its own (rule V5)."""
+    newest = latest_init_versions(tx, [one.id for one in batches if one.status is BatchStatus.INIT_DISPATCHED])
+    current = {batch.id: versions[batch.runbook_id] for batch in batches}
+    names = {batch.id: batch.runbook_name for batch in batches}
+    older = {number: one for number, one in newest.items() if one != current[number].row.version}
+    known = _numbered(tx, {(names[number], one) for number, one in older.items()})
+    return current | {number: known[names[number], one] for number, one in older.items()}
 
 
 def _holds(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
-    for batch in batches:
-        version = versions[batch.runbook_id]
-        safeguards = version.runbook.safeguards
-        rule = safeguards.approval if safeguards is not None else None
-        if rule is None or batch.hold_key is None:
-            continue
-        asked = sign_offs_of_hold(tx, batch, batch.hold_key, version.row.version, rule, tx.time())
-        members = _active(tx, [batch.id]).get(batch.id, 0)
-        is_carried_out = batch.approved_hold_key == batch.hold_key
-        yield Asking(batch, asked, rule, version.row.published_by, (), members, begun=is_carried_out)
+    of_batches = ((batch, versions[batch.runbook_id]) for batch in batches)
+    wanted = {batch: (version, rule) for batch, version in of_batches if (rule := _rule_of_holds(version)) is not None}
+    holds = ((batch, version.row.version, rule) for batch, (version, rule) in wanted.items())
+    asked = sign_offs_of_holds(tx, holds, tx.time())
+    active = _active(tx, asked)
+    for batch, (version, rule) in wanted.items():
+        if batch.id in asked:
+            members, is_approved = active.get(batch.id, 0), batch.approved_hold_key == batch.hold_key
+            yield Asking(batch, asked[batch.id], rule, version.row.published_by, (), members, begun=is_approved)
+
+
+def _rule_of_holds(version: _Version) -> Approval | None:
+    safeguards = version.runbook.safeguards
+    return None if safeguards is None else safeguards.approval
 
 
 def _active(tx: Transaction, batch_ids: Collection[int]) -> dict[int, int]:
-    counts = member_counts(tx, list(batch_ids))
+    counts = member_counts(tx, list(batch_ids)) if batch_ids else ()
     return {count.batch_id: count.count for count in counts if count.status is MemberStatus.ACTIVE}
 
 

@@ -31,7 +31,6 @@ from matoolkit.words import counted
 
 _UNDONE_FIRST = "its init has failed, and what that did is undone before the batch fails or begins its init anew"
 _ON_ITS_WAY = "its turn has come: the message that says so is on its way"
-_HOLD_KINDS = frozenset({WhyKind.REMOVALS, WhyKind.CALLED_OFF, WhyKind.RESCHEDULE, WhyKind.INIT_FAILED, WhyKind.REPEAT})
 
 
 def on_its_way(since: datetime | None = None, told: str = _ON_ITS_WAY) -> Why:
@@ -79,7 +78,7 @@ class BatchWhys:
         if batch.status in ENDED_BATCHES:
             ended = Why(WhyKind.ENDED, f"the batch is {batch.status}", batch.completed_at)
             return [*self._undoing_of(batch), ended]
-        shut = self._held_anew(batch, self._scene.gates.at(Door.START, Work(batch.runbook_name, batch.id)))
+        shut = self.with_approval(batch, self._scene.gates.at(Door.START, Work(batch.runbook_name, batch.id)))
         if batch.status is BatchStatus.ACTIVE:
             return [*shut, *self._undoing_of(batch)]
         if batch.status is BatchStatus.INIT_DISPATCHED:
@@ -106,11 +105,11 @@ class BatchWhys:
             return self._manual(batch, phase)
         whys = [] if batch.status is BatchStatus.ACTIVE else [Why(WhyKind.INIT, "the init of the batch is not done")]
         if phase.due_at is not None and phase.due_at > self._scene.at:
-            return self._held_anew(batch, [*whys, *ahead_of(phase.phase_name, phase.due_at, self._at_start(phase))])
+            return self.with_approval(batch, [*whys, *ahead_of(phase.phase_name, phase.due_at, self._at_start(phase))])
         if whys:
-            return self._held_anew(batch, [*whys, *self._at_start(phase)])
+            return self.with_approval(batch, [*whys, *self._at_start(phase)])
         kept = self._scene.kept.get(phase.id)
-        return self._held_anew(batch, self._with_own_gates(phase, kept)) if kept else [self._tick(batch, phase)]
+        return self.with_approval(batch, self._with_own_gates(phase, kept)) if kept else [self._tick(batch, phase)]
 
     def _with_own_gates(self, phase: PhaseRow, kept: Sequence[Why]) -> list[Why]:
         """Say of a phase that waits for an earlier one which gates are shut for it besides."""
@@ -146,11 +145,12 @@ class BatchWhys:
         last = f"; the last one began at {tick.started_at:%H:%M} UTC" if tick is not None else ""
         return Why(WhyKind.TICK, f"{phase.phase_name} is due, and begins with the next tick{last}", phase.due_at)
 
-    def _held_anew(self, batch: BatchRow, whys: Sequence[Why]) -> list[Why]:
+    def with_approval(self, batch: BatchRow, whys: Sequence[Why]) -> list[Why]:
         """Say of a hold that was approved that it waits for a tick, which carries out what was approved."""
-        if batch.approved_hold_at is None:
+        hold = self._scene.gates.hold_of(batch.id)
+        if batch.approved_hold_at is None or hold is None:
             return list(whys)
-        return [self._approved(batch, why) if why.kind in _HOLD_KINDS else why for why in whys]
+        return [self._approved(batch, why) if why.gate_id == hold.id else why for why in whys]
 
     def _approved(self, batch: BatchRow, why: Why) -> Why:
         told = f"{batch.approved_hold_by} approved what the batch was held for, and the next tick carries it out"

@@ -14,7 +14,8 @@ from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import SignOffSubject
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, batches_by_id
-from matoolkit.store.gatekeeping import GateRow, unopened_gates
+from matoolkit.store.gatekeeping import GateRow, gates_by_id
+from matoolkit.store.gates import gates_in_force
 from matoolkit.store.phases import next_dues, phases_by_id
 from matoolkit.store.unresolved import HeldBatch, LetterGroup, open_letters, waiting_holds
 from matoolkit.words import counted
@@ -111,7 +112,8 @@ def _is_pressing(asking: Asking, at: datetime) -> bool:
 
 
 def _of_kind(tx: Transaction, at: datetime, kind: MatterKind, of_gate: GateKind) -> Iterator[Matter]:
-    gates = [gate for gate in unopened_gates(tx) if gate.kind is of_gate and _is_in_force(gate, at)]
+    shut = [gate.id for gate in gates_in_force(tx, at) if gate.kind is of_gate and not gate.is_hold]
+    gates = gates_by_id(tx, shut)
     numbers = {gate.batch_id for gate in gates if gate.batch_id is not None}
     batches = {batch.id: batch for batch in batches_by_id(tx, numbers)}
     names = _phases_of(tx, gates)
@@ -124,10 +126,6 @@ def _of_kind(tx: Transaction, at: datetime, kind: MatterKind, of_gate: GateKind)
 
 
 _ENDED_BY_TIME = (MatterKind.PAUSED, MatterKind.FROZEN)
-
-
-def _is_in_force(gate: GateRow, at: datetime) -> bool:
-    return gate.shut_from <= at and (gate.shut_until is None or at < gate.shut_until)
 
 
 def _phases_of(tx: Transaction, gates: Collection[GateRow]) -> Mapping[int, tuple[str, datetime | None]]:

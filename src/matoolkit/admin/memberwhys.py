@@ -116,7 +116,7 @@ class _OneMember:
                 return self._answer(without_repeats(found), self._phase_of_whys(whys), is_open=is_open)
 
     def _answer(self, whys: Iterable[Why], phase: PhaseRow | None = None, *, is_open: bool = True) -> MemberWhys:
-        return MemberWhys(self._member, list(whys), phase, is_open)
+        return MemberWhys(self._member, self._of_batches.with_approval(self._batch, list(whys)), phase, is_open)
 
     @property
     def _is_leaving(self) -> bool:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from matoolkit.ids import Kind
 from matoolkit.store import Transaction
 from matoolkit.store.transit import knows_the_bus, messages_on_their_way
 
@@ -36,11 +35,6 @@ def transit_of(message_ids: Iterable[str]) -> Transit:
     """Read from the ids of messages what they are about."""
     named = [(found[1], int(found[2])) for name in message_ids if (found := _NAME.match(name) or _CHECK.match(name))]
     return Transit(frozenset(named))
-
-
-def check_of(kind: Kind, number: int) -> tuple[str, int]:
-    """Name the checks of work, as `Transit` does."""
-    return str(kind), number
 
 
 def look_for_messages(tx: Transaction) -> Transit:

@@ -82,7 +82,8 @@ def _of_whys(endings: Iterable[Ending]) -> Iterator[tuple[datetime, str]]:
 
 def _of_freezes(scene: Scene, batch: BatchRow) -> Iterator[tuple[datetime, str]]:
     """Tell of gates that are yet to shut."""
+    shut = {gate.id for gate in scene.gates.in_force}
     for gate in scene.unopened:
         is_mine = gate.batch_id in (None, batch.id) and gate.runbook_name in (None, batch.runbook_name)
-        if is_mine and gate.member_key_fold is None and gate.worker_id is None:
+        if gate.id not in shut and is_mine and gate.member_key_fold is None and gate.worker_id is None:
             yield gate.shut_from, f"a {gate.kind} begins: {gate.reason}"

@@ -9,7 +9,7 @@ from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, used_by, who_may
 from matoolkit.domain.states import PhaseStatus, SignOff, SignOffSubject
 from matoolkit.runbook.model import Approval, Runbook
-from matoolkit.store.batches import NarrowBatch
+from matoolkit.store.batches import BatchRow, NarrowBatch
 from matoolkit.store.joins import active_members, join_count
 from matoolkit.store.phases import PhaseRow
 from matoolkit.store.signoffs import inits_let_in_late, note_used, signatures_of_batches
@@ -84,11 +84,7 @@ def sign_offs_of_inits(
     }
     if not asked:
         return {}
-    lifted = inits_let_in_late(tx, asked)
-    given: dict[int, list[Signature]] = {}
-    for one in signatures_of_batches(tx, [batch.id for batch in asked]):
-        if one.subject is SignOffSubject.INIT:
-            given.setdefault(one.batch_id, []).append(one)
+    lifted, given = inits_let_in_late(tx, asked), _given(tx, [batch.id for batch in asked], SignOffSubject.INIT)
     found = {}
     for batch, wanted in asked.items():
         ends_at = None if batch.id in lifted else wanted.ends_at
@@ -96,13 +92,23 @@ def sign_offs_of_inits(
     return found
 
 
-def sign_offs_of_hold(
-    tx: Transaction, batch: NarrowBatch, hold_key: str, version: int, approval: Approval, at: datetime
-) -> SignOffs:
-    """Return what must be signed off before a hold ends, and what was; times do not matter there."""
-    asked = _asked(batch, SignOffSubject.HOLD, approval, version, at)
-    given = [one for one in _about(tx, batch.id, SignOffSubject.HOLD) if one.hold_key == hold_key]
-    return replace(asked, title="its hold", opens_at=None, ends_at=None, digest=hold_key, given=given)
+def sign_offs_of_holds(
+    tx: Transaction, holds: Iterable[tuple[BatchRow, int, Approval]], at: datetime
+) -> dict[int, SignOffs]:
+    """Return what must be signed off before the holds of batches end, and what was; times do not matter there."""
+    asked = {
+        batch: _asked(batch, SignOffSubject.HOLD, approval, version, at)
+        for batch, version, approval in holds
+        if batch.hold_key is not None
+    }
+    given = _given(tx, [batch.id for batch in asked], SignOffSubject.HOLD)
+    found = {}
+    for batch, wanted in asked.items():
+        mine = [one for one in given.get(batch.id, ()) if one.hold_key == batch.hold_key]
+        found[batch.id] = replace(
+            wanted, title="its hold", opens_at=None, ends_at=None, digest=batch.hold_key, given=mine
+        )
+    return found
 
 
 def shown_now(tx: Transaction, asked: SignOffs) -> Shown:
@@ -149,8 +155,12 @@ def _asked(batch: NarrowBatch, subject: SignOffSubject, approval: Approval, vers
     )
 
 
-def _about(tx: Transaction, batch_id: int, subject: SignOffSubject) -> list[Signature]:
-    return [one for one in signatures_of_batches(tx, [batch_id]) if one.subject is subject]
+def _given(tx: Transaction, batch_ids: Collection[int], subject: SignOffSubject) -> dict[int, list[Signature]]:
+    given: dict[int, list[Signature]] = {}
+    for one in signatures_of_batches(tx, batch_ids) if batch_ids else ():
+        if one.subject is subject:
+            given.setdefault(one.batch_id, []).append(one)
+    return given
 
 
 def _with_digest(tx: Transaction, asked: SignOffs) -> SignOffs:

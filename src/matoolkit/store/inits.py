@@ -41,25 +41,6 @@ def note_requested(tx: Transaction, ids: Collection[int], init_count: int) -> li
     return change(tx, init_executions, ids, {"init_count": init_count})
 
 
-def has_init_begun(tx: Transaction, batch_id: int, version: int, init_count: int) -> bool:
-    """Tell whether a job of the latest request for an init was ever sent."""
-    mine = (
-        init_executions.c.batch_id == batch_id,
-        init_executions.c.runbook_version == version,
-        init_executions.c.init_count == init_count,
-    )
-    has_begun = ~is_any(init_executions.c.status, {StepStatus.PENDING})
-    return bool(tx.values(select(init_executions.c.id).where(*mine, has_begun).limit(1)))
-
-
-def latest_init_version(tx: Transaction, batch_id: int) -> int | None:
-    """Return the newest version that a batch has steps of init of, if it has any."""
-    found: int | None = tx.values(
-        select(func.max(init_executions.c.runbook_version)).where(init_executions.c.batch_id == batch_id)
-    )[0]
-    return found
-
-
 def begun_inits(tx: Transaction, batch_ids: Collection[int]) -> set[tuple[int, int, int]]:
     """Return the inits of batches that ever sent a job, as batch, version and request."""
     return set(tx.rows(lambda *row: row, _begun(tx, batch_ids))) if batch_ids else set()
