@@ -69,7 +69,7 @@ def test_x6_the_inbox_costs_as_many_statements_for_many_batches_as_for_few(
     """The defect: inits and holds that wait for sign-offs were asked about batch by batch."""
     document = WITH_INIT.replace("phases:", SIGNED, 1)
     runbook = stage.publish(document)
-    counts = []
+    counts, found = [], []
     for days in (5, 8):
         for day in range(days, days + 3):
             stage.batch_at(runbook, 1, days=day)

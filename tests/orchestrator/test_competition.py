@@ -13,6 +13,7 @@ from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.manual import ManualChange, create_manual_batch
 from matoolkit.admin.recording import record
 from matoolkit.admin.retrying import retry_members
+from matoolkit.announcing.gatekeeping import take_back_all
 from matoolkit.bus.consumer import Consumer
 from matoolkit.bus.sql import SqlBus
 from matoolkit.bus.topology import EVENTS_OF_ORCHESTRATOR, RESULTS_OF_ORCHESTRATOR
@@ -314,11 +315,10 @@ def test_g8_a_pause_that_somebody_ends_at_once_is_answered_as_ended(
     batch = one.batch(one.publish(ONE_STEP), 1)
     one.due(batch, "prepare")
     one.handle()
-    take_back = gating.take_back_all
 
     def resume_meanwhile(*args: Any) -> Any:
         gating.resume(other.store, other.bus, gating.Subject(), by="kim", reason="it is over")
-        return take_back(*args)
+        return take_back_all(*args)
 
     monkeypatch.setattr(gating, "take_back_all", resume_meanwhile)
     done = gating.pause(one.store, one.bus, gating.Subject(), by="anna", reason="legal hold")

@@ -14,6 +14,7 @@ from matoolkit.domain import cohorts, gates, signoff, windows
 from matoolkit.domain import progress as progress_rules
 from matoolkit.domain.doors import Door
 from matoolkit.domain.signoff import SignOffs
+from matoolkit.domain.wallclock import first_reached
 from matoolkit.ids import Kind
 from matoolkit.orchestrator import agenda as agenda_module
 from matoolkit.orchestrator import budgets, consequences, dispatching, progress, standing
@@ -21,11 +22,13 @@ from matoolkit.orchestrator import waking as waking_module
 from matoolkit.scheduler import due_phases, lateness
 from matoolkit.scheduler import windows as scheduler_windows
 from matoolkit.store import Transaction
+from matoolkit.store.cohorts import allow_failures, note_pilots_done
 from matoolkit.store.executions import TABLES
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.moves import move_steps
 from matoolkit.store.narrow_members import active_members
 from matoolkit.store.phases import phases_of_batches
+from matoolkit.store.signoffs import signatures_of_batches
 from matoolkit.store.waking import members_to_wake
 
 from .planted import Patch, Plant, nothing
@@ -124,7 +127,7 @@ def sign_offs_outlive_a_reschedule(patch: Patch) -> None:
 
 def sign_offs_outlive_a_version(patch: Patch) -> None:
     """They are found by the name of their phase, whatever version it is of."""
-    stored = announced_sign_offs.signatures_of_batches
+    stored = signatures_of_batches
 
     def of_any_version(tx: Transaction, batch_ids: Any) -> Any:
         named: dict[tuple[int, str], set[int]] = {}
@@ -191,7 +194,7 @@ GROUP BY m.id HAVING COUNT(*) = COUNT(s.completed_at))
 
 
 def the_soak_is_counted_from_the_first_pilot(patch: Patch) -> None:
-    note = budgets.note_pilots_done
+    note = note_pilots_done
 
     def from_the_first(tx: Transaction, phase_ids: Any, at: Any) -> None:
         for number in phase_ids:
@@ -217,7 +220,7 @@ def a_budget_that_is_opened_allows_what_was_asked_for_in_all(patch: Patch) -> No
     """Rule C4: so many more than have failed, not so many."""
 
     def allow(tx: Transaction, gate: Any, more: int) -> None:
-        gating.allow_failures(tx, gate.id, more)
+        allow_failures(tx, gate.id, more)
 
     patch.setattr(gating, "_allow", allow)
 
@@ -241,7 +244,7 @@ def nobody_is_woken_when_a_window_opens(patch: Patch) -> None:
 
 
 def an_hour_that_comes_twice_opens_a_window_the_first_time(patch: Patch) -> None:
-    patch.setattr(windows, "last_reached", windows.first_reached)
+    patch.setattr(windows, "last_reached", first_reached)
     patch.setattr(windows, "opening", windows.opening.__wrapped__)
 
 
