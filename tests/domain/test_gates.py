@@ -1,12 +1,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 
 from matoolkit.domain.doors import Door, PhaseDoor, Work
-from matoolkit.domain.gates import HOLDS, Gate, GateKind, Gates, kept_phases, why_of
+from matoolkit.domain.gates import HOLDS, Gate, GateKind, Gates, kept_phases, time_kept, why_of
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.why import WhyKind
 from matoolkit.runbook.model import Phase
@@ -81,6 +81,19 @@ def test_g10_what_t6_holds_a_batch_for_is_a_kind_of_gate() -> None:
     assert gates.hold_of(7) == hold
     assert gates.hold_of(8) is None
     assert Gates([replace(SHUT, batch_id=7)]).hold_of(7) is None, "a pause changes no membership"
+    assert Gates([hold]).at(Door.START, Work("wave", 7)) == [why_of(hold)]
+    assert Gates([hold]).at(Door.START, Work("wave", 7, is_init=True)) == [], "an init that was asked for runs"
+
+
+def test_g7_time_that_two_gates_kept_counts_once() -> None:
+    minute, begins = timedelta(minutes=1), SHUT.shut_from
+    early = replace(SHUT, opened_at=begins + 20 * minute)
+    later = replace(SHUT, id=2, shut_from=begins + 10 * minute, shut_until=begins + 30 * minute)
+    elsewhere = replace(SHUT, id=3, batch_id=8)
+    begun_only = replace(SHUT, id=4, reach=Door.START)
+    gates, until = [later, early, elsewhere, begun_only], begins + 60 * minute
+    assert time_kept(gates, JOB, begins, until) == 30 * minute
+    assert time_kept(gates, JOB, begins + 15 * minute, until) == 15 * minute
 
 
 def phase(number: int, *earlier: int, batch: int = 7) -> PhaseDoor:

@@ -5,11 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.excluding import exclude_member
 from matoolkit.admin.gating import Subject, open_gate, pause, resume
 from matoolkit.admin.manual import create_manual_batch
+from matoolkit.admin.retrying import retry_members
+from matoolkit.admin.retryplan import Chosen, Terms
 from matoolkit.admin.undoing import undo_members
 from matoolkit.admin.undoplan import Wanted
 from matoolkit.domain.gates import GateKind
@@ -21,6 +24,7 @@ from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.scheduler.soaks import wake_after_soaks
 from matoolkit.store.gatekeeping import GateRow, gates_page
 from matoolkit.store.places import candidates
+from matoolkit.store.schema import phase_executions
 from tests.stage import Failing, Stage
 
 STEPS = """
@@ -443,6 +447,28 @@ def test_c3_who_fails_and_leaves_gives_nothing_back(stage: Stage) -> None:
     stage.handle()
     answered(stage, jobs[1:2], "u1")
     assert len(budgets(stage)) == 1
+
+
+def test_c3_the_failure_of_who_begins_a_phase_again_does_not_count(stage: Stage) -> None:
+    batch = started(stage, "max_failures: 1, at_once: 10", 6)
+    jobs = stage.take_jobs()
+    answered(stage, jobs[:1], "u0")
+    chosen, terms = Chosen([stage.member(batch, "u0").id]), Terms(begin_with="prepare")
+    retry_members(stage.store, stage.bus, batch.id, chosen, terms, by="anna", reason="all anew")
+    stage.handle()
+    answered(stage, jobs[1:2], "u1")
+    assert budgets(stage) == []
+    answered(stage, jobs[2:3], "u2")
+    assert len(budgets(stage)) == 1
+
+
+def test_c3_a_phase_that_was_opened_for_a_retry_of_some_has_no_budget(stage: Stage) -> None:
+    """It never began for all, so nobody counted how many were active then."""
+    started(stage, "max_failures: 0", 3)
+    with stage.store.transaction() as tx:
+        tx.execute(update(phase_executions).values(member_count=None))
+    answered(stage, stage.take_jobs(), "u0", "u1")
+    assert budgets(stage) == []
 
 
 def test_c4_a_new_version_counts_anew_and_the_gate_of_the_old_one_opens(stage: Stage) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, open_gate, pause, resume, shut_pause
-from matoolkit.domain.states import BatchStatus, MemberStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus, StepStatus
 from matoolkit.orchestrator.agenda import Limits
 from matoolkit.scheduler.gates import look_after_gates
 from matoolkit.store.gatekeeping import gates_by_id
@@ -88,6 +88,17 @@ def test_g4_a_retry_and_a_poll_that_are_taken_back_are_due_at_once_and_use_no_tr
         stage.handle()
         (again,) = stage.take_jobs()
         assert again.job_id.endswith(f"-{reason}-3")
+
+
+def test_g4_the_job_of_a_step_that_was_cancelled_is_taken_back_for_good(stage: Stage) -> None:
+    """Nobody waits any more for an answer that cannot come."""
+    batch = started(stage)
+    stage.cancel_steps(batch)
+    assert paused(stage).jobs.taken_back == 1
+    (create, _) = stage.steps(batch)
+    assert (create.status, create.lost_at) == (StepStatus.CANCELLED, None)
+    resumed(stage)
+    assert stage.take_jobs() == []
 
 
 def test_g4_if_who_pauses_dies_the_orchestrator_takes_the_jobs_back(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from matoolkit.domain.moves.step import Dispatch, PollLater
 from matoolkit.errors import RowConflict
 from matoolkit.ids import Kind, Reason, job_id
 from matoolkit.store import Store, Transaction
-from matoolkit.store.executions import polls_due
+from matoolkit.store.executions import polls_due, steps_by_id
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.holds import Hold, hold_batches, release_batches
 from matoolkit.store.moves import move_steps
@@ -28,6 +28,8 @@ SCOPES: list[dict[str, Any]] = [
     {"worker_id": "worker-01"},
     {"runbook_name": "wave", "member_key_fold": "user0"},
 ]
+
+OTHERS: list[dict[str, Any]] = [{"worker_id": "worker-09"}, {"runbook_name": "wave", "member_key_fold": "user9"}]
 
 
 def poll(store: Store, step_id: int) -> None:
@@ -77,6 +79,21 @@ def test_g1_the_query_for_due_phases_and_the_rule_in_python_agree(
         shut(tx, reach=reach, **scope)
         keeps = Gates(gates_in_force(tx, NOON)).at(Door.START, Work("wave", batch.id))
         assert [due.id for due in due_phases(tx, NOON)] == ([] if keeps else [phase.id])
+
+
+@pytest.mark.parametrize("scope", [*SCOPES, *OTHERS], ids=str)
+@pytest.mark.parametrize("reach", list(Door))
+def test_g1_the_query_for_polls_and_the_rule_in_python_agree(
+    store: Store, world: World, scope: dict[str, Any], reach: Door
+) -> None:
+    batch = world.batch()
+    (step,) = world.steps(batch, world.phase(batch), world.members(batch, 1))
+    poll(store, step)
+    with store.transaction() as tx:
+        shut(tx, reach=reach, **scope)
+        job = Work("wave", batch.id, steps_by_id(tx, [step])[0].worker_id, "user0")
+        keeps = Gates(gates_in_force(tx, NOON)).at(Door.SEND, job)
+        assert [work.id for work in polls_due(tx, Kind.STEP, NOON)] == ([] if keeps else [step])
 
 
 def test_g2_the_query_for_polls_leaves_out_what_has_reached_the_phase_of_a_gate(store: Store, world: World) -> None:
